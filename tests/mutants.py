@@ -26,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = ROOT + "/tests/data/mutants"
@@ -49,8 +50,7 @@ class Fault:
         found = []
         for path in paths:
             if path.endswith((".c", ".h")) and os.path.exists(f"{ROOT}/{path}"):
-                with open(f"{ROOT}/{path}", encoding="utf-8") as f:
-                    found += [path] * len(self.pattern().findall(f.read()))
+                found += [path] * len(self.pattern().findall(Path(f"{ROOT}/{path}").read_text(encoding="utf-8")))
         return found[0] if len(found) == 1 else None
 
 
@@ -109,15 +109,13 @@ class Place:
                     os.unlink(path)
         for f in wanted:
             to = f"{self.dir}/tree/{f}"
-            with open(f"{ROOT}/{f}", "rb") as a:
-                content = a.read()
+            content = Path(f"{ROOT}/{f}").read_bytes()
             if os.path.exists(to):
                 with open(to, "rb") as b:
                     if b.read() == content:
                         continue
             os.makedirs(os.path.dirname(to), exist_ok=True)
-            with open(to, "wb") as b:
-                b.write(content)
+            Path(to).write_bytes(content)
             shutil.copymode(f"{ROOT}/{f}", to)
         if not os.path.exists(self.build + "/build.ninja"):
             run(["cmake", "-S", self.dir + "/tree", "-B", self.build, "-G", "Ninja",
@@ -150,17 +148,14 @@ class Place:
     def try_fault(self, fault, path):
         """The test that finds it, None when none does, or what is wrong with the fault."""
         full = f"{self.dir}/tree/{path}"
-        with open(full, encoding="utf-8") as f:
-            text = f.read()
-        with open(full, "w", encoding="utf-8") as f:
-            f.write(fault.pattern().sub(lambda _: "\n".join(fault.new), text))
+        text = Path(full).read_text(encoding="utf-8")
+        Path(full).write_text(fault.pattern().sub(lambda _: "\n".join(fault.new), text), encoding="utf-8")
         try:
             if not self.make(fault.tests):
                 return "(it does not compile)"
             return next((t for t in fault.tests if not self.test(t)), None)
         finally:
-            with open(full, "w", encoding="utf-8") as f:
-                f.write(text)
+            Path(full).write_text(text, encoding="utf-8")
 
 
 def run(words, seconds=900):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+from pathlib import Path
 
 from bench import LOOP, PROBE, in_turns, loop_replies, peak_mib, ran, row, run_words
 import audit_logs
@@ -60,16 +61,14 @@ def make_logs(folder, numbers, turns):
         log = maker.session(n, turns)
         if b'"type":"session_end"' not in log.lines[-1]:
             log.add("session_end", outcome="cancelled", turns=turns, methods={})
-        with open(f"{folder}/{audit_logs.session_id(n)}.ndjson", "wb") as f:
-            f.write(log.bytes())
+        Path(f"{folder}/{audit_logs.session_id(n)}.ndjson").write_bytes(log.bytes())
 
 
 def forget():
     """Empties the caches of files, if this is root."""
     os.sync()
     if os.access("/proc/sys/vm/drop_caches", os.W_OK):
-        with open("/proc/sys/vm/drop_caches", "w") as f:
-            f.write("1")
+        Path("/proc/sys/vm/drop_caches").write_text("1")
 
 
 def audit(sessions=3000, turns=3):

@@ -6,6 +6,7 @@
  * values of the official suite and of the schema benchmark, where they are (in $SEGUE_SHARED or
  * ../shared beside the sources). Options: -v names each failure. */
 #include "adapt/adapt.h"
+#include "base/memory.h"
 #include "support/adapt_forward.h"
 #include "support/adapt_subset.h"
 #include "support/schema_random.h"
@@ -32,16 +33,13 @@ struct pair {
 };
 
 static void failed(struct pair *p, const char *what, const json_t *value) {
-  char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-  char *schema = json_dumps(p->doc, JSON_COMPACT | JSON_ENCODE_ANY);
-  char *shape =
+  char_auto_t *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  char_auto_t *schema = json_dumps(p->doc, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *shape =
       p->adapted ? json_dumps(adapted_schema(p->adapted), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
   if (p->run->failures++ < 10 || p->run->verbose)
     printf("%s, %s: %s: %.600s\n  schema %.900s\n  adapted %.900s\n", p->name, p->dialect->name,
            what, text ? text : "", schema ? schema : "", shape ? shape : "");
-  free(text);
-  free(schema);
-  free(shape);
 }
 
 static bool has_change(const struct pair *p, const char *keyword, bool narrowed) {
@@ -91,7 +89,7 @@ static bool equal(const json_t *a, const json_t *b) {
 
 /* A valid value: there and back. */
 static void try_value(struct pair *p, const json_t *value) {
-  json_t *image = NULL, *back = NULL;
+  json_auto_t *image = NULL, *back = NULL;
   p->run->images++;
   if (adapt_forward(p->adapted, value, &image) != ADAPT_OK) {
     failed(p, "no image", value);
@@ -107,14 +105,12 @@ static void try_value(struct pair *p, const json_t *value) {
   } else if (!has_change(p, NULL, true)) {
     failed(p, "the image is not valid", value);
   }
-  json_decref(image);
-  json_decref(back);
 }
 
 /* A value of the adapted schema: back. */
 static void try_answer(struct pair *p, const json_t *answer) {
-  struct schema_errors errors = {0};
-  json_t *back = NULL;
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
+  json_auto_t *back = NULL;
   p->run->answers++;
   if (adapt_reverse(p->adapted, answer, &back) != ADAPT_OK) {
     failed(p, "the answer cannot be turned back", answer);
@@ -126,28 +122,24 @@ static void try_answer(struct pair *p, const json_t *answer) {
         failed(p, errors.items[i].schema_path, answer);
         break;
       }
-  schema_errors_deinit(&errors);
-  json_decref(back);
 }
 
 static void random_values(struct pair *p, unsigned count, uint64_t seed) {
   struct schema_random from = {p->doc, seed, 0}, to = {adapted_schema(p->adapted), seed, 0};
   unsigned values = 0, answers = 0;
   for (unsigned i = 0; i < count * 20 && values < count; i++) {
-    json_t *value = schema_random_value(&from, p->doc);
+    json_auto_t *value = schema_random_value(&from, p->doc);
     if (schema_valid(p->canonical, value)) {
       values++;
       try_value(p, value);
     }
-    json_decref(value);
   }
   for (unsigned i = 0; i < count * 20 && answers < count; i++) {
-    json_t *answer = schema_random_value(&to, adapted_schema(p->adapted));
+    json_auto_t *answer = schema_random_value(&to, adapted_schema(p->adapted));
     if (schema_valid(p->shape, answer)) {
       answers++;
       try_answer(p, answer);
     }
-    json_decref(answer);
   }
   if (count > 500 && (values < count || answers < count))
     failed(p, "too few of the random values were valid", NULL);
@@ -202,7 +194,7 @@ static void run_schema(struct run *run, const char *name, const json_t *doc, con
                        unsigned count) {
   const struct adapt_dialect *dialect;
   for (size_t i = 0; (dialect = adapt_dialect_at(i)); i++) {
-    struct pair p = {.run = run, .name = name, .doc = doc, .dialect = dialect};
+    AUTO(pair_close) struct pair p = {.run = run, .name = name, .doc = doc, .dialect = dialect};
     const json_t *value;
     size_t k;
     if (pair_open(&p)) {
@@ -212,28 +204,25 @@ static void run_schema(struct run *run, const char *name, const json_t *doc, con
       }
       random_values(&p, count, 1 + i);
     }
-    pair_close(&p);
   }
 }
 
 /* --- where schemas are --- */
 
 static void run_suite_file(struct run *run, const char *path, const char *name) {
-  json_t *groups = suite_load(path);
+  json_auto_t *groups = suite_load(path);
   const json_t *group, *test;
   size_t i, k;
   json_array_foreach(groups, i, group) {
     char title[400];
-    json_t *values = json_array();
+    json_auto_t *values = json_array();
     const char *description = json_string_value(json_object_get(group, "description"));
     snprintf(title, sizeof title, "%s: %s", name, description ? description : "");
     json_array_foreach(json_object_get(group, "tests"), k, test) {
       json_array_append(values, json_object_get(test, "data"));
     }
     run_schema(run, title, json_object_get(group, "schema"), values, 5);
-    json_decref(values);
   }
-  json_decref(groups);
 }
 
 static void report(const char *what, struct run *run) {
@@ -286,7 +275,7 @@ static void run_bench(struct run *run, const char *shared, size_t instances) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s/schema-bench/%s/schema.json", shared, names[i]);
-    json_t *doc = suite_load(path), *values = json_array();
+    json_auto_t *doc = suite_load(path), *values = json_array();
     snprintf(path, sizeof path, "%s/schema-bench/%s/instances.jsonl", shared, names[i]);
     FILE *file = doc ? fopen(path, "r") : NULL;
     while (file && json_array_size(values) < instances) {
@@ -301,8 +290,6 @@ static void run_bench(struct run *run, const char *shared, size_t instances) {
       run_schema(run, names[i], doc, values, 10);
       report(names[i], run);
     }
-    json_decref(doc);
-    json_decref(values);
   }
 }
 

@@ -60,10 +60,9 @@ static void check_renderings(struct tally *tally, const char *name, const struct
   describe_free(a);
   if (describe_json(schema, true, &a) != SCHEMA_OK)
     failed(tally, name, "no compact schema");
-  json_t *again = json_loads(a, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  json_auto_t *again = json_loads(a, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   if (!again)
     failed(tally, name, "the compact schema is not JSON");
-  json_decref(again);
   describe_free(a);
 }
 

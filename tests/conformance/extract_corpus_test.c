@@ -7,6 +7,7 @@
  * tests/data/extract; the public one is looked for in $SEGUE_SHARED, then in ../shared beside the
  * sources, and skipped when it is not there. Options: -v names each case that is not exact; further
  * words are other corpora, for which figures are printed and not asserted. */
+#include "base/memory.h"
 #include "extract/schema_check.h"
 #include "schema/schema.h"
 #include "support/wrong.h"
@@ -130,10 +131,9 @@ static bool run_case(struct score *s, const json_t *c) {
   bool right = is_right(c, value);
   count_case(s, c, right, value == NULL);
   if (!right && s->verbose) {
-    char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char_auto_t *dump = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     printf("  %s %s %s: %s\n", text_of(c, "id"), text_of(c, "class"),
            value ? "wrong" : extract_code_name(r.error.code), dump ? dump : r.error.message);
-    free(dump);
   }
   extract_result_deinit(&r);
   schema_free(schema);

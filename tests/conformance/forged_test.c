@@ -2,8 +2,8 @@
  * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. And each
  * form of tests/data/judge/forms.ndjson is taken for what it is. */
 #include "support/chain_run.h"
+#include "support/test.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,19 +46,18 @@ static const char *const foreign[] = {
 };
 
 static long judge_text(const json_t *c, struct str text) {
-  struct chain_run run;
-  json_t *copy = json_pack("{so sO sO s[s] so}", "name", json_string("property"), "movement",
-                           json_object_get(c, "movement"), "rules", json_object_get(c, "rules"),
-                           "stages", "phase1_tag", "text", json_stringn_nocheck(text.p, text.n));
+  AUTO(chain_run_deinit) struct chain_run run;
+  json_auto_t *copy =
+      json_pack("{so sO sO s[s] so}", "name", json_string("property"), "movement",
+                json_object_get(c, "movement"), "rules", json_object_get(c, "rules"), "stages",
+                "phase1_tag", "text", json_stringn_nocheck(text.p, text.n));
   chain_run(&run, copy, &schemas);
   long rule = run.rule;
-  chain_run_deinit(&run);
-  json_decref(copy);
   return rule;
 }
 
 static void put_foreign(const json_t *c, long honest, struct buf *out) {
-  struct buf tag = {0};
+  buf_auto_t tag = {0};
   size_t rules = json_array_size(json_object_get(c, "rules"));
   int other = 1 + (int)below(rules);
   if (other == honest)
@@ -71,7 +70,6 @@ static void put_foreign(const json_t *c, long honest, struct buf *out) {
       buf_printf(out, "%d", other), p++;
     else
       buf_putc(out, *p);
-  buf_deinit(&tag);
 }
 
 /* Does one rule's label end in another's? Cut at that place, half of an honest line speaks for the
@@ -97,7 +95,7 @@ static void try_places(const json_t *c) {
   if (json_array_size(rules) < 2 || labels_end_alike(rules))
     return;
   for (int i = 0; i < PLACES; i++) {
-    struct buf mixed = {0};
+    buf_auto_t mixed = {0};
     size_t at = below(text.n + 1);
     if (i < 3) /* most harm can be done at the end */
       at = text.n;
@@ -110,24 +108,21 @@ static void try_places(const json_t *c) {
     if (rule != 0 && rule != honest)
       fail_msg("%s, place %zu: rule %ld of\n%s", json_string_value(json_object_get(c, "id")), at,
                rule, mixed.p);
-    buf_deinit(&mixed);
   }
 }
 
-static void a_foreign_verdict_never_wins(void **state) {
+TEST(a_foreign_verdict_never_wins) {
   char line[64 * 1024];
   size_t tried = 0;
-  (void)state;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/corpus-own.ndjson", "r");
   assert_non_null(f);
   while (fgets(line, sizeof line, f) != NULL) {
-    json_t *c = json_loads(line, JSON_ALLOW_NUL, NULL);
+    json_auto_t *c = json_loads(line, JSON_ALLOW_NUL, NULL);
     assert_non_null(c);
     if (str_eq_c(data_get(c, "kind"), "honest")) {
       try_places(c);
       tried++;
     }
-    json_decref(c);
   }
   (void)fclose(f);
   assert_true(tried > 100);
@@ -135,19 +130,18 @@ static void a_foreign_verdict_never_wins(void **state) {
 
 /* A case has `text` (the agent's, judged alone) or `stage` and `reply` (the judge's), `expected` (a
  * rule or null) and `why`. */
-static void each_form_is_taken_for_what_it_is(void **state) {
+TEST(each_form_is_taken_for_what_it_is) {
   char line[16 * 1024];
   size_t tried = 0, wrong = 0;
-  (void)state;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/forms.ndjson", "r");
   assert_non_null(f);
   while (fgets(line, sizeof line, f) != NULL) {
-    json_t *form = json_loads(line, JSON_ALLOW_NUL, NULL);
+    json_auto_t *form = json_loads(line, JSON_ALLOW_NUL, NULL);
     assert_non_null(form);
     const char *stage = json_string_value(json_object_get(form, "stage"));
     struct str reply = data_get(form, "reply"), text = data_get(form, "text");
-    struct chain_run run;
-    json_t *c = json_pack(
+    AUTO(chain_run_deinit) struct chain_run run;
+    json_auto_t *c = json_pack(
         "{ss ss s[ss] s[s] so s{so}}", "name", "form", "movement", "review", "rules",
         "approved, nothing must change", "needs fix", "stages", stage ? stage : "phase1_tag",
         "text", stage ? json_string("2 of 40 tests fail.") : json_stringn_nocheck(text.p, text.n),
@@ -160,24 +154,24 @@ static void each_form_is_taken_for_what_it_is(void **state) {
       wrong++;
     }
     tried++;
-    chain_run_deinit(&run);
-    json_decref(c);
-    json_decref(form);
   }
   (void)fclose(f);
   assert_true(tried > 300);
   assert_int_equal(wrong, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_foreign_verdict_never_wins),
-                                     cmocka_unit_test(each_form_is_taken_for_what_it_is)};
+static int compile_schemas(void **state) {
   struct err err = {0};
-  if (!chain_schemas_init(&schemas, &err)) {
-    (void)fprintf(stderr, "%s\n", err.text);
-    return 1;
-  }
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  chain_schemas_deinit(&schemas);
-  return failed;
+  (void)state;
+  if (!chain_schemas_init(&schemas, &err))
+    fail_msg("%s", err.text);
+  return 0;
 }
+
+static int free_schemas(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
+
+TEST_GROUP(compile_schemas, free_schemas)

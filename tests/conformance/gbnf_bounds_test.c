@@ -4,18 +4,14 @@
  *
  * Bounds are inclusive, exclusive or absent, of numbers and integers, negative, equal, large and
  * tiny. The seed of a failure is in its message; SEGUE_LONG=1 tries all pairs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 enum { PAIRS = 1500, CANDIDATES = 60, DERIVED = 8 };
@@ -114,12 +110,11 @@ static void candidate(uint64_t *seed, const struct bound *near, char out[64]) {
 }
 
 static bool legal(const struct schema *schema, const char *text) {
-  json_t *value = NULL;
+  json_auto_t *value = NULL;
   size_t end = 0, n = strlen(text);
   assert_int_equal(jscan_number(text, n, 0, &value, &end), JSCAN_OK);
   assert_int_equal(end, n);
   bool ok = schema_valid(schema, value);
-  json_decref(value);
   return ok;
 }
 
@@ -173,12 +168,11 @@ static void try_bounds(const struct bound *low, const struct bound *high, bool i
   }
   for (int i = 0; grammar && i < DERIVED; i++) {
     size_t length;
-    char *made = grammar_derive(grammar, &random, 40, &length);
+    char_auto_t *made = grammar_derive(grammar, &random, 40, &length);
     made[strcspn(made, " \n\t")] = '\0';
     if (!legal(schema, made) && !listed)
       fail_msg("seed %llu: %s: %s derives and is not legal\n%s", (unsigned long long)seed, text,
                made, r.text);
-    free(made);
   }
   grammar_free(grammar);
   gbnf_result_deinit(&r);
@@ -186,8 +180,7 @@ static void try_bounds(const struct bound *low, const struct bound *high, bool i
   json_decref(read.value);
 }
 
-static void the_grammar_takes_what_the_bounds_allow(void **state) {
-  (void)state;
+TEST(the_grammar_takes_what_the_bounds_allow) {
   uint64_t random = 16;
   bool all = getenv("SEGUE_LONG") != NULL;
   for (size_t i = 0; i < (all ? (size_t)NUMBERS * NUMBERS : PAIRS); i++) {
@@ -205,11 +198,10 @@ static void the_grammar_takes_what_the_bounds_allow(void **state) {
   }
 }
 
-static void two_exclusive_bounds_leave_what_is_between(void **state) {
-  (void)state;
-  json_t *doc =
+TEST(two_exclusive_bounds_leave_what_is_between) {
+  json_auto_t *doc =
       json_pack("{s:s,s:i,s:i}", "type", "number", "exclusiveMinimum", 0, "exclusiveMaximum", 1);
-  struct gbnf_result r;
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(gbnf_convert(doc, NULL, &r), GBNF_OK);
   assert_int_equal(r.note_count, 0);
   char error[160];
@@ -222,12 +214,4 @@ static void two_exclusive_bounds_leave_what_is_between(void **state) {
   for (size_t i = 0; i < sizeof out / sizeof *out; i++)
     assert_false(grammar_match(grammar, out[i], strlen(out[i])));
   grammar_free(grammar);
-  gbnf_result_deinit(&r);
-  json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(two_exclusive_bounds_leave_what_is_between),
-                                     cmocka_unit_test(the_grammar_takes_what_the_bounds_allow)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
  *
  * -v names each miss; --dump FILE writes each grammar as a line {"name","grammar","schema","draft",
  * "listed","sample"} and does nothing else; SEGUE_LONG=1 derives ten times as many texts. */
+#include "base/err.h"
+#include "base/memory.h"
 #include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
 #include "support/schema_random.h"
@@ -71,15 +73,13 @@ static bool subject_open(struct subject *s, const char *name, json_t *doc,
   f->converted++;
   f->noted += s->result.note_count > 0;
   if (run.dump) {
-    json_t *line =
+    json_auto_t *line =
         json_pack("{s:s,s:s,s:O,s:b,s:b}", "name", name, "grammar", s->result.text, "schema", doc,
                   "listed", s->result.note_count > 0, "sample", run.sample);
     if (draft && json_is_object(doc) && !json_object_get(doc, "$schema"))
       json_object_set_new(line, "draft", json_string(draft));
-    char *text = json_dumps(line, JSON_COMPACT);
+    char_auto_t *text = json_dumps(line, JSON_COMPACT);
     fprintf(run.dump, "%s\n", text);
-    free(text);
-    json_decref(line);
     return false;
   }
   s->grammar = grammar_new(s->result.text, error);
@@ -154,10 +154,10 @@ static void derive(struct subject *s, unsigned count, struct figures *f) {
   for (unsigned i = 0; s->grammar && s->schema && i < count; i++) {
     uint64_t seed = run.seed++;
     size_t length;
-    char *text = grammar_derive(s->grammar, &seed, 40 + 60 * (i % 4), &length);
+    char_auto_t *text = grammar_derive(s->grammar, &seed, 40 + 60 * (i % 4), &length);
     json_error_t why;
-    struct schema_errors errors = {0};
-    json_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    AUTO(schema_errors_deinit) struct schema_errors errors = {0};
+    json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     f->derived++;
     if (!value) {
       f->invalid++;
@@ -173,9 +173,6 @@ static void derive(struct subject *s, unsigned count, struct figures *f) {
                  errors.items[k].schema_path);
       }
     }
-    schema_errors_deinit(&errors);
-    json_decref(value);
-    free(text);
   }
 }
 
@@ -199,8 +196,8 @@ static bool plain_numbers(const char *text) {
 static void sample(struct subject *s, const json_t *doc, unsigned count, struct figures *f) {
   struct schema_random random = {.root = doc, .seed = run.seed};
   for (unsigned i = 0; s->grammar && s->schema && i < count; i++) {
-    json_t *value = schema_random_value(&random, doc);
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    json_auto_t *value = schema_random_value(&random, doc);
+    char_auto_t *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     if (text && plain_numbers(text) && schema_check(s->schema, value, NULL) == SCHEMA_OK) {
       bool ok = grammar_match(s->grammar, text, strlen(text));
       f->sampled++;
@@ -208,8 +205,6 @@ static void sample(struct subject *s, const json_t *doc, unsigned count, struct 
       if (!ok)
         miss(s, "valid, does not derive", text);
     }
-    free(text);
-    json_decref(value);
   }
 }
 
@@ -252,12 +247,12 @@ static const char *text_of(const json_t *object, const char *key) {
 typedef void (*line_fn)(const json_t *line, struct figures *f, void *arg);
 
 static void each_line(const char *path, line_fn fn, struct figures *f, void *arg) {
-  char *line = malloc(TEXT_BYTES_MAX);
+  char_auto_t *line = malloc(TEXT_BYTES_MAX);
   FILE *in = fopen(path, "r");
   unsigned n = 0;
   while (in && fgets(line, TEXT_BYTES_MAX, in)) {
     json_error_t error;
-    json_t *json = json_loads(line, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_auto_t *json = json_loads(line, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     n++;
     if (!json)
       json = json_loads(line, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
@@ -265,11 +260,9 @@ static void each_line(const char *path, line_fn fn, struct figures *f, void *arg
       fn(json, f, arg);
     else if (line[0] != '\n')
       printf("%s:%u: %s\n", path, n, error.text);
-    json_decref(json);
   }
   if (in)
     fclose(in);
-  free(line);
 }
 
 static void texts(struct subject *s, const json_t *line, struct figures *f) {
@@ -305,7 +298,7 @@ struct public_figures {
 static void public_case(const json_t *line, struct figures *f, void *arg) {
   struct public_figures *p = arg;
   const char *kind = text_of(line, "kind");
-  json_t *schema = json_object_get(line, "schema");
+  json_auto_t *schema = json_object_get(line, "schema");
   struct subject s;
   (void)f;
   if (!strcmp(kind, "grammar")) {
@@ -336,7 +329,6 @@ static void public_case(const json_t *line, struct figures *f, void *arg) {
   derive(&s, run.derivations, &p->schemas);
   sample(&s, schema, run.derivations, &p->schemas);
   subject_close(&s, &p->schemas);
-  json_decref(schema);
 }
 
 static bool has_note(const struct gbnf_result *result, const char *pointer, const char *keyword) {
@@ -389,7 +381,7 @@ static void own_case(const json_t *line, struct figures *f, void *arg) {
 
 static void suite_file(const char *path, const char *draft, const struct schema_registry *registry,
                        struct figures *f) {
-  json_t *groups = suite_load(path);
+  json_auto_t *groups = suite_load(path);
   for (size_t i = 0; i < json_array_size(groups); i++) {
     const json_t *group = json_array_get(groups, i), *tests = json_object_get(group, "tests");
     struct subject s;
@@ -397,18 +389,16 @@ static void suite_file(const char *path, const char *draft, const struct schema_
                  draft, f);
     for (size_t k = 0; s.grammar && k < json_array_size(tests); k++) {
       const json_t *test = json_array_get(tests, k);
-      char *text = json_dumps(json_object_get(test, "data"), JSON_ENCODE_ANY | JSON_COMPACT);
+      char_auto_t *text = json_dumps(json_object_get(test, "data"), JSON_ENCODE_ANY | JSON_COMPACT);
       if (text && json_is_true(json_object_get(test, "valid")))
         must_derive(&s, text, f);
       else if (text && strstr(path, "/optional/") == NULL)
         must_not_derive(&s, text, f);
-      free(text);
     }
     derive(&s, run.derivations, f);
     sample(&s, json_object_get(group, "schema"), run.derivations, f);
     subject_close(&s, f);
   }
-  json_decref(groups);
 }
 
 static void suite_dir(const char *dir_path, const char *draft,
@@ -440,14 +430,13 @@ static void bench_schemas(struct figures *f) {
     if (at->d_name[0] == '.')
       continue;
     snprintf(path, sizeof path, "%s/%s/schema.json", root, at->d_name);
-    json_t *schema = suite_load(path);
+    json_auto_t *schema = suite_load(path);
     if (!schema)
       continue;
     subject_open(&s, at->d_name, schema, NULL, NULL, f);
     derive(&s, 5 * run.derivations, f);
     sample(&s, schema, 5 * run.derivations, f);
     subject_close(&s, f);
-    json_decref(schema);
   }
   if (dir)
     closedir(dir);

@@ -2,10 +2,12 @@
  * to what it says. Each reply is read whole, in pieces of 7 bytes and byte by byte. README.md there
  * explains the cases. */
 #include "base/log.h"
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "provider/api/reply.h"
 #include "support/data.h"
 #include "support/dialects.h"
+#include "support/test.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -93,11 +95,10 @@ static void check_build(const char *where, const struct dialect *dialect, const 
   for (size_t i = 0; i < n; i++)
     if (!str_eq_c(data_str(json_array_get(want, i)), wire.headers[i]))
       wrong("%s: header %s", where, wire.headers[i]);
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   json_write(json_object_get(c, "body"), &bytes);
   if (strcmp(buf_c(&bytes), buf_c(&wire.body)) != 0)
     wrong("%s: body\n%s\nexpected\n%s", where, buf_c(&wire.body), buf_c(&bytes));
-  buf_deinit(&bytes);
   wire_deinit(&wire);
 }
 
@@ -160,9 +161,8 @@ static void check_read(const char *where, const struct dialect *dialect, const j
   json_t *usage = reply_usage_json(&r);
   const json_t *wanted = json_object_get(want, "usage"); /* null: nothing is known */
   if (wanted && (json_is_null(wanted) ? usage != NULL : !json_equal(usage, wanted))) {
-    char *text = json_dumps(usage, JSON_ENCODE_ANY);
+    char_auto_t *text = json_dumps(usage, JSON_ENCODE_ANY);
     wrong("%s: usage %s", label, text ? text : "none");
-    free(text);
   }
   json_decref(usage);
   reply_deinit(&r);
@@ -196,19 +196,13 @@ static void run_file(const char *path, size_t *count) {
   json_decref(doc);
 }
 
-static void cases_hold(void **state) {
+TEST(cases_hold) {
   glob_t files;
   size_t count = 0;
-  (void)state;
   assert_int_equal(glob(SEGUE_SOURCE_DIR "/tests/data/http/*/*.yaml", 0, NULL, &files), 0);
   for (size_t i = 0; i < files.gl_pathc; i++)
     run_file(files.gl_pathv[i], &count);
   globfree(&files);
   assert_int_equal(failures, 0);
   assert_true(count >= 100); /* the folder was found */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cases_hold)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

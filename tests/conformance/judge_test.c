@@ -4,9 +4,11 @@
 #include "support/cases.h"
 #include "support/chain_run.h"
 
+#include "base/memory.h"
 #include "expr/expr.h"
 #include "extract/extract.h"
 #include "extract/tag.h"
+#include "support/test.h"
 
 #include <limits.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static void run_tag(const json_t *c) {
 /* --- chain --- */
 
 static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
-  struct buf got = {0}, want = {0};
+  buf_auto_t got = {0}, want = {0};
   size_t i;
   json_t *v;
   json_array_foreach(run->stages, i, v) {
@@ -56,8 +58,6 @@ static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
   }
   if (strcmp(buf_c(&got), buf_c(&want)) != 0)
     complain("stages: %s", buf_c(&got));
-  buf_deinit(&got);
-  buf_deinit(&want);
 }
 
 static void check_offered(const struct chain_run *run, const json_t *wanted) {
@@ -80,11 +80,10 @@ static void check_notes(const struct chain_run *run, const json_t *notes) {
     json_array_foreach(run->stages, i, object) {
       if (strcmp(stage, json_string_value(json_object_get(object, "stage"))) != 0)
         continue;
-      char *dump = json_dumps(object, JSON_COMPACT);
+      char_auto_t *dump = json_dumps(object, JSON_COMPACT);
       found |= strstr(dump, json_string_value(text)) != NULL;
       if (!found)
         complain("%s says %s", stage, dump);
-      free(dump);
     }
   }
 }
@@ -99,7 +98,7 @@ static void run_chain(const json_t *c) {
   const json_t *e = json_object_get(c, "expect");
   const char *result = json_string_value(json_object_get(e, "result"));
   const json_t *rule = json_object_get(e, "rule"), *calls = json_object_get(e, "calls");
-  struct chain_run run;
+  AUTO(chain_run_deinit) struct chain_run run;
   check_keys(c, keys);
   check_keys(e, expect_keys);
   chain_run(&run, c, &schemas);
@@ -128,7 +127,6 @@ static void run_chain(const json_t *c) {
   if (json_object_get(e, "offered"))
     check_offered(&run, json_object_get(e, "offered"));
   check_notes(&run, json_object_get(e, "notes"));
-  chain_run_deinit(&run);
 }
 
 /* --- extract --- */
@@ -138,19 +136,17 @@ static void run_extract(const json_t *c) {
   struct str text = data_get(c, "text");
   const json_t *wanted = json_object_get(c, "value");
   struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT};
-  struct extract_result found;
+  AUTO(extract_result_deinit) struct extract_result found;
   check_keys(c, keys);
   enum extract_status status = extract(text.p, text.n, &opts, &found);
   bool any = status == EXTRACT_OK && found.value != NULL;
-  char *dump = any ? json_dumps(found.value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  char_auto_t *dump = any ? json_dumps(found.value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
   if (wanted == NULL)
     complain("says no value");
   else if (json_is_null(wanted) ? any : !any || !json_equal(found.value, wanted))
     complain("extracted %s", any ? dump : "nothing");
   else if (any && !str_eq_c(data_get(c, "where"), extract_stage_name(found.stage)))
     complain("found by %s", extract_stage_name(found.stage));
-  free(dump);
-  extract_result_deinit(&found);
 }
 
 /* --- expr --- */
@@ -158,12 +154,13 @@ static void run_extract(const json_t *c) {
 static void run_expr(const json_t *c) {
   static const char *const keys[] = {"row", "name",  "note",  "kind",  "condition",
                                      "env", "value", "label", "error", NULL};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct rule rule = {0};
   struct err err = {0};
   const json_t *wanted = json_object_get(c, "value");
   const char *error = json_string_value(json_object_get(c, "error"));
-  json_t *env = json_object_get(c, "env") ? json_incref(json_object_get(c, "env")) : json_object();
+  json_auto_t *env =
+      json_object_get(c, "env") ? json_incref(json_object_get(c, "env")) : json_object();
   check_keys(c, keys);
   const char *got = "refused";
   if (rule_parse(&arena, data_get(c, "condition"), &rule, NULL, &err)) {
@@ -192,8 +189,6 @@ static void run_expr(const json_t *c) {
     complain("error: %s", err.text);
   if (json_object_get(c, "label") && !str_eq(rule.label, data_get(c, "label")))
     complain("label " STR_FMT, STR_ARG(rule.label));
-  json_decref(env);
-  arena_deinit(&arena);
 }
 
 /* --- files --- */
@@ -217,19 +212,22 @@ static void run_case(const json_t *c) {
     kinds[k].run(c);
 }
 
-static void every_case_of_every_file(void **state) {
-  (void)state;
+TEST(every_case_of_every_file) {
   cases_run("judge", 100, run_case);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_of_every_file)};
+static int compile_schemas(void **state) {
   struct err err = {0};
-  if (!chain_schemas_init(&schemas, &err)) {
-    (void)fprintf(stderr, "%s\n", err.text);
-    return 1;
-  }
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  chain_schemas_deinit(&schemas);
-  return failed;
+  (void)state;
+  if (!chain_schemas_init(&schemas, &err))
+    fail_msg("%s", err.text);
+  return 0;
 }
+
+static int free_schemas(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
+
+TEST_GROUP(compile_schemas, free_schemas)

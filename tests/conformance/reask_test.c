@@ -1,9 +1,11 @@
 /* The loop between a model and a value, case by case: tests/data/reask, whose README.md says what a
  * case holds. And every ready schema with its samples. */
+#include "base/memory.h"
 #include "base/resource.h"
 #include "format/json_object.h"
 #include "structured/reask.h"
 #include "support/cases.h"
+#include "support/test.h"
 #include "workflow/schemas.h"
 #include "json/scan.h"
 
@@ -122,7 +124,7 @@ static bool take_run(struct world *w, const struct reask_step *step) {
 
 static void expect_told(const struct world *w, const struct reask_step *step) {
   const json_t *told = json_object_get(w->c, "told"), *line;
-  struct buf got = {0}, wanted = {0};
+  buf_auto_t got = {0}, wanted = {0};
   size_t i;
   json_t *error;
   if (told == NULL || json_array_size(w->checks) != 1)
@@ -138,8 +140,6 @@ static void expect_told(const struct world *w, const struct reask_step *step) {
   }
   if (!str_eq(buf_view(&got), buf_view(&wanted)))
     complain("told:\n%s    instead of:\n%s", buf_c(&got), buf_c(&wanted));
-  buf_deinit(&got);
-  buf_deinit(&wanted);
 }
 
 static void expect_closing(const struct world *w, const struct reask_step *step) {
@@ -147,15 +147,13 @@ static void expect_closing(const struct world *w, const struct reask_step *step)
   const char *key;
   json_t *value, *closing = reask_close(w->checks, step);
   if (wanted != NULL && !json_equal(wanted, step->value)) {
-    char *got = json_dumps(step->value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *got = json_dumps(step->value, JSON_COMPACT | JSON_ENCODE_ANY);
     complain("another value: %s", got ? got : "none");
-    free(got);
   }
   json_object_foreach(json_object_get(w->c, "closing"), key, value) {
-    char *got = json_dumps(json_object_get(closing, key), JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *got = json_dumps(json_object_get(closing, key), JSON_COMPACT | JSON_ENCODE_ANY);
     if (!json_equal(json_object_get(closing, key), value))
       complain("closing: %s is %s", key, got ? got : "not there");
-    free(got);
   }
   json_decref(closing);
 }
@@ -227,8 +225,7 @@ static void run_case(const json_t *c) {
   tear_down(&w);
 }
 
-static void cases_go_as_written(void **state) {
-  (void)state;
+TEST(cases_go_as_written) {
   cases_run("reask", 20, run_case);
 }
 
@@ -246,24 +243,22 @@ static void read_sample(const char *name, const char *end, struct buf *out) {
 static enum reask_action outcome_of(const struct reask_spec *spec, struct str text,
                                     struct reask_step *step) {
   const struct reask_reply reply = {.call = 1, .text = text.p, .n = text.n};
-  json_t *checks = json_array();
+  json_auto_t *checks = json_array();
   reask_next(spec, checks, &reply, 1, NULL, 0, step);
   assert_int_equal(step->action, REASK_CHECKED);
   json_array_append(checks, step->object);
   reask_step_deinit(step);
   reask_next(spec, checks, &reply, 1, NULL, 0, step);
-  json_decref(checks);
   return step->action;
 }
 
-static void every_ready_schema_takes_the_good_and_refuses_the_bad(void **state) {
+TEST(every_ready_schema_takes_the_good_and_refuses_the_bad) {
   static const char *const names[] = {"sentiment", "address", "meeting", "entities", "product"};
-  (void)state;
   assert_string_equal(preset_names(), "address, entities, meeting, product, sentiment");
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-    json_t *doc = preset_schema(str_from(names[i]));
+    json_auto_t *doc = preset_schema(str_from(names[i]));
     struct reask_step step;
-    struct buf text = {0}, said = {0};
+    buf_auto_t text = {0}, said = {0};
     assert_non_null(doc);
     struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
     assert_non_null(schema);
@@ -290,30 +285,27 @@ static void every_ready_schema_takes_the_good_and_refuses_the_bad(void **state) 
     assert_true(json_array_size(step.errors) >= 2);
     reask_step_deinit(&step);
     schema_free(schema);
-    json_decref(doc);
-    buf_deinit(&text);
-    buf_deinit(&said);
   }
 }
 
 /* A draft before a broken final, a piece of a broken answer: the value is what the reader means, or
  * a correction is asked for. */
-static void a_draft_is_never_the_value(void **state) {
-  json_t *doc = data_json("{'type':'object','properties':{'step':{'type':'integer','minimum':1},"
-                          "'reason':{'type':'string'}},'required':['step','reason'],"
-                          "'additionalProperties':false}");
+TEST(a_draft_is_never_the_value) {
+  json_auto_t *doc =
+      data_json("{'type':'object','properties':{'step':{'type':'integer','minimum':1},"
+                "'reason':{'type':'string'}},'required':['step','reason'],"
+                "'additionalProperties':false}");
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   size_t values = 0, corrections = 0;
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err = {0};
-  (void)state;
   assert_true(file_read(SEGUE_SOURCE_DIR "/tests/data/extract/drafts.ndjson", DATA_FILE_BYTES,
                         &file, &err));
   for (struct str rest = buf_view(&file); rest.n > 0;) {
     struct str line = str_next_line(&rest);
-    json_t *c = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *c = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const json_t *want = json_object_get(c, "strict"), *human = json_object_get(c, "human");
-    struct reask_step step;
+    AUTO(reask_step_deinit) struct reask_step step;
     const struct reask_spec spec = {.answer = {.schema = schema, .document = doc}, .max_reasks = 1};
     enum reask_action action = outcome_of(&spec, json_view(json_object_get(c, "text")), &step);
     if (action == REASK_VALUE) {
@@ -326,20 +318,7 @@ static void a_draft_is_never_the_value(void **state) {
     }
     if (json_integer_value(want) == 0 && json_is_integer(want))
       assert_int_equal(action, REASK_CORRECT);
-    reask_step_deinit(&step);
-    json_decref(c);
   }
   assert_true(values >= 10 && corrections >= 30);
-  buf_deinit(&file);
   schema_free(schema);
-  json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_draft_is_never_the_value),
-      cmocka_unit_test(cases_go_as_written),
-      cmocka_unit_test(every_ready_schema_takes_the_good_and_refuses_the_bad),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Runs the official JSON-Schema-Test-Suite: every required test of the three drafts must pass; the
  * optional ones are counted. The suite is looked for in $SEGUE_SHARED, in ../shared beside the
  * sources, then where Debian's package has it. Options: -v names each failed test. */
+#include "base/err.h"
 #include "schema/schema.h"
 #include "support/draft.h"
 #include "support/suite.h"
@@ -42,7 +43,7 @@ static void run_group(const struct suite *suite, const char *file, const json_t 
   else if (!strcmp(suite->draft, "draft2019-09"))
     draft = "https://json-schema.org/draft/2019-09/schema";
   struct schema_opts opts = {suite->formats, suite->registry, draft};
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(json_object_get(group, "schema"), &opts, &errors, &status);
   size_t i;
@@ -53,7 +54,7 @@ static void run_group(const struct suite *suite, const char *file, const json_t 
   json_array_foreach(json_object_get(group, "tests"), i, test) {
     const json_t *data = json_object_get(test, "data");
     bool want = json_is_true(json_object_get(test, "valid"));
-    struct schema_errors found = {0};
+    AUTO(schema_errors_deinit) struct schema_errors found = {0};
     bool ok = false;
     if (schema) {
       enum schema_status slow = schema_check(schema, data, &found);
@@ -67,10 +68,8 @@ static void run_group(const struct suite *suite, const char *file, const json_t 
       printf("  %s: %s: %s: should be %s%s%s\n", file, text_of(group, "description"),
              text_of(test, "description"), want ? "valid: " : "invalid",
              found.count ? found.items[0].path : "", found.count ? found.items[0].message : "");
-    schema_errors_deinit(&found);
   }
   schema_free(schema);
-  schema_errors_deinit(&errors);
 }
 
 /* Files of one folder, not of those below it. */
@@ -83,7 +82,7 @@ static struct tally run_folder(const struct suite *suite, const char *under) {
   for (int i = 0; i < n; i++) {
     if (suite_is_json(names[i]->d_name)) {
       snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-      json_t *groups = load(path);
+      json_auto_t *groups = load(path);
       const json_t *group;
       size_t k;
       struct tally file = {0};
@@ -95,7 +94,6 @@ static struct tally run_folder(const struct suite *suite, const char *under) {
                file.passed + file.failed);
       tally.passed += file.passed;
       tally.failed += file.failed + !groups;
-      json_decref(groups);
     }
     free(names[i]);
   }

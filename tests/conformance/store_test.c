@@ -6,11 +6,13 @@
 #include "support/leave.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "os/tmpdir.h"
 #include "store/reader.h"
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/worker.h"
+#include "support/test.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,8 +150,8 @@ static void do_attach(struct bed *b, const char *word, struct buf *out) {
 }
 
 static struct record *note(uint64_t seq) {
-  json_t *json = json_pack("{si sI ss ss ss}", "v", 1, "seq", (json_int_t)seq, "ts",
-                           "2026-01-01T00:00:00.000Z", "type", "note", "text", "some words");
+  json_auto_t *json = json_pack("{si sI ss ss ss}", "v", 1, "seq", (json_int_t)seq, "ts",
+                                "2026-01-01T00:00:00.000Z", "type", "note", "text", "some words");
   if (seq == 1) {
     json_object_set_new(json, "type", json_string("session_start"));
     json_object_set_new(json, "config", json_pack("{sb}", "submitted", 1));
@@ -158,7 +160,6 @@ static struct record *note(uint64_t seq) {
   struct record_draft d;
   record_read(&d, json);
   struct record *record = record_keep(&d);
-  json_decref(json);
   return record;
 }
 
@@ -182,11 +183,10 @@ static void append(struct bed *b, const char *word, bool now, struct buf *out) {
   for (size_t i = 0; i < n; i++)
     records[i] = note(seq + i);
   if (now) {
-    struct buf lines = {0};
+    buf_auto_t lines = {0};
     struct err *err = NULL;
     enum store_result result = store_append_now(b->log, seq, records, n, &lines, &err);
     on_done(b, result, buf_view(&lines), err);
-    buf_deinit(&lines);
     free(err);
   } else {
     store_append(b->log, &b->loop, seq, records, n, on_done, b);
@@ -225,12 +225,11 @@ static void do_settle(struct bed *b, const char *word, struct buf *out) {
 }
 
 static void do_read(struct bed *b, const char *word, struct buf *out) {
-  json_t *record = store_read(b->log, strtoull(word, NULL, 10), &b->err);
+  json_auto_t *record = store_read(b->log, strtoull(word, NULL, 10), &b->err);
   if (record == NULL)
     buf_puts(out, code_name(&b->err));
   else
     buf_printf(out, "seq %d", (int)json_integer_value(json_object_get(record, "seq")));
-  json_decref(record);
 }
 
 static void do_open(struct bed *b, const char *word, struct buf *out) {
@@ -246,10 +245,9 @@ static void do_lines(struct bed *b, const char *word, struct buf *out) {
   long first = 0;
   (void)word;
   while (reader_next(&b->reader, &line)) {
-    json_t *record = json_loadb(line.p, line.n, 0, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, 0, NULL);
     if (n++ == 0)
       first = (long)json_integer_value(json_object_get(record, "seq"));
-    json_decref(record);
   }
   if (b->reader.error)
     buf_puts(out, "failed");
@@ -452,7 +450,7 @@ static const struct {
 static void run_step(struct bed *b, const char *step) {
   char verb[16] = "", word[80] = "";
   const char *wanted = strstr(step, " = ");
-  struct buf got = {0};
+  buf_auto_t got = {0};
   size_t i = 0;
   if (wanted == NULL || sscanf(step, "%15[a-z] %79[^= ]", verb, word) < 1) {
     complain("\"%s\" is no step", step);
@@ -467,7 +465,6 @@ static void run_step(struct bed *b, const char *step) {
   steps[i].run(b, word, &got);
   if (strcmp(buf_c(&got), wanted + 3) != 0)
     complain("%s: got \"%s\" (%s)", step, buf_c(&got), b->err.text);
-  buf_deinit(&got);
 }
 
 static void run_steps(const json_t *c, const char *where) {
@@ -513,7 +510,7 @@ static void run_case(const json_t *c) {
   check_keys(c, known);
   if (only != NULL && strcmp(only, backends[backend].name) != 0)
     return;
-  char *where = backends[backend].make(&err);
+  char_auto_t *where = backends[backend].make(&err);
   assert_non_null(where);
   assert_int_equal(pipe(ends), 0);
   pid_t pid = fork();
@@ -534,11 +531,9 @@ static void run_case(const json_t *c) {
   if (status != 0)
     complain("it ended with status %d", status);
   assert_true(backends[backend].remove(where, &err));
-  free(where);
 }
 
-static void every_back_end_keeps_its_promises(void **state) {
-  (void)state;
+TEST(every_back_end_keeps_its_promises) {
   bool server = getenv("SEGUE_TEST_SERVER") != NULL;
   for (backend = 0; backend < (server ? ARRAY_LEN(backends) : 1); backend++) {
     print_message("%s: ", backends[backend].name);
@@ -546,9 +541,4 @@ static void every_back_end_keeps_its_promises(void **state) {
   }
   if (!server)
     print_message("postgres: skipped, no server (system/shared_conformance_test has one)\n");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_back_end_keeps_its_promises)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

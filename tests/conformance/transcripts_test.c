@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "provider/agent/replay_recording.h"
 #include "provider/profile/profile.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,34 +166,27 @@ static void run_case(const struct profile *profile, const json_t *expected, size
   buf_deinit(&h.pieces);
 }
 
-static void recordings_mean_what_they_say(void **state) {
+TEST(recordings_mean_what_they_say) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
                                       "copilot", "pi",    "acp",      "native"};
   struct err_list errors = {0};
   struct profiles *profiles = profiles_load(NULL, &errors);
   size_t count = 0, skipped = 0;
-  (void)state;
   assert_non_null(profiles);
   for (size_t n = 0; n < ARRAY_LEN(names); n++) {
     char path[512];
     snprintf(path, sizeof path, "%s/tests/data/transcripts-expected/%s.yaml", SEGUE_SOURCE_DIR,
              names[n]);
-    json_t *cases = data_load(path);
+    json_auto_t *cases = data_load(path);
     for (size_t i = 0; i < json_array_size(cases); i++, count++) {
       const json_t *expected = json_array_get(cases, i);
       const char *own = json_string_value(json_object_get(expected, "profile"));
       run_case(profiles_find(profiles, str_from(own ? own : names[n])), expected, &skipped);
     }
-    json_decref(cases);
   }
   profiles_free(profiles);
   err_list_deinit(&errors);
   print_message("%zu recordings, %zu skipped\n", count, skipped);
   if (skipped == count)
     skip();
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(recordings_mean_what_they_say)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

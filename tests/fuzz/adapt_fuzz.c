@@ -41,11 +41,10 @@ static void run(const json_t *doc, const json_t *value, const struct adapt_diale
   struct adapted *again = adapt(doc, dialect, opts, NULL);
   if (!again || !json_equal(adapted_schema(adapted), adapted_schema(again)))
     abort();
-  json_t *report = adapted_report(adapted);
+  json_auto_t *report = adapted_report(adapted);
   if (!report || json_array_size(report) != adapted_change_count(adapted))
     abort();
   turn(adapted, value);
-  json_decref(report);
   schema_free(schema);
   adapted_free(again);
   adapted_free(adapted);
@@ -60,13 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *newline = size ? memchr(text, '\n', size) : NULL;
   size_t first = newline ? (size_t)(newline - text) : size;
   const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
-  json_t *doc = json_loadb(text, first, flags, NULL);
-  json_t *value =
+  json_auto_t *doc = json_loadb(text, first, flags, NULL);
+  json_auto_t *value =
       newline ? json_loadb(newline + 1, size - first - 1, flags, NULL) : json_incref(doc);
   const struct adapt_dialect *dialect;
   for (size_t i = 0; doc && value && (dialect = adapt_dialect_at(i)); i++)
     run(doc, value, dialect, &opts[i % 3]);
-  json_decref(doc);
-  json_decref(value);
   return 0;
 }

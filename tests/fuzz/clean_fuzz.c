@@ -17,7 +17,7 @@ static void holds(bool truth) {
 }
 
 static void clean_holds(struct str text) {
-  struct buf once = {0}, twice = {0};
+  buf_auto_t once = {0}, twice = {0};
   sanitize_text(&once, text);
   sanitize_text(&twice, buf_view(&once));
   holds(utf8_valid(buf_c(&once), once.n));
@@ -26,29 +26,25 @@ static void clean_holds(struct str text) {
     unsigned char c = (unsigned char)once.p[i];
     holds((c >= 0x20 || c == '\n' || c == '\t') && c != 0x7F);
   }
-  buf_deinit(&once);
-  buf_deinit(&twice);
 }
 
 static void html_holds(struct str text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct html h = {.out = &out};
   html_text(&h, text);
   for (size_t i = 0; i < out.n; i++) {
     holds(strchr("<>\"'`", out.p[i]) == NULL);
     holds(out.p[i] != '&' || (i + 1 < out.n && out.p[i + 1] == '#'));
   }
-  buf_deinit(&out);
 }
 
 static void markdown_holds(struct str text) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   markdown_text(&out, text);
   for (size_t i = 0; i < out.n; i++)
     if (strchr("`*_[]<>|", out.p[i]) != NULL)
       holds(i > 0 && out.p[i - 1] == '\\');
   holds(memchr(buf_c(&out), '\n', out.n) == NULL);
-  buf_deinit(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -50,12 +50,11 @@ static void run(const json_t *doc, const char *draft, bool formats) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  json_t *doc = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  json_auto_t *doc = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   if (doc) {
     run(doc, NULL, true);
     run(doc, "https://json-schema.org/draft/2019-09/schema", false);
     run(doc, "http://json-schema.org/draft-07/schema", false);
   }
-  json_decref(doc);
   return 0;
 }

@@ -22,10 +22,9 @@ static void on_news(void *ctx, const struct provider_news *news) {
 static bool on_write(void *ctx, struct str bytes) {
   struct seen *seen = ctx;
   assert(bytes.n > 0 && bytes.p[bytes.n - 1] == '\n');
-  json_t *value = json_loadb(bytes.p, bytes.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *value = json_loadb(bytes.p, bytes.n, JSON_ALLOW_NUL, NULL);
   assert(json_is_object(value)); /* whatever it was told, it says one JSON value a line */
   assert(memchr(bytes.p, '\n', bytes.n) == bytes.p + bytes.n - 1);
-  json_decref(value);
   return !seen->closed;
 }
 
@@ -40,9 +39,8 @@ static void on_request(void *ctx, const struct driver_request *request) {
   assert(request->path[0] == '/' && strpbrk(request->path, " ?#\r\n") == NULL);
   assert(strstr(request->path, "..") == NULL);
   if (request->body.p != NULL) {
-    json_t *value = json_loadb(request->body.p, request->body.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *value = json_loadb(request->body.p, request->body.n, JSON_ALLOW_NUL, NULL);
     assert(json_is_object(value));
-    json_decref(value);
   }
 }
 
@@ -115,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct profiles *profiles;
   struct err_list errors = {0};
   struct seen seen = {0};
-  struct call_result result = {0};
+  AUTO(call_result_deinit) struct call_result result = {0};
   if (profiles == NULL)
     profiles = profiles_load(NULL, &errors);
   if (size < 2)
@@ -124,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct driver_ops *ops = all[data[0] % 8].ops;
   const struct profile *profile = profiles_find(profiles, str_from(all[data[0] % 8].profile));
   struct str text = {(const char *)data + 2, size - 2};
-  json_t *schema = json_object();
+  json_auto_t *schema = json_object();
   const struct call_request request = {
       .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .model = STR("m/n")};
   const struct agent_call call = {.request = &request,
@@ -159,7 +157,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   secrets_free(secrets);
   assert((result.class == CLASS_NONE) == (result.message[0] == '\0'));
   json_decref(replay_end_json(&result));
-  call_result_deinit(&result);
-  json_decref(schema);
   return 0;
 }

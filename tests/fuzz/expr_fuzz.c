@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       "\"items\":[{\"price\":0.1,\"n\":3},{\"price\":2e300,\"n\":null}],\"total\":25,"
       "\"start\":\"2024-01-01\",\"end\":\"2024-01-01T01:00:00+02:00\",\"tags\":[\"a\",\"b\"]}";
   const char *text = (const char *)data, *newline = size ? memchr(text, '\n', size) : NULL;
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err = {0};
   struct rule rule = {0};
   size_t where = 0, n = newline ? (size_t)(newline - text) : size;
@@ -56,6 +56,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     abort();
   run(&arena, text, n, EXPR_WHEN, value);
   run(&arena, text, n, EXPR_INVARIANT, value);
-  arena_deinit(&arena);
   return 0;
 }

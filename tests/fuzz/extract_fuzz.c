@@ -1,6 +1,7 @@
 /* libFuzzer target: any bytes, every want, with and without repair and check; the first byte picks.
  * Invariants: the root is the wanted one, the place lies in the text, a repaired value names its
  * repairs. */
+#include "base/memory.h"
 #include "extract/whole_reply.h"
 #include "json/scan.h"
 
@@ -36,7 +37,7 @@ static void read_reply(const uint8_t *data, size_t size, const struct extract_ch
   const uint8_t *cut = memchr(data, 0, size);
   struct str reply = {(const char *)data, cut ? (size_t)(cut - data) : size};
   struct str report = {cut ? (const char *)cut : NULL, size - reply.n};
-  struct whole_reply s;
+  AUTO(whole_reply_deinit) struct whole_reply s;
   whole_reply_read(&s, reply, check, report);
   require((s.value != NULL) ==
           (s.outcome == WHOLE_REPLY_VALID || s.outcome == WHOLE_REPLY_REFUSED));
@@ -44,7 +45,6 @@ static void read_reply(const uint8_t *data, size_t size, const struct extract_ch
   require(s.outcome != WHOLE_REPLY_AMBIGUOUS || s.place_count > 0);
   for (size_t i = 0; i < s.place_count; i++)
     require(s.places[i].value != NULL && s.places[i].offset + s.places[i].length <= reply.n);
-  whole_reply_deinit(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -64,10 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(r.offset + r.length <= size - 1);
     require(!r.repaired || (opts.repair && r.repairs_listed));
     require(!opts.check || r.valid == has_step(NULL, r.value));
-    char *text =
+    char_auto_t *text =
         json_dumps(r.value, JSON_ENCODE_ANY | JSON_COMPACT); /* NULL when a string is not UTF-8 */
     require(text != NULL);
-    free(text);
   } else {
     require(st == EXTRACT_NOT_FOUND && r.value == NULL && r.error.code != EXTRACT_ERR_NONE);
   }

@@ -1,5 +1,6 @@
 /* libFuzzer: the input is a schema, JSON. Its grammar must be readable, and what it derives must
  * validate, unless the converter listed a keyword. */
+#include "base/memory.h"
 #include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
 
@@ -8,7 +9,7 @@ enum { READ_BYTES_MAX = 30000, DERIVED_BYTES_MAX = 5000, MATCH_WORK_MAX = 200000
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const char *text, size_t length, const struct schema *schema, bool listed) {
-  json_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  json_auto_t *value = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   if (!value)
     value =
         json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
@@ -18,7 +19,6 @@ static void check_text(const char *text, size_t length, const struct schema *sch
     fprintf(stderr, "derived, not valid: %s\n", text);
     abort();
   }
-  json_decref(value);
 }
 
 static void check_grammar(const json_t *doc, const struct gbnf_result *result, uint64_t seed) {
@@ -34,13 +34,12 @@ static void check_grammar(const json_t *doc, const struct gbnf_result *result, u
     abort();
   for (int i = 0; i < 3; i++) {
     size_t length;
-    char *text = grammar_derive(grammar, &seed, 20, &length);
+    char_auto_t *text = grammar_derive(grammar, &seed, 20, &length);
     if (length < DERIVED_BYTES_MAX && length * grammar->rule_count < MATCH_WORK_MAX) {
       if (!grammar_match(grammar, text, length))
         abort();
       check_text(text, length, schema, result->note_count > 0);
     }
-    free(text);
   }
   schema_free(schema);
   grammar_free(grammar);
@@ -49,7 +48,7 @@ static void check_grammar(const json_t *doc, const struct gbnf_result *result, u
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct gbnf_result result;
   uint64_t seed = size;
-  json_t *doc = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  json_auto_t *doc = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   if (!doc)
     return 0;
   for (size_t i = 0; i < size; i++)
@@ -61,6 +60,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (result.text && result.length < READ_BYTES_MAX)
     check_grammar(doc, &result, seed);
   gbnf_result_deinit(&result);
-  json_decref(doc);
   return 0;
 }

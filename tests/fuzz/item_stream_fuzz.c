@@ -20,7 +20,7 @@ static bool keep(void *ctx, const json_t *item) {
 }
 
 static json_t *items_of(const char *text, size_t n, size_t piece, enum item_stream_state *state) {
-  struct item_stream s;
+  AUTO(item_stream_deinit) struct item_stream s;
   json_t *items = json_array();
   item_stream_init(&s, 1 << 20);
   for (size_t i = 0; i < n; i += piece)
@@ -28,7 +28,6 @@ static json_t *items_of(const char *text, size_t n, size_t piece, enum item_stre
   item_stream_end(&s, keep, items);
   require(s.count == json_array_size(items));
   *state = s.state;
-  item_stream_deinit(&s);
   return items;
 }
 
@@ -38,18 +37,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   const char *text = (const char *)data + 1;
   size_t n = size - 1;
-  json_t *a = items_of(text, n, 1 + data[0] % 32, &first);
-  json_t *b = items_of(text, n, n, &second);
+  json_auto_t *a = items_of(text, n, 1 + data[0] % 32, &first);
+  json_auto_t *b = items_of(text, n, n, &second);
   require(json_same(a, b) && first == second);
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r = {0};
   jscan_init(&js, text, n);
   if (text[0] == '[' && jscan_value(&js, 0, &r) == JSCAN_OK && r.end == n &&
       json_array_size(r.value) > 0)
     require(json_same(a, r.value) && first == ITEM_STREAM_DONE);
   json_decref(r.value);
-  jscan_deinit(&js);
-  json_decref(a);
-  json_decref(b);
   return 0;
 }

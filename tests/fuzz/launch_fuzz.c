@@ -53,23 +53,22 @@ static void forget_scenario(const json_t *body) {
 }
 
 static void check_launch(struct launch *l) {
-  struct launch again;
+  AUTO(launch_deinit) struct launch again;
   struct err err;
   if (l->workflow == NULL || l->setup.cwd == NULL || l->setup.cwd[0] != '/')
     abort();
   if (!launch_again(&again, &env, l->config, &err) || again.scenario != l->scenario ||
       strcmp(again.setup.cwd, l->setup.cwd) != 0)
     abort();
-  launch_deinit(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct launch l;
   struct err err = {0};
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   if (folder == NULL)
     set_up();
-  json_t *body =
+  json_auto_t *body =
       json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
   if (body != NULL && json_depth(body, LIMIT_API_DEPTH) <= LIMIT_API_DEPTH) {
     launch_init(&l, &env);
@@ -84,7 +83,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   if (env.scenarios != NULL)
     abort();
-  err_list_deinit(&errors);
-  json_decref(body);
   return 0;
 }

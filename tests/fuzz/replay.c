@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-    struct buf path = {0}, bytes = {0};
+    buf_auto_t path = {0}, bytes = {0};
     struct err err;
     buf_printf(&path, "%s/%s", argv[1], entry->d_name);
     if (entry->d_name[0] != '.') {
@@ -29,8 +29,6 @@ int main(int argc, char **argv) {
       (void)LLVMFuzzerTestOneInput((const uint8_t *)buf_c(&bytes), bytes.n);
       count++;
     }
-    buf_deinit(&path);
-    buf_deinit(&bytes);
   }
   closedir(folder);
   bool ok = count > 0 && !test_made_wrong();

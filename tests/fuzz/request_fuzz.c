@@ -182,7 +182,7 @@ static bool is_left_alone(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  struct buf request = {0}, answer = {0};
+  buf_auto_t request = {0}, answer = {0};
   if (d.folder == NULL)
     set_up();
   compose((struct str){(const char *)data, size}, &request);
@@ -192,7 +192,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   close(fd);
   if (!is_left_alone())
     abort(); /* a connection is left */
-  buf_deinit(&request);
-  buf_deinit(&answer);
   return 0;
 }

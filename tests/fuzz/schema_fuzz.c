@@ -1,6 +1,7 @@
 /* libFuzzer: the input is a schema, a newline and a value, both JSON; without a newline the whole
  * is a schema and is checked against itself. Also feeds the value to every format and the schema
  * text to the pattern compiler. */
+#include "base/err.h"
 #include "schema/pattern.h"
 #include "schema/schema.h"
 
@@ -12,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void run(const json_t *doc, const json_t *value, const char *draft, bool formats) {
   struct schema_opts opts = {formats, NULL, draft};
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(doc, &opts, &errors, &status);
   if ((schema != NULL) != (status == SCHEMA_OK))
@@ -25,19 +26,17 @@ static void run(const json_t *doc, const json_t *value, const char *draft, bool 
     if (schema_valid(schema, value) != (status == SCHEMA_OK))
       abort();
   }
-  schema_errors_deinit(&errors);
   schema_free(schema);
 }
 
 static void run_pattern(const char *text, size_t size) {
   struct pattern *pattern;
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   if (pattern_compile(text, size, &pattern, NULL) != PATTERN_OK)
     return;
   pattern_match(pattern, &scratch, text, size);
   pattern_speed_up(pattern);
   pattern_match(pattern, &scratch, text, size);
-  pattern_scratch_deinit(&scratch);
   pattern_free(pattern);
 }
 
@@ -46,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *newline = size ? memchr(text, '\n', size) : NULL;
   size_t first = newline ? (size_t)(newline - text) : size;
   const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
-  json_t *doc = json_loadb(text, first, flags, NULL);
-  json_t *value =
+  json_auto_t *doc = json_loadb(text, first, flags, NULL);
+  json_auto_t *value =
       newline ? json_loadb(newline + 1, size - first - 1, flags, NULL) : json_incref(doc);
   if (doc && value) {
     run(doc, value, NULL, true);
@@ -56,7 +55,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   } else {
     run_pattern(text, size);
   }
-  json_decref(doc);
-  json_decref(value);
   return 0;
 }

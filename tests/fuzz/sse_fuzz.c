@@ -19,8 +19,8 @@ static bool on_line(void *ctx, struct str line) {
 }
 
 static void read_all(struct str bytes, size_t piece, struct buf *out) {
-  struct sse sse;
-  struct ndjson nd;
+  AUTO(sse_deinit) struct sse sse;
+  AUTO(ndjson_deinit) struct ndjson nd;
   bool more = true, more_lines = true;
   sse_init(&sse, 64, on_event, out);
   for (size_t i = 0; i < bytes.n && more; i += piece)
@@ -32,12 +32,10 @@ static void read_all(struct str bytes, size_t piece, struct buf *out) {
         ndjson_feed(&nd, (struct str){bytes.p + i, bytes.n - i < piece ? bytes.n - i : piece});
   more_lines = more_lines && ndjson_end(&nd);
   buf_printf(out, "%d%d", (int)more, (int)more_lines);
-  sse_deinit(&sse);
-  ndjson_deinit(&nd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  struct buf whole = {0}, pieces = {0};
+  buf_auto_t whole = {0}, pieces = {0};
   if (size < 1)
     return 0;
   struct str bytes = {(const char *)data + 1, size - 1};
@@ -45,7 +43,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   read_all(bytes, 1 + data[0] % 32, &pieces);
   if (whole.n != pieces.n || memcmp(whole.p, pieces.p, whole.n) != 0)
     abort();
-  buf_deinit(&whole);
-  buf_deinit(&pieces);
   return 0;
 }

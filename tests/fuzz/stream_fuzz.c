@@ -20,7 +20,7 @@ static void read_as_output(const struct profile *profile, size_t piece, struct s
       .request = &request, .cwd = "/", .tmpdir = "/", .session = "", .new_session = ""};
   const struct driver_host host = {.news = on_news};
   const struct process_result process = {.why = PROCESS_END_EXITED, .exit_code = (int)(text.n & 1)};
-  struct call_result result = {0};
+  AUTO(call_result_deinit) struct call_result result = {0};
   struct driver *d = driver_exec.open(profile, &call, &host);
   for (size_t at = 0; at < text.n; at += piece) {
     size_t n = text.n - at < piece ? text.n - at : piece;
@@ -31,12 +31,11 @@ static void read_as_output(const struct profile *profile, size_t piece, struct s
   driver_exec.close(d);
   assert((result.class == CLASS_NONE) == (result.message[0] == '\0'));
   json_decref(replay_end_json(&result));
-  call_result_deinit(&result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct profiles *profiles;
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   if (profiles == NULL)
     profiles = profiles_load(NULL, &errors);
   if (size < 2)
@@ -47,6 +46,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_as_output(profile, data[1] % 64u + 1, text);
   else
     profile_free(profile_load("f", "f.yaml", text, NULL, NULL, &errors));
-  err_list_deinit(&errors);
   return 0;
 }

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct err err = {0};
   struct str text = {(const char *)data, size};
   json_decref(yaml_load("fuzz", text, LIMIT_WORKFLOW_BYTES, &err));
-  struct err_list errors = {0}, warnings = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   struct workflow_marks *marks;
   const struct workflow_source source = {
       .path = "/nonexistent/fuzz.yaml", .text = text.p, .n = text.n, .named_by_user = true};
@@ -31,7 +31,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     workflow_unref(workflow_build(doc, &err));
   }
   workflow_marks_free(marks);
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
   return 0;
 }

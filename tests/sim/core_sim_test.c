@@ -3,8 +3,10 @@
 #include "support/play.h"
 #include "support/seeds.h"
 
+#include "base/memory.h"
 #include "base/resource.h"
 #include "schema/schema.h"
+#include "support/test.h"
 
 #include <inttypes.h>
 
@@ -292,11 +294,10 @@ static void answer_value(struct dice *d, const struct call_request *r, struct ca
 /* A function of the seed and the token: a repeated call meets the same. */
 static struct dice dice_of(const struct play *p, const struct call_request *r) {
   const struct world *w = p->ctx;
-  char *token = json_dumps(r->token, JSON_COMPACT);
+  char_auto_t *token = json_dumps(r->token, JSON_COMPACT);
   struct dice d = {w->seed};
   for (const char *c = token; *c; c++)
     d.state = mix(d.state ^ (unsigned char)*c);
-  free(token);
   return d;
 }
 
@@ -424,10 +425,9 @@ static struct schema *log_schema;
 
 static int compile_log_schema(void **state) {
   const struct resource *r = resource_find("schemas/session-log.json");
-  json_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  json_auto_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
   (void)state;
   log_schema = schema_compile(doc, NULL, NULL, NULL);
-  json_decref(doc);
   return log_schema == NULL;
 }
 
@@ -438,7 +438,7 @@ static int free_schemas(void **state) {
 
 /* Each record is as schemas/session-log.json describes it, once the store has put its hash. */
 static void check_schema(const struct play *p, const json_t *record) {
-  json_t *hashed = json_copy((json_t *)record);
+  json_auto_t *hashed = json_copy((json_t *)record);
   struct schema_errors errors = {0};
   json_object_set_new(
       hashed, "hash",
@@ -449,7 +449,6 @@ static void check_schema(const struct play *p, const json_t *record) {
     fail_msg("%s: %.600s\n%s: %s", p->title, text, errors.count ? errors.items[0].path : "",
              errors.count ? errors.items[0].message : "");
   }
-  json_decref(hashed);
 }
 
 enum { MAX_IDS = 4000 };
@@ -553,10 +552,9 @@ static char *verdicts(const struct play *p, bool *timed) {
                  (int)number(r, "turn"), STR_ARG(data_get(r, "movement")), (int)number(r, "rule"),
                  STR_ARG(data_get(r, "method")), STR_ARG(data_get(r, "next")));
     if (is_type(r, "structured")) {
-      char *value = json_dumps(json_object_get(r, "value"), JSON_COMPACT | JSON_SORT_KEYS);
+      char_auto_t *value = json_dumps(json_object_get(r, "value"), JSON_COMPACT | JSON_SORT_KEYS);
       buf_printf(&b, "turn %d " STR_FMT " after %d: %s\n", (int)number(r, "turn"),
                  STR_ARG(data_get(r, "outcome")), (int)number(r, "attempts"), value ? value : "");
-      free(value);
     }
     if (is_type(r, "session_end"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
@@ -613,13 +611,12 @@ static bool wants_verdict(const struct play *p, const struct storm *storm) {
 }
 
 static void judge_by_person(struct play *p) {
-  json_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
+  json_auto_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
   const struct core_steer steer = {.by = by, .rule = 1, .why = "it is clear to me"};
   struct event ev = play_event(p, EVENT_RESUME);
   ev.reason = "user";
   ev.steer = &steer;
   play_decide(p, &ev);
-  json_decref(by);
 }
 
 /* A person says something; the backend of a running call may be told, and its agent may read it. */
@@ -722,7 +719,7 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
   workflow_text = json_dumps(workflow, JSON_COMPACT);
   json_decref(workflow);
   for (unsigned round = 0; round < 3; round++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct world world = {
         .seed = mix(seed ^ 0x5E6), .down = seed % 5 == 0, .delays = {mix(seed + round)}};
     static const unsigned per_cent[] = {0, 12, 45};
@@ -771,16 +768,14 @@ static void play_seed(uint64_t seed, bool groups, struct totals *totals) {
     }
     totals->checks += play_count(&p, "check");
     totals->unavailable += stop && str_eq_c(data_get(stop, "reason"), "judge_unavailable");
-    play_deinit(&p);
   }
   free(first);
   free(workflow_text);
 }
 
-static void sessions_keep_their_verdicts_through_crashes(void **state) {
+TEST(sessions_keep_their_verdicts_through_crashes) {
   const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   struct totals t = {0};
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, false, &t);
   print_message("%" PRIu64 " seeds: %ld records, %ld turns, %ld judgments, %ld crashes (%ld in a "
@@ -814,10 +809,9 @@ static void sessions_keep_their_verdicts_through_crashes(void **state) {
 
 /* Which reply a call takes hangs on how many were asked before it, so that the verdicts of siblings
  * differ from run to run here; but each log is sound, folds alike, and ends in a named outcome. */
-static void groups_come_to_an_end_through_crashes(void **state) {
+TEST(groups_come_to_an_end_through_crashes) {
   const struct seeds seeds = seeds_asked(GROUP_SEEDS);
   struct totals t = {0};
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_seed(seed, true, &t);
   print_message("%ld records, %ld turns, %ld judgments, %ld by children, %ld crashes\n", t.records,
@@ -859,11 +853,11 @@ static long check_outage(const struct play *p, bool known) {
 static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms) {
   char title[64];
   struct dice d = {mix(seed ^ 0xA3A7)};
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct world world = {.seed = mix(seed), .delays = {mix(seed)}, .calm = true};
   struct storm storm = {{mix(seed * 31)}, seed % 2 ? 12 : 0, 0, 0, 0, false};
   json_t *workflow = random_workflow(&d, groups);
-  char *text = json_dumps(workflow, JSON_COMPACT);
+  char_auto_t *text = json_dumps(workflow, JSON_COMPACT);
   json_decref(workflow);
   print_into(title, sizeof title, "outage, seed %" PRIu64, seed);
   play_init(&p, title, text, NULL, NULL);
@@ -881,16 +875,13 @@ static long play_outage(uint64_t seed, bool groups, bool known, int64_t away_ms)
     if (is_given_up(end) && data_get(end, "fallback").n == 0)
       fail_msg("%s: a call was given up in an outage of %ld ms", title, (long)away_ms);
   }
-  play_deinit(&p);
-  free(text);
   return tries;
 }
 
-static void outages_are_waited_for_through_crashes(void **state) {
+TEST(outages_are_waited_for_through_crashes) {
   enum { OUTAGE_SEEDS = 60, SECOND = 1000, MINUTE = 60 * SECOND };
   const struct seeds seeds = seeds_asked(OUTAGE_SEEDS);
   long shorter = 0, longer = 0, new_ones = 0;
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     for (int groups = 0; groups < 2; groups++) {
       shorter += play_outage(seed, groups, true, 50 * MINUTE);
@@ -902,9 +893,4 @@ static void outages_are_waited_for_through_crashes(void **state) {
   assert_true(!seeds.whole || (shorter > 500 && longer > 500 && new_ones > 50));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_keep_their_verdicts_through_crashes),
-                                     cmocka_unit_test(groups_come_to_an_end_through_crashes),
-                                     cmocka_unit_test(outages_are_waited_for_through_crashes)};
-  return cmocka_run_group_tests(tests, compile_log_schema, free_schemas);
-}
+TEST_GROUP(compile_log_schema, free_schemas)

@@ -5,6 +5,7 @@
 #include "support/seeds.h"
 
 #include "format/json_write.h"
+#include "support/test.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -362,11 +363,10 @@ static void go_on(struct play *p, struct core *core) {
   }
 }
 
-static void changed_logs_are_refused_or_go_on(void **state) {
+TEST(changed_logs_are_refused_or_go_on) {
   const struct seeds seeds = seeds_asked(DEFAULT_SEEDS);
   uint64_t whole = 0, records = 0;
   struct play sources[SOURCES];
-  (void)state;
   (void)signal(SIGABRT, say_seed);
   dice_state = 7;
   for (size_t i = 0; i < SOURCES; i++)
@@ -374,8 +374,8 @@ static void changed_logs_are_refused_or_go_on(void **state) {
   for (seed_now = seeds.first; seed_now - seeds.first < seeds.count; seed_now++) {
     dice_state = seed_now * 0x2545F4914F6CDD1Du;
     struct play *p = &sources[roll(SOURCES)];
-    json_t *log = json_deep_copy(p->records);
-    struct core core;
+    json_auto_t *log = json_deep_copy(p->records);
+    AUTO(core_deinit) struct core core;
     for (size_t keep = roll(2) ? 1 + roll((unsigned)json_array_size(log)) : json_array_size(log);
          json_array_size(log) > keep;)
       (void)json_array_remove(log, json_array_size(log) - 1);
@@ -390,8 +390,6 @@ static void changed_logs_are_refused_or_go_on(void **state) {
       fail_msg("SEGUE_SIM_SEED=%" PRIu64 ": the same records are refused now", seed_now);
     if (core.status != SESSION_NEW)
       go_on(p, &core);
-    core_deinit(&core);
-    json_decref(log);
   }
   print_message("%" PRIu64 " logs, %" PRIu64 " of them whole, %" PRIu64 " records\n", seeds.count,
                 whole, records);
@@ -400,7 +398,4 @@ static void changed_logs_are_refused_or_go_on(void **state) {
     play_deinit(&sources[i]);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(changed_logs_are_refused_or_go_on)};
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

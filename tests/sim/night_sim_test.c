@@ -333,10 +333,9 @@ static void play_night(uint64_t seed, struct night_totals *t) {
   registry_free(n.registry);
 }
 
-static void in_the_morning_all_is_done_or_waits_for_somebody(void **state) {
+TEST(in_the_morning_all_is_done_or_waits_for_somebody) {
   const struct seeds seeds = seeds_asked(NIGHT_SEEDS);
   struct night_totals t = {0};
-  (void)state;
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
     play_night(seed, &t);
   print_message("%" PRIu64 " nights: %ld sessions, %ld complete, %ld wait for a person; %ld calls, "
@@ -347,8 +346,4 @@ static void in_the_morning_all_is_done_or_waits_for_somebody(void **state) {
   assert_true(t.failed > 0 && t.stalls > 0 && t.kills > 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(in_the_morning_all_is_done_or_waits_for_somebody)};
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

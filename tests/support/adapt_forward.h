@@ -5,6 +5,7 @@
 #define SEGUE_TESTS_ADAPT_FORWARD_H
 
 #include "adapt/internal.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,9 +136,8 @@ static json_t *tuple_forth(struct turning *t, const struct adapt_plan *plan, con
 
 static json_t *text_forth(const json_t *value) {
   size_t length;
-  char *text = adapt_json_text(value, &length);
+  char_auto_t *text = adapt_json_text(value, &length);
   json_t *out = json_stringn(text, length);
-  free(text);
   return out;
 }
 

@@ -173,10 +173,9 @@ static inline const char *adapt_subset_at(struct adapt_subset *s, const json_t *
   if (!trouble && strstr(" llamacpp ollama lmstudio ", s->dialect))
     trouble = adapt_subset_llamacpp(schema);
   if (trouble) {
-    char *text = json_dumps(schema, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *text = json_dumps(schema, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!*s->place)
       snprintf(s->place, s->place_size, "%s", text ? text : "");
-    free(text);
     return trouble;
   }
   return adapt_subset_below(s, schema, depth);

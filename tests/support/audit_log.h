@@ -13,13 +13,8 @@
 #include "store/store.h"
 #include "support/core_out.h"
 #include "support/folder.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +88,7 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
   struct core_out out;
   struct text text = {0};
   json_error_t where;
-  json_t *doc = json_loads(workflow, 0, &where);
+  json_auto_t *doc = json_loads(workflow, 0, &where);
   if (doc == NULL)
     fail_msg("%s", where.text);
   struct workflow *wf = workflow_build(doc, &err);
@@ -109,7 +104,6 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
   drive_take(d, &out);
   text_deinit(&text);
   workflow_unref(wf);
-  json_decref(doc);
   json_decref(config);
 }
 
@@ -254,6 +248,7 @@ static inline void drive_second_review(struct drive *d) {
 }
 
 static inline void drive_everything(struct drive *d) {
+  drive_init(d);
   drive_start(d, drive_workflow, "Mend the queue.\nIt loses its oldest item when it is full.",
               drive_config());
   drive_exit(d, 0, "5 of 5 pass\n");

@@ -8,14 +8,10 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "format/yaml.h"
+#include "support/test.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { DATA_FILE_BYTES = 4 * 1024 * 1024 };
 
@@ -49,13 +45,12 @@ static inline void data_quoted(struct buf *out, const char *text) {
 
 /* JSON written so. */
 static inline json_t *data_json(const char *text) {
-  struct buf b = {0};
+  buf_auto_t b = {0};
   json_error_t error;
   data_quoted(&b, text);
   json_t *value = json_loads(buf_c(&b), JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
   if (value == NULL)
     fail_msg("test data %s: %s", text, error.text);
-  buf_deinit(&b);
   return value;
 }
 

@@ -7,6 +7,7 @@
 #ifndef SEGUE_TESTS_DRIVER_BED_H
 #define SEGUE_TESTS_DRIVER_BED_H
 
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
@@ -61,9 +62,8 @@ static inline void driver_bed_deinit(struct driver_bed *bed) {
 
 static inline void driver_bed_news(struct driver_bed *bed, const struct provider_news *news) {
   json_auto_t *line = replay_news_json(news);
-  char *text = json_dump_text(line, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(line, JSON_COMPACT);
   buf_printf(&bed->news, "%s\n", text);
-  free(text);
 }
 
 /* On the driver's stdout, in pieces of seven bytes, so that none depends on how bytes come. */
@@ -73,20 +73,18 @@ static inline void driver_bed_print(struct driver_bed *bed, const char *text) {
 }
 
 static inline bool driver_bed_told(const struct driver_bed *bed, const char *part) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, part);
   bool found = strstr(buf_c(&bed->news), buf_c(&text)) != NULL;
-  buf_deinit(&text);
   return found;
 }
 
 /* Exactly these lines were written down since the last look. */
 static inline void driver_bed_wrote(struct buf *written, const char *lines) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, lines);
   assert_string_equal(buf_c(written), buf_c(&text));
   buf_clear(written);
-  buf_deinit(&text);
 }
 
 #endif

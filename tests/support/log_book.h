@@ -20,7 +20,6 @@ static struct verified_reader log_book;
 
 static int log_book_setup(void **state) {
   (void)state;
-  drive_init(&drive);
   drive_everything(&drive);
   drive_write(&drive);
   log_book_open(&log_book, drive.path);

@@ -230,7 +230,7 @@ static inline json_t *play_dump(const struct core *core) {
 
 static inline void play_same(const struct play *p, const struct core *a, const struct core *b,
                              const char *what) {
-  json_t *left = play_dump(a), *right = play_dump(b);
+  json_auto_t *left = play_dump(a), *right = play_dump(b);
   if (!json_equal(left, right)) {
     char *l = json_dumps(left, JSON_SORT_KEYS | JSON_INDENT(1));
     char *r = json_dumps(right, JSON_SORT_KEYS | JSON_INDENT(1));
@@ -241,8 +241,6 @@ static inline void play_same(const struct play *p, const struct core *a, const s
     fail_msg("%s: %s: the states differ:\n%.400s\n--- and\n%.400s", p->title, what, l + from,
              r + from);
   }
-  json_decref(left);
-  json_decref(right);
 }
 
 /* ---- the log
@@ -276,13 +274,12 @@ static inline void play_fold(struct play *p, struct core *core, size_t from) {
 
 static inline void play_write(struct play *p, const struct core_out *out, size_t keep) {
   for (size_t i = 0; i < out->record_count && i < keep; i++) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     record_write(out->records[i], &line);
     json_t *back = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     assert_non_null(back);
     json_array_append_new(p->log, json_stringn(line.p, line.n));
     json_array_append_new(p->records, back);
-    buf_deinit(&line);
   }
 }
 
@@ -327,7 +324,7 @@ static inline void play_fold_to(const struct play *p, struct core *core, size_t 
 static inline void play_refuses(const struct play *p, size_t at, const char *changes,
                                 const char *error) {
   json_t *record = json_deep_copy(play_record(p, at)), *other = data_json(changes), *v;
-  struct core core;
+  AUTO(core_deinit) struct core core;
   struct err err = {0};
   const char *key;
   json_object_foreach(other, key, v) {
@@ -341,7 +338,6 @@ static inline void play_refuses(const struct play *p, size_t at, const char *cha
   if (ok || strstr(err.text, error) == NULL)
     fail_msg("%s: record %zu %s: %s", p->title, at + 1, changes, ok ? "taken" : err.text);
   assert_true(err.code == ERR_CORRUPT || at == 0);
-  core_deinit(&core);
   json_decref(record);
   json_decref(other);
 }
@@ -387,10 +383,9 @@ static inline json_t *play_prepare(void *ctx, const struct call_request *request
   (void)token_counts; /* replies are used up whichever provider took them */
   json_object_foreach(p->core.token_counts, provider, counts)
       json_object_foreach(counts, used, count) {
-    json_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
+    json_auto_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
     if (str_eq_c(data_str(json_array_get(token, 0)), key))
       n += json_integer_value(count);
-    json_decref(token);
   }
   return json_pack("[sI]", key, n);
 }
@@ -539,12 +534,11 @@ static inline void play_recall(const struct play *p, const struct call *call, st
 
 /* The log's account of a prompt is, byte by byte, what is sent. */
 static inline void play_check_prompt(const struct play *p, const struct call *call) {
-  struct buf whole = {0};
+  buf_auto_t whole = {0};
   play_recall(p, call, &whole);
   if (!str_eq(buf_view(&whole), buf_view(&call->prompt)))
     fail_msg("%s: the log tells another prompt of call %ld:\n%s\n--- sent:\n%s", p->title, call->id,
              buf_c(&whole), buf_c(&call->prompt));
-  buf_deinit(&whole);
 }
 
 static inline struct play_pending *play_pend(struct play *p, enum play_kind kind, long call,
@@ -627,7 +621,7 @@ static inline void play_commit(struct play *p) {
 }
 
 static inline void play_decide_start(struct play *p) {
-  struct text task = {0};
+  AUTO(text_deinit) struct text task = {0};
   struct event ev = play_event(p, EVENT_RESUME);
   buf_puts(&task.bytes,
            "Mend the queue so that every test passes, and say what was wrong with it.");
@@ -636,7 +630,6 @@ static inline void play_decide_start(struct play *p) {
                                .task = &task,
                                .config = p->config};
   core_start(&p->core, &params, &ev, &p->env, &p->out);
-  text_deinit(&task);
 }
 
 static inline void play_start(struct play *p) {
@@ -692,8 +685,8 @@ static inline void play_decide_next(struct play *p) {
     return;
   }
   struct event ev = play_event(p, EVENT_TIMER);
-  struct call_result result = {0};
-  json_t *news = NULL;
+  AUTO(call_result_deinit) struct call_result result = {0};
+  json_auto_t *news = NULL;
   struct turn *turn = NULL;
   struct call *call = core_call(&p->core, due.call, &turn);
   struct call_request request;
@@ -738,8 +731,11 @@ static inline void play_decide_next(struct play *p) {
   } else {
     play_decide(p, &ev);
   }
-  json_decref(news);
-  call_result_deinit(&result);
+}
+
+static inline void play_step(struct play *p) {
+  play_decide_next(p);
+  play_commit(p);
 }
 
 /* Until nothing is pending. */
@@ -747,9 +743,25 @@ static inline void play_run(struct play *p) {
   for (int i = 0; p->pending_count > 0; i++) {
     if (i == PLAY_RUN_STEPS)
       fail_msg("%s: it goes on for ever", p->title);
-    play_decide_next(p);
-    play_commit(p);
+    play_step(p);
   }
+}
+
+static inline void play_to_end(struct play *p) {
+  play_start(p);
+  play_run(p);
+}
+
+static inline void play_all(struct play *p, const char *title, const char *workflow,
+                            const char *config, const char *script) {
+  play_init(p, title, workflow, config, script);
+  play_to_end(p);
+}
+
+static inline void play_send_and_run(struct play *p, enum event_kind kind, const char *reason,
+                                     const char *message) {
+  play_send(p, kind, reason, message);
+  play_run(p);
 }
 
 /* The process dies: of the decision that waits to be written, `keep` records reach the disk and no

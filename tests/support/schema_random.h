@@ -347,16 +347,14 @@ static inline json_t *schema_random_flat(struct schema_random *r, const json_t *
   if (level > 20)
     return flat;
   if (reference && reference[0] == '#') {
-    json_t *target =
+    json_auto_t *target =
         schema_random_flat(r, schema_random_pointer(r->root, reference + 1), level + 1);
     json_object_del(flat, "$ref");
     schema_random_merge(flat, target);
-    json_decref(target);
   }
   json_array_foreach((json_t *)json_object_get(schema, "allOf"), i, one) {
-    json_t *part = schema_random_flat(r, one, level + 1);
+    json_auto_t *part = schema_random_flat(r, one, level + 1);
     schema_random_merge(flat, part);
-    json_decref(part);
   }
   for (size_t k = 0; k < 2; k++) {
     const json_t *list = json_object_get(schema, choices[k]);
@@ -365,18 +363,17 @@ static inline json_t *schema_random_flat(struct schema_random *r, const json_t *
       continue;
     if (r->depth > SCHEMA_RANDOM_DEPTH / 2) /* null and such end a recursion */
       pick = n - 1;
-    json_t *part = schema_random_flat(r, json_array_get(list, pick), level + 1);
+    json_auto_t *part = schema_random_flat(r, json_array_get(list, pick), level + 1);
     schema_random_merge(flat, part);
-    json_decref(part);
   }
   const json_t *condition = json_object_get(schema, "if");
   if (condition) {
     bool yes = schema_random_below(r, 2);
-    json_t *part = schema_random_flat(r, json_object_get(schema, yes ? "then" : "else"), level + 1);
+    json_auto_t *part =
+        schema_random_flat(r, json_object_get(schema, yes ? "then" : "else"), level + 1);
     if (yes)
       schema_random_merge(flat, condition);
     schema_random_merge(flat, part);
-    json_decref(part);
   }
   return flat;
 }

@@ -37,10 +37,9 @@ static void suite_add_remotes(struct schema_registry *registry, const char *remo
     }
     snprintf(path, sizeof path, "%s%s", remotes, name);
     snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
-    json_t *json = suite_load(path);
+    json_auto_t *json = suite_load(path);
     if (json)
       schema_registry_add(registry, uri, json);
-    json_decref(json);
   }
   if (dir)
     closedir(dir);

@@ -6,9 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, hour_to_come, main, need_build, needs, of_type, records, verified  # noqa: E402
+from support import Box, expect, hour_to_come, main, needs, of_type, records, verified
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ANSWER = "All of it is done.\n\n[WORK:1]"
@@ -99,24 +99,23 @@ def run_with(box, name, *more, env=None, workflow=WORKFLOW):
     return done, records(box.log_paths()[-1]) if box.log_paths() else []
 
 
-def one_word_swaps_them():
-    with Box() as box:
-        config(box, providers={n: {"program": player(box, n, lines)}
-                               for n, lines in DIALECTS.items()})
-        for name in DIALECTS:
-            done, log = run_with(box, name)
-            expect(done.returncode == 0, name, done.returncode, done.stdout, done.stderr)
-            end = of_type(log, "call_end")[0]
-            expect(end["text"] == ANSWER, name, end)
-            expect(of_type(log, "judgment")[0]["rule"] == 1, name)
-            if name != "text":
-                expect(end["provider_session"] == "s-1", name, end)
-                events = [r["event"] for r in of_type(log, "call_event")]
-                expect("session" in events, name, events)
-            if name not in ("text", "copilot"):
-                expect(end["usage"]["input"] == 11 and end["usage"]["output"] == 7, name, end)
-            for path in box.log_paths():
-                os.unlink(path)
+def one_word_swaps_them(box):
+    config(box, providers={n: {"program": player(box, n, lines)}
+                           for n, lines in DIALECTS.items()})
+    for name in DIALECTS:
+        done, log = run_with(box, name)
+        expect(done.returncode == 0, name, done.returncode, done.stdout, done.stderr)
+        end = of_type(log, "call_end")[0]
+        expect(end["text"] == ANSWER, name, end)
+        expect(of_type(log, "judgment")[0]["rule"] == 1, name)
+        if name != "text":
+            expect(end["provider_session"] == "s-1", name, end)
+            events = [r["event"] for r in of_type(log, "call_event")]
+            expect("session" in events, name, events)
+        if name not in ("text", "copilot"):
+            expect(end["usage"]["input"] == 11 and end["usage"]["output"] == 7, name, end)
+        for path in box.log_paths():
+            os.unlink(path)
 
 
 def a_command_that_ran_on_is_told():
@@ -172,14 +171,13 @@ def errors_keep_their_class():
                 os.unlink(path)
 
 
-def an_end_that_is_not_known_is_no_success():
-    with Box() as box:
-        half = {"role": "assistant", "content": [{"type": "text", "text": "half"}], "stopReason": "overflow"}
-        lines = [{"type": "session", "id": "s-1"}, {"type": "message_end", "message": half}, {"type": "turn_end", "message": half}]
-        config(box, providers={"pi": {"program": player(box, "pi", lines)}})
-        done, log = run_with(box, "pi")
-        expect("overflow" in of_type(log, "call_end")[0]["error"]["message"], log)
-        expect(done.returncode == 1 and not of_type(log, "judgment"), log[-1])
+def an_end_that_is_not_known_is_no_success(box):
+    half = {"role": "assistant", "content": [{"type": "text", "text": "half"}], "stopReason": "overflow"}
+    lines = [{"type": "session", "id": "s-1"}, {"type": "message_end", "message": half}, {"type": "turn_end", "message": half}]
+    config(box, providers={"pi": {"program": player(box, "pi", lines)}})
+    done, log = run_with(box, "pi")
+    expect("overflow" in of_type(log, "call_end")[0]["error"]["message"], log)
+    expect(done.returncode == 1 and not of_type(log, "judgment"), log[-1])
 
 
 def a_limit_of_a_subscription_is_no_answer():
@@ -233,19 +231,17 @@ def tokens_are_those_of_the_call():
                 expect(spent["cost_usd"] == 1.0, spent)
 
 
-def long_answers_are_blobs():
-    with Box() as box:
-        text = "é" * 100_000 + "\n[WORK:1]"
-        config(box, providers={"jsonl": {"program": player(box, "agent", [
-            {"event": "text", "text": text}, {"event": "end"}])}})
-        done, log = run_with(box, "jsonl")
-        expect(done.returncode == 0, done.returncode, done.stderr)
-        end = of_type(log, "call_end")[0]
-        names = os.listdir(box.logs + "/blobs")
-        with open(f"{box.logs}/blobs/{names[0]}", encoding="utf-8") as f:
-            expect(f.read() == text, "the blob is not the answer")
-        expect(len(json.dumps(end)) < 20_000, "the whole answer stands in the log")
-        verified(box, box.log_paths()[0])
+def long_answers_are_blobs(box):
+    text = "é" * 100_000 + "\n[WORK:1]"
+    config(box, providers={"jsonl": {"program": player(box, "agent", [
+        {"event": "text", "text": text}, {"event": "end"}])}})
+    done, log = run_with(box, "jsonl")
+    expect(done.returncode == 0, done.returncode, done.stderr)
+    end = of_type(log, "call_end")[0]
+    names = os.listdir(box.logs + "/blobs")
+    expect(Path(f"{box.logs}/blobs/{names[0]}").read_text(encoding="utf-8") == text, "the blob is not the answer")
+    expect(len(json.dumps(end)) < 20_000, "the whole answer stands in the log")
+    verified(box, box.log_paths()[0])
 
 
 def a_clouds_variables_go_with_their_switch():
@@ -299,10 +295,8 @@ def profiles_for_more_agents_read_their_lines():
             tools = [(r["data"].get("name"), r["data"]["state"]) for r in of_type(log, "call_event") if r["event"] == "tool"]
             expect(name != "cline" or (tools[0] == ("read_files", "start") and tools[-1][1] == "end"), tools)
             expect(name == "aider" or (end["usage"]["input"], end["usage"]["output"]) == (11, 7), name, end)
-            with open(box.dir + "/argv") as f:
-                argv = f.read()
-            with open(box.dir + "/stdin") as f:
-                given = f.read()
+            argv = Path(box.dir + "/argv").read_text()
+            given = Path(box.dir + "/stdin").read_text()
             expect("Do it." not in argv and ("Do it." in given) == (name != "aider"), name, argv, given)
             expect(name != "cline" or argv.splitlines()[-1] == "Follow the instructions from standard input.", argv)
             told, wanted = wrong[name]
@@ -316,344 +310,308 @@ def profiles_for_more_agents_read_their_lines():
         expect(b"untested" in listed, listed)
 
 
-def a_missing_program_has_its_package_named():
-    with Box() as box:
-        for name, transport, package in (("claude", "acp", "@agentclientprotocol/claude-agent-acp"), ("codex", "acp", "@agentclientprotocol/codex-acp"),
-                                         ("claude", "exec", "@anthropic-ai/claude-code"), ("pi", "exec", "@earendil-works/pi-coding-agent")):
-            config(box, providers={name: {"transport": transport}})
-            done, _ = run_with(box, name)
-            expect(done.returncode != 0 and package in (done.stdout + done.stderr).decode(), name, transport, done.stdout, done.stderr)
-            told = box.segue("doctor").stdout.decode() + box.segue("providers", "list", "--json").stdout.decode()
-            expect(package in told, name, transport, told)
-            for path in box.log_paths():
-                os.unlink(path)
+def a_missing_program_has_its_package_named(box):
+    for name, transport, package in (("claude", "acp", "@agentclientprotocol/claude-agent-acp"), ("codex", "acp", "@agentclientprotocol/codex-acp"),
+                                     ("claude", "exec", "@anthropic-ai/claude-code"), ("pi", "exec", "@earendil-works/pi-coding-agent")):
+        config(box, providers={name: {"transport": transport}})
+        done, _ = run_with(box, name)
+        expect(done.returncode != 0 and package in (done.stdout + done.stderr).decode(), name, transport, done.stdout, done.stderr)
+        told = box.segue("doctor").stdout.decode() + box.segue("providers", "list", "--json").stdout.decode()
+        expect(package in told, name, transport, told)
+        for path in box.log_paths():
+            os.unlink(path)
 
 
-def a_judge_is_not_told_of_a_tool_that_its_protocol_lacks():
-    with Box() as box:
-        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: work\n    instruction: do it\n    rules:\n"
-                        "      - {condition: done, next: COMPLETE}\n      - {condition: not done, next: ABORT}\n"
-                        "provider: qwen\n")
-        for transport, told in (("exec", True), ("acp", False)):
-            config(box, providers={"qwen": {"transport": transport}})
-            prompt = box.segue("prompt", flow, "work", "--stage", "structured_output").stdout
-            expect((b"the tool for structured output" in prompt) == told, transport, prompt)
+def a_judge_is_not_told_of_a_tool_that_its_protocol_lacks(box):
+    flow = box.file("w.yaml", "name: w\nmovements:\n  - name: work\n    instruction: do it\n    rules:\n"
+                    "      - {condition: done, next: COMPLETE}\n      - {condition: not done, next: ABORT}\n"
+                    "provider: qwen\n")
+    for transport, told in (("exec", True), ("acp", False)):
+        config(box, providers={"qwen": {"transport": transport}})
+        prompt = box.segue("prompt", flow, "work", "--stage", "structured_output").stdout
+        expect((b"the tool for structured output" in prompt) == told, transport, prompt)
 
 
-def keys_stay_out_of_the_log():
-    with Box() as box:
-        agent = program(box, "agent", "cat >/dev/null\n"
-                        "printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s\\\\n\\\\n[WORK:1]\"}\\n'"
-                        " \"$ANTHROPIC_API_KEY\"\necho \"$ANTHROPIC_API_KEY\" >&2\n")
-        config(box, providers={"claude": {"program": agent}})
-        done, _ = run_with(box, "claude", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret-1"})
-        expect(done.returncode == 0, done.returncode, done.stderr)
-        with open(box.log_paths()[0]) as f:
-            log = f.read()
-        expect("very-secret" not in log and "very-secret" not in done.stdout.decode(), "a key leaked")
-        expect("secret:ANTHROPIC_API_KEY" in log, "it is not said where it stood")
+def keys_stay_out_of_the_log(box):
+    agent = program(box, "agent", "cat >/dev/null\n"
+                    "printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"%s\\\\n\\\\n[WORK:1]\"}\\n'"
+                    " \"$ANTHROPIC_API_KEY\"\necho \"$ANTHROPIC_API_KEY\" >&2\n")
+    config(box, providers={"claude": {"program": agent}})
+    done, _ = run_with(box, "claude", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret-1"})
+    expect(done.returncode == 0, done.returncode, done.stderr)
+    log = Path(box.log_paths()[0]).read_text()
+    expect("very-secret" not in log and "very-secret" not in done.stdout.decode(), "a key leaked")
+    expect("secret:ANTHROPIC_API_KEY" in log, "it is not said where it stood")
 
 
-def keys_of_the_configuration_stay_out_too():
-    with Box() as box:
-        agent = program(box, "agent", "cat >/dev/null\necho \"$1 $MINE $MODE $FROM_PROFILE\" >&2\n"
-                        "printf '{\"event\":\"text\",\"text\":\"%s %s %s %s\"}\\n' "
-                        "\"$1\" \"$MINE\" \"$MODE\" \"$FROM_PROFILE\"\n"
-                        "printf '{\"event\":\"note\",\"text\":\"%s\"}\\n' \"$MINE\"\n"
-                        "printf '{\"event\":\"end\",\"class\":\"auth\",\"message\":\"%s\"}\\n' \"$MINE\"\n")
-        folder = config(box, providers={"mine": {
-            "program": agent, "args": ["--api-key=geheim-word-1"],
-            "set": {"MINE": "sk-geheim-0123456789", "MODE": "geheimer-modus"}}})
-        with open(folder + "/providers/mine.yaml", "w") as f:
-            f.write("extends: jsonl\nenv: {set: {FROM_PROFILE: ghp_geheim0123456789}}\n")
-        done, log = run_with(box, "mine")
-        end = of_type(log, "call_end")[0]
-        expect(end["error"]["class"] == "auth", end)
-        with open(box.log_paths()[0]) as f:
-            text = f.read() + done.stdout.decode() + done.stderr.decode()
-        for secret in ("geheim-word-1", "sk-geheim", "ghp_geheim"):
-            expect(secret not in text, secret, "leaked")
-        expect("geheimer-modus" in text, "what is no secret is hidden")
+def keys_of_the_configuration_stay_out_too(box):
+    agent = program(box, "agent", "cat >/dev/null\necho \"$1 $MINE $MODE $FROM_PROFILE\" >&2\n"
+                    "printf '{\"event\":\"text\",\"text\":\"%s %s %s %s\"}\\n' "
+                    "\"$1\" \"$MINE\" \"$MODE\" \"$FROM_PROFILE\"\n"
+                    "printf '{\"event\":\"note\",\"text\":\"%s\"}\\n' \"$MINE\"\n"
+                    "printf '{\"event\":\"end\",\"class\":\"auth\",\"message\":\"%s\"}\\n' \"$MINE\"\n")
+    folder = config(box, providers={"mine": {
+        "program": agent, "args": ["--api-key=geheim-word-1"],
+        "set": {"MINE": "sk-geheim-0123456789", "MODE": "geheimer-modus"}}})
+    with open(folder + "/providers/mine.yaml", "w") as f:
+        f.write("extends: jsonl\nenv: {set: {FROM_PROFILE: ghp_geheim0123456789}}\n")
+    done, log = run_with(box, "mine")
+    end = of_type(log, "call_end")[0]
+    expect(end["error"]["class"] == "auth", end)
+    text = Path(box.log_paths()[0]).read_text() + done.stdout.decode() + done.stderr.decode()
+    for secret in ("geheim-word-1", "sk-geheim", "ghp_geheim"):
+        expect(secret not in text, secret, "leaked")
+    expect("geheimer-modus" in text, "what is no secret is hidden")
 
 
 def readme_profile():
-    with open(ROOT + "/docs/backends.md") as f:
-        text = f.read()
+    text = Path(ROOT + "/docs/backends.md").read_text()
     begin = text.index("# ~/.config/segue/providers/scout.yaml")
     return text[begin:text.index("```", begin)]
 
 
-def the_profile_of_the_readme_works():
-    with Box() as box:
-        folder = config(box, wait_for_outage="off")
-        profile = readme_profile()
-        expect(15 <= len(profile.splitlines()) <= 40, "the example is too long or too short")
-        with open(folder + "/providers/scout.yaml", "w") as f:
-            f.write(profile)
-        bin_ = box.dir + "/bin"
-        os.mkdir(bin_)
-        lines = [{"kind": "hello", "conversation": "c-9"},
-                 {"kind": "say", "delta": ANSWER[:5]}, {"kind": "say", "delta": ANSWER[5:]},
-                 {"kind": "bye", "ok": True, "tokens": {"in": 5, "out": 6}}]
-        os.rename(player(box, "scout", lines), bin_ + "/scout")
-        path = {"PATH": bin_ + ":/usr/bin:/bin", "SCOUT_API_KEY": "k"}
-        done, log = run_with(box, "scout", env=path)
-        expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
-        end = of_type(log, "call_end")[0]
-        expect(end["text"] == ANSWER and end["usage"]["output"] == 6, end)
-        lines = [{"kind": "bye", "ok": False, "status": 429, "why": "slow down, try again in 1s"}]
-        os.rename(player(box, "scout", lines), bin_ + "/scout")
-        done, log = run_with(box, "scout", env=path, workflow=WORKFLOW.replace("one", "two"))
-        end = of_type(log, "call_end")[0]
-        expect(end["error"]["class"] == "rate_limit", end)
-        listed = json.loads(box.segue("providers", "--json", "--quick", env=path).stdout)
-        scout = [p for p in listed["providers"] if p["name"] == "scout"][0]
-        expect(scout["usable"] is True and scout["schema"] == "prompt", scout)
+def the_profile_of_the_readme_works(box):
+    folder = config(box, wait_for_outage="off")
+    profile = readme_profile()
+    expect(15 <= len(profile.splitlines()) <= 40, "the example is too long or too short")
+    Path(folder + "/providers/scout.yaml").write_text(profile)
+    bin_ = box.dir + "/bin"
+    os.mkdir(bin_)
+    lines = [{"kind": "hello", "conversation": "c-9"},
+             {"kind": "say", "delta": ANSWER[:5]}, {"kind": "say", "delta": ANSWER[5:]},
+             {"kind": "bye", "ok": True, "tokens": {"in": 5, "out": 6}}]
+    os.rename(player(box, "scout", lines), bin_ + "/scout")
+    path = {"PATH": bin_ + ":/usr/bin:/bin", "SCOUT_API_KEY": "k"}
+    done, log = run_with(box, "scout", env=path)
+    expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
+    end = of_type(log, "call_end")[0]
+    expect(end["text"] == ANSWER and end["usage"]["output"] == 6, end)
+    lines = [{"kind": "bye", "ok": False, "status": 429, "why": "slow down, try again in 1s"}]
+    os.rename(player(box, "scout", lines), bin_ + "/scout")
+    done, log = run_with(box, "scout", env=path, workflow=WORKFLOW.replace("one", "two"))
+    end = of_type(log, "call_end")[0]
+    expect(end["error"]["class"] == "rate_limit", end)
+    listed = json.loads(box.segue("providers", "--json", "--quick", env=path).stdout)
+    scout = [p for p in listed["providers"] if p["name"] == "scout"][0]
+    expect(scout["usable"] is True and scout["schema"] == "prompt", scout)
 
 
-def a_mistake_in_one_profile_is_no_others():
-    with Box() as box:
-        folder = config(box, providers={"jsonl": {"program": player(box, "j", DIALECTS["jsonl"])}})
-        with open(folder + "/providers/wrong.yaml", "w") as f:
-            f.write("summary: x\nprogram: x\nargv: 7\n")
-        place = "wrong.yaml:3:7: "
-        listed = box.segue("providers", "--quick", "--json")
-        rows = {p["name"]: p for p in json.loads(listed.stdout)["providers"]}
-        expect(listed.returncode == 2 and place in listed.stderr.decode(), listed)
-        expect(rows["wrong"]["usable"] is False and place in rows["wrong"]["problem"], rows["wrong"])
-        expect(rows["jsonl"]["installed"], rows["jsonl"])
-        doctor = box.segue("doctor", "--quick")
-        expect(doctor.returncode == 1 and place in doctor.stdout.decode(), doctor.stdout)
-        done, _ = run_with(box, "jsonl")
-        expect(done.returncode == 0, done.stderr)
-        done, _ = run_with(box, "wrong")
-        expect(done.returncode == 2 and place in done.stderr.decode(), done.returncode, done.stderr)
-        logs = len(box.log_paths())
-        for providers, status, word in (("wrong", 2, "provider wrong"), ("[wrong, jsonl]", 0, "warning")):
-            text = WORKFLOW.replace("movements:", f"provider: {providers}\nmovements:")
-            done = box.segue("run", box.file("two.yaml", text), "--task", "x", "--logs", box.logs,
-                             "--cwd", box.cwd)
-            said = done.stderr.decode()
-            expect(done.returncode == status, providers, done.returncode, said)
-            expect(place in said and word in said, providers, said)
-        expect(len(box.log_paths()) == logs + 1, "a session began that could not go on")
-        error = of_type(records(box.log_paths()[-1]), "call_end")[0]["error"]
-        expect(error["class"] == "not_found" and place in error["message"], error)
-
-
-def what_a_project_ships_changes_nothing():
-    with Box() as box:
-        config(box, providers={"claude": {"program": player(box, "good", DIALECTS["claude"])}})
-        evil = program(box, "evil", f"touch '{box.dir}/harmed'\n")
-        for folder in (box.cwd, box.cwd + "/.segue", box.cwd + "/.config/segue"):
-            os.makedirs(folder + "/providers", exist_ok=True)
-            for name in ("config.yaml", "segue.yaml"):
-                with open(f"{folder}/{name}", "w") as f:
-                    json.dump({"providers": {"claude": {"program": evil, "set": {"X": "y"}}}}, f)
-            with open(folder + "/providers/claude.yaml", "w") as f:
-                f.write(f"extends: claude\nprogram: {evil}\n")
-        with open(box.cwd + "/.env", "w") as f:
-            f.write("ANTHROPIC_BASE_URL=http://127.0.0.1:1/evil\nCODEX_HOME=/evil\n")
-        done, log = run_with(box, "claude")
-        expect(done.returncode == 0, done.returncode, done.stderr)
-        expect(not os.path.exists(box.dir + "/harmed"), "a program of the project was run")
-        workflow = WORKFLOW.replace("movements:", "providers: {claude: {program: /x}}\nmovements:")
-        done, _ = run_with(box, "claude", workflow=workflow)
-        expect(done.returncode == 2, "a workflow may not say which program is run", done.returncode)
-        workflow = WORKFLOW.replace("instruction:", "model: --dangerously-skip-permissions\n"
-                                    "    instruction:").replace("one", "two")
-        done, _ = run_with(box, "claude", workflow=workflow)
-        expect(done.returncode == 2 and b"begins with a dash" in done.stderr, done)
-
-
-def a_project_that_would_steer_its_agent_is_refused():
-    with Box() as box:
-        providers = {n: {"program": player(box, n, DIALECTS[n])} for n in ("gemini", "codex", "qwen")}
-        config(box, providers=providers)
-        settings = box.cwd + "/.gemini/settings.json"
-        os.mkdir(box.cwd + "/.gemini")
-        with open(settings, "w") as f:
-            json.dump({"hooks": {"SessionStart": [{"hooks": [{"command": "touch x"}]}]}}, f)
-        done, log = run_with(box, "gemini")  # before anything starts
+def a_mistake_in_one_profile_is_no_others(box):
+    folder = config(box, providers={"jsonl": {"program": player(box, "j", DIALECTS["jsonl"])}})
+    Path(folder + "/providers/wrong.yaml").write_text("summary: x\nprogram: x\nargv: 7\n")
+    place = "wrong.yaml:3:7: "
+    listed = box.segue("providers", "--quick", "--json")
+    rows = {p["name"]: p for p in json.loads(listed.stdout)["providers"]}
+    expect(listed.returncode == 2 and place in listed.stderr.decode(), listed)
+    expect(rows["wrong"]["usable"] is False and place in rows["wrong"]["problem"], rows["wrong"])
+    expect(rows["jsonl"]["installed"], rows["jsonl"])
+    box.segue("doctor", "--quick", status=1, out=place)
+    done, _ = run_with(box, "jsonl")
+    expect(done.returncode == 0, done.stderr)
+    done, _ = run_with(box, "wrong")
+    expect(done.returncode == 2 and place in done.stderr.decode(), done.returncode, done.stderr)
+    logs = len(box.log_paths())
+    for providers, status, word in (("wrong", 2, "provider wrong"), ("[wrong, jsonl]", 0, "warning")):
+        text = WORKFLOW.replace("movements:", f"provider: {providers}\nmovements:")
+        done = box.segue("run", box.file("two.yaml", text), "--task", "x", "--logs", box.logs,
+                         "--cwd", box.cwd)
         said = done.stderr.decode()
-        expect(done.returncode == 2 and settings + " sets hooks" in said, done)
-        expect("trust_project" in said, "it is not said what to do", said)
-        expect(log == [], "a session began", log)
-        doctor = box.segue("doctor", "--quick", env={"GEMINI_API_KEY": "k"})
-        expect(b"sets hooks" in doctor.stdout, doctor.stdout)
-        # the next provider takes over
-        config(box, providers=providers, fallback={"gemini": ["codex"]})
-        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: two"))
-        expect(done.returncode == 0 and of_type(log, "call_start")[-1]["provider"] == "codex", done)
-        # only the user's own configuration can trust it
-        os.mkdir(box.cwd + "/.segue")
-        with open(box.cwd + "/.segue/config.yaml", "w") as f:
-            json.dump({"providers": {"gemini": {"trust_project": True}}}, f)
-        config(box, providers=providers)
-        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: three"))
-        expect(done.returncode == 2 and b"sets hooks" in done.stderr, done)
-        providers["gemini"]["trust_project"] = [box.cwd]
-        config(box, providers=providers)
-        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: four"))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        # what is harmless may be there
-        del providers["gemini"]["trust_project"]
-        config(box, providers=providers)
-        for i, text in enumerate(('{"ui": {"theme": "dark"}, // mine\n}', '{"theme": "dark"}')):
-            with open(settings, "w") as f:
-                f.write(text)
-            done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("one", f"five{i}"))
-            expect(done.returncode == 0, text, done.stdout, done.stderr)
+        expect(done.returncode == status, providers, done.returncode, said)
+        expect(place in said and word in said, providers, said)
+    expect(len(box.log_paths()) == logs + 1, "a session began that could not go on")
+    error = of_type(records(box.log_paths()[-1]), "call_end")[0]["error"]
+    expect(error["class"] == "not_found" and place in error["message"], error)
 
 
-def an_agent_that_shares_its_name_can_be_installed():
-    with Box() as box:
-        done = box.segue("doctor", "--json", env={"PATH": "/usr/bin:/bin"})
-        remedies = {f["what"]: f.get("remedy") or "" for f in json.loads(done.stdout)["findings"]}
-        expect("npm install -g @google/gemini-cli" in remedies["provider gemini"], remedies)
+def what_a_project_ships_changes_nothing(box):
+    config(box, providers={"claude": {"program": player(box, "good", DIALECTS["claude"])}})
+    evil = program(box, "evil", f"touch '{box.dir}/harmed'\n")
+    for folder in (box.cwd, box.cwd + "/.segue", box.cwd + "/.config/segue"):
+        os.makedirs(folder + "/providers", exist_ok=True)
+        for name in ("config.yaml", "segue.yaml"):
+            with open(f"{folder}/{name}", "w") as f:
+                json.dump({"providers": {"claude": {"program": evil, "set": {"X": "y"}}}}, f)
+        Path(folder + "/providers/claude.yaml").write_text(f"extends: claude\nprogram: {evil}\n")
+    Path(box.cwd + "/.env").write_text("ANTHROPIC_BASE_URL=http://127.0.0.1:1/evil\nCODEX_HOME=/evil\n")
+    done, log = run_with(box, "claude")
+    expect(done.returncode == 0, done.returncode, done.stderr)
+    expect(not os.path.exists(box.dir + "/harmed"), "a program of the project was run")
+    workflow = WORKFLOW.replace("movements:", "providers: {claude: {program: /x}}\nmovements:")
+    done, _ = run_with(box, "claude", workflow=workflow)
+    expect(done.returncode == 2, "a workflow may not say which program is run", done.returncode)
+    workflow = WORKFLOW.replace("instruction:", "model: --dangerously-skip-permissions\n"
+                                "    instruction:").replace("one", "two")
+    done, _ = run_with(box, "claude", workflow=workflow)
+    expect(done.returncode == 2 and b"begins with a dash" in done.stderr, done)
 
 
-def doctor_lists_what_nobody_asked_for():
-    with Box() as box:
-        bare = {"PATH": "/usr/bin:/bin"}
-        said = box.segue("doctor", "--quick", env=bare).stdout.decode()
-        expect("agents that are not installed: aider, claude, " in said, said)
-        expect("provider claude:" not in said and "npm install" not in said, "no page of remedies", said)
-        every = box.segue("doctor", "--quick", "--all", env=bare).stdout.decode()
-        expect("provider claude: the program claude is not installed" in every, every)
-        one = box.segue("doctor", "--quick", "claude", env=bare)
-        said = one.stdout.decode()
-        expect(one.returncode == 1 and "problem  provider claude: " in said, one)
-        expect("@anthropic-ai/claude-code" in said and "codex" not in said, said)
-        wrong = box.segue("doctor", "cluade", env=bare)
-        expect(wrong.returncode == 2 and b"did you mean claude?" in wrong.stderr, wrong)
-        config(box, providers={"codex": {"model": "m"}})
-        said = box.segue("doctor", "--quick", env=bare).stdout.decode()
-        expect("provider codex: the program codex is not installed" in said, "it was set up", said)
-        told = json.loads(box.segue("doctor", "--quick", "--json", env=bare).stdout)
-        expect("provider claude" in {f["what"] for f in told["findings"]}, "programs are told all")
-        # a key says that it is wanted
-        said = box.segue("doctor", "anthropic", env={"ANTHROPIC_API_KEY": "k", "https_proxy": ""})
-        expect(said.returncode == 1 and b"provider anthropic: " in said.stdout, said)
+def a_project_that_would_steer_its_agent_is_refused(box):
+    providers = {n: {"program": player(box, n, DIALECTS[n])} for n in ("gemini", "codex", "qwen")}
+    config(box, providers=providers)
+    settings = box.cwd + "/.gemini/settings.json"
+    os.mkdir(box.cwd + "/.gemini")
+    with open(settings, "w") as f:
+        json.dump({"hooks": {"SessionStart": [{"hooks": [{"command": "touch x"}]}]}}, f)
+    done, log = run_with(box, "gemini")  # before anything starts
+    said = done.stderr.decode()
+    expect(done.returncode == 2 and settings + " sets hooks" in said, done)
+    expect("trust_project" in said, "it is not said what to do", said)
+    expect(log == [], "a session began", log)
+    box.segue("doctor", "--quick", env={"GEMINI_API_KEY": "k"}, out=b"sets hooks")
+    # the next provider takes over
+    config(box, providers=providers, fallback={"gemini": ["codex"]})
+    done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: two"))
+    expect(done.returncode == 0 and of_type(log, "call_start")[-1]["provider"] == "codex", done)
+    # only the user's own configuration can trust it
+    os.mkdir(box.cwd + "/.segue")
+    with open(box.cwd + "/.segue/config.yaml", "w") as f:
+        json.dump({"providers": {"gemini": {"trust_project": True}}}, f)
+    config(box, providers=providers)
+    done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: three"))
+    expect(done.returncode == 2 and b"sets hooks" in done.stderr, done)
+    providers["gemini"]["trust_project"] = [box.cwd]
+    config(box, providers=providers)
+    done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("name: one", "name: four"))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    # what is harmless may be there
+    del providers["gemini"]["trust_project"]
+    config(box, providers=providers)
+    for i, text in enumerate(('{"ui": {"theme": "dark"}, // mine\n}', '{"theme": "dark"}')):
+        Path(settings).write_text(text)
+        done, log = run_with(box, "gemini", workflow=WORKFLOW.replace("one", f"five{i}"))
+        expect(done.returncode == 0, text, done.stdout, done.stderr)
 
 
-def doctor_says_whether_services_linger():
-    with Box() as box:
-        bare = ["bwrap", "--unshare-user", "--uid", "65534", "--gid", "65534", "--bind", "/", "/", "--dev", "/dev",
-                "--tmpfs", "/run", "--tmpfs", "/var/lib"]
-        needs("bwrap")
-        if subprocess.run([*bare, "true"], capture_output=True).returncode != 0:
-            return "skipped: bwrap cannot make a namespace of users here"
-        systemd = [*bare, "--dir", "/run/systemd/system"]
-        lingers = [*systemd, "--dir", "/var/lib/systemd/linger/nobody"]
-        for prefix, wanted in ((bare, None), (systemd, "note"), (lingers, "ok")):
-            told = json.loads(box.segue("doctor", "--quick", "--json", prefix=prefix).stdout)
-            states = [f["state"] for f in told["findings"] if f["what"] == "services"]
-            expect(states == ([wanted] if wanted else []), prefix, told)
+def an_agent_that_shares_its_name_can_be_installed(box):
+    done = box.segue("doctor", "--json", env={"PATH": "/usr/bin:/bin"})
+    remedies = {f["what"]: f.get("remedy") or "" for f in json.loads(done.stdout)["findings"]}
+    expect("npm install -g @google/gemini-cli" in remedies["provider gemini"], remedies)
 
 
-def an_old_program_is_named():
-    with Box() as box:
-        old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
-                      "echo 'error: unexpected argument --json' >&2\nexit 2\n")
-        config(box, providers={"codex": {"program": old}})
-        _, log = run_with(box, "codex")
-        error = of_type(log, "call_end")[0]["error"]
-        expect(error["class"] == "not_found" and "0.0.9" in error["message"] and
-               "npm install" in error["message"], error)
+def doctor_lists_what_nobody_asked_for(box):
+    bare = {"PATH": "/usr/bin:/bin"}
+    said = box.segue("doctor", "--quick", env=bare).stdout.decode()
+    expect("agents that are not installed: aider, claude, " in said, said)
+    expect("provider claude:" not in said and "npm install" not in said, "no page of remedies", said)
+    every = box.segue("doctor", "--quick", "--all", env=bare).stdout.decode()
+    expect("provider claude: the program claude is not installed" in every, every)
+    one = box.segue("doctor", "--quick", "claude", env=bare)
+    said = one.stdout.decode()
+    expect(one.returncode == 1 and "problem  provider claude: " in said, one)
+    expect("@anthropic-ai/claude-code" in said and "codex" not in said, said)
+    box.segue("doctor", "cluade", env=bare, status=2, err=b"did you mean claude?")
+    config(box, providers={"codex": {"model": "m"}})
+    said = box.segue("doctor", "--quick", env=bare).stdout.decode()
+    expect("provider codex: the program codex is not installed" in said, "it was set up", said)
+    told = json.loads(box.segue("doctor", "--quick", "--json", env=bare).stdout)
+    expect("provider claude" in {f["what"] for f in told["findings"]}, "programs are told all")
+    # a key says that it is wanted
+    said = box.segue("doctor", "anthropic", env={"ANTHROPIC_API_KEY": "k", "https_proxy": ""})
+    expect(said.returncode == 1 and b"provider anthropic: " in said.stdout, said)
 
 
-def commands_say_what_there_is():
-    with Box() as box:
-        good = program(box, "claude", "echo '2.1.329 (Claude Code)'\n")
-        old = program(box, "codex", "echo 'codex-cli 0.0.9'\n")
-        broken = program(box, "gemini", "echo 'cannot start' >&2\nexit 3\n")
-        config(box, provider="claude", providers={"claude": {"program": good},
-                                                  "codex": {"program": old},
-                                                  "gemini": {"program": broken}})
-        env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
-        done = box.segue("providers", "--json", env=env)
-        expect(done.returncode == 0, done.stderr)
-        rows = {p["name"]: p for p in json.loads(done.stdout)["providers"]}
-        expect(rows["claude"]["version"] == "2.1.329" and rows["claude"]["usable"] is True, rows)
-        expect("too old" in rows["codex"]["problem"] and rows["codex"]["usable"] is False, rows)
-        expect("cannot start" in rows["gemini"]["problem"], rows["gemini"])
-        expect(rows["qwen"]["installed"] is False and "npm install" in rows["qwen"]["remedy"], rows)
-        table = box.segue("providers", "--quick", env=env).stdout.decode()
-        expect(all(n in table for n in DIALECTS), table)
-        names = box.segue("providers", "--names").stdout.decode().split()
-        expect(set(DIALECTS) <= set(names), names)
-        done = box.segue("doctor", "--json", env=env)
-        expect(done.returncode == 1, "an old codex is a problem", done.stdout)
-        done = box.segue("doctor")
-        expect(b"ANTHROPIC_API_KEY" in done.stdout and done.returncode == 1, done.stdout)
-        config(box, provider="claude", providers={"claude": {"program": good}})
-        done = box.segue("doctor", env=env)
-        expect(done.returncode == 0, done.stdout)
-        shown = box.segue("providers", "show", "codex").stdout.decode()
-        expect("thread.started" in shown, shown)
-        for words in (["show"], ["show", "nobody"], ["show", "script"], ["test", "claude"], ["fly"],
-                      ["test", "claude", "--transcript", "/nonexistent"]):
-            done = box.segue("providers", *words)
-            expect(done.returncode != 0 and done.stderr, words, done)
+def doctor_says_whether_services_linger(box):
+    bare = ["bwrap", "--unshare-user", "--uid", "65534", "--gid", "65534", "--bind", "/", "/", "--dev", "/dev",
+            "--tmpfs", "/run", "--tmpfs", "/var/lib"]
+    needs("bwrap")
+    if subprocess.run([*bare, "true"], capture_output=True).returncode != 0:
+        return "skipped: bwrap cannot make a namespace of users here"
+    systemd = [*bare, "--dir", "/run/systemd/system"]
+    lingers = [*systemd, "--dir", "/var/lib/systemd/linger/nobody"]
+    for prefix, wanted in ((bare, None), (systemd, "note"), (lingers, "ok")):
+        told = json.loads(box.segue("doctor", "--quick", "--json", prefix=prefix).stdout)
+        states = [f["state"] for f in told["findings"] if f["what"] == "services"]
+        expect(states == ([wanted] if wanted else []), prefix, told)
 
 
-def mistakes_in_files_have_their_place():
-    with Box() as box:
-        folder = config(box)
-        path = folder + "/providers/mine.yaml"
-        with open(path, "w") as f:
-            f.write("summary: mine\nprogram: x\nargv: ['{modle}']\nevents: []\n")
-        workflow = box.file("one.yaml", WORKFLOW)
-        for words, status in ((["providers"], 2), (["lint", workflow], 0),
-                              (["run", workflow, "--provider", "mine"], 2)):
-            done = box.segue(*words)
-            expect(b"mine.yaml:3:8: " in done.stderr and b"{model}" in done.stderr, words, done)
-            expect(done.returncode == status, words, done.returncode)
-        os.unlink(path)
-        config(box, providers={"claude": {"progam": "x"}})
-        done = box.segue("providers")
-        expect(b'did you mean "program"' in done.stderr and done.returncode == 2, done)
-        config(box, providers={"cluade": {"program": "x"}})
-        for words in (["providers"], ["doctor"]):
-            done = box.segue(*words)
-            expect(b"providers.cluade" in done.stdout + done.stderr and done.returncode, words, done)
+def an_old_program_is_named(box):
+    old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
+                  "echo 'error: unexpected argument --json' >&2\nexit 2\n")
+    config(box, providers={"codex": {"program": old}})
+    _, log = run_with(box, "codex")
+    error = of_type(log, "call_end")[0]["error"]
+    expect(error["class"] == "not_found" and "0.0.9" in error["message"] and
+           "npm install" in error["message"], error)
 
 
-def a_recorded_limit_is_no_answer():
+def commands_say_what_there_is(box):
+    good = program(box, "claude", "echo '2.1.329 (Claude Code)'\n")
+    old = program(box, "codex", "echo 'codex-cli 0.0.9'\n")
+    broken = program(box, "gemini", "echo 'cannot start' >&2\nexit 3\n")
+    config(box, provider="claude", providers={"claude": {"program": good},
+                                              "codex": {"program": old},
+                                              "gemini": {"program": broken}})
+    env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
+    done = box.segue("providers", "--json", env=env, status=0)
+    rows = {p["name"]: p for p in json.loads(done.stdout)["providers"]}
+    expect(rows["claude"]["version"] == "2.1.329" and rows["claude"]["usable"] is True, rows)
+    expect("too old" in rows["codex"]["problem"] and rows["codex"]["usable"] is False, rows)
+    expect("cannot start" in rows["gemini"]["problem"], rows["gemini"])
+    expect(rows["qwen"]["installed"] is False and "npm install" in rows["qwen"]["remedy"], rows)
+    table = box.segue("providers", "--quick", env=env).stdout.decode()
+    expect(all(n in table for n in DIALECTS), table)
+    names = box.segue("providers", "--names").stdout.decode().split()
+    expect(set(DIALECTS) <= set(names), names)
+    box.segue("doctor", "--json", env=env, status=1)
+    box.segue("doctor", status=1, out=b"ANTHROPIC_API_KEY")
+    config(box, provider="claude", providers={"claude": {"program": good}})
+    box.segue("doctor", env=env, status=0)
+    shown = box.segue("providers", "show", "codex").stdout.decode()
+    expect("thread.started" in shown, shown)
+    for words in (["show"], ["show", "nobody"], ["show", "script"], ["test", "claude"], ["fly"],
+                  ["test", "claude", "--transcript", "/nonexistent"]):
+        done = box.segue("providers", *words)
+        expect(done.returncode != 0 and done.stderr, words, done)
+
+
+def mistakes_in_files_have_their_place(box):
+    folder = config(box)
+    path = folder + "/providers/mine.yaml"
+    Path(path).write_text("summary: mine\nprogram: x\nargv: ['{modle}']\nevents: []\n")
+    workflow = box.file("one.yaml", WORKFLOW)
+    for words, status in ((["providers"], 2), (["lint", workflow], 0),
+                          (["run", workflow, "--provider", "mine"], 2)):
+        done = box.segue(*words, err=(b"mine.yaml:3:8: ", b"{model}"))
+        expect(done.returncode == status, words, done.returncode)
+    os.unlink(path)
+    config(box, providers={"claude": {"progam": "x"}})
+    box.segue("providers", status=2, err=b'did you mean "program"')
+    config(box, providers={"cluade": {"program": "x"}})
+    for words in (["providers"], ["doctor"]):
+        done = box.segue(*words)
+        expect(b"providers.cluade" in done.stdout + done.stderr and done.returncode, words, done)
+
+
+def a_recorded_limit_is_no_answer(box):
     """A recording is read as a call is: a subscription's limit is a class, not an answer."""
-    with Box() as box:
-        def end_of_words(words):
-            told = {"type": "result", "subtype": "success", "is_error": False, "result": words, "session_id": "s"}
-            text = '# {"exit": 0}\n--- stdout ---\n' + json.dumps(told) + "\n"
-            done = box.segue("providers", "test", "claude", "--transcript", box.file("t.txt", text))
-            return json.loads(done.stdout.splitlines()[-1])
+    def end_of_words(words):
+        told = {"type": "result", "subtype": "success", "is_error": False, "result": words, "session_id": "s"}
+        text = '# {"exit": 0}\n--- stdout ---\n' + json.dumps(told) + "\n"
+        done = box.segue("providers", "test", "claude", "--transcript", box.file("t.txt", text))
+        return json.loads(done.stdout.splitlines()[-1])
 
-        end = end_of_words("You've hit your session limit \u00b7 resets 3pm (UTC)")
-        expect(end["class"] == "rate_limit" and 0 < end["retry_after_ms"] <= 24 * 3600 * 1000, end)
-        end = end_of_words("The page says: You've hit your session limit \u00b7 resets 3pm (UTC). I mended it.")
-        expect(end["class"] == "ok" and end["retry_after_ms"] is None, end)
+    end = end_of_words("You've hit your session limit \u00b7 resets 3pm (UTC)")
+    expect(end["class"] == "rate_limit" and 0 < end["retry_after_ms"] <= 24 * 3600 * 1000, end)
+    end = end_of_words("The page says: You've hit your session limit \u00b7 resets 3pm (UTC). I mended it.")
+    expect(end["class"] == "ok" and end["retry_after_ms"] is None, end)
 
 
-def recordings_are_read():
-    with Box() as box:
-        text = ('# {"argv": ["x"], "exit": 1, "timed_out": false}\n--- stdout ---\n'
-                + json.dumps({"type": "session", "id": "s"}) + "\n"
-                + json.dumps({"type": "turn_end", "message": {
-                    "role": "assistant", "stopReason": "error", "errorMessage": "503 busy"}})
-                + "\n\n--- stderr ---\nnothing\n")
-        done = box.segue("providers", "test", "pi", "--transcript", box.file("t.txt", text))
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        expect(done.returncode == 0 and lines[0] == {"event": "session", "id": "s"}, done)
-        expect(lines[-1]["event"] == "end" and lines[-1]["class"] == "overloaded", lines)
-        for wrong in ("", "no header\n", "# {\n", '# {"exit": 0}\nnothing marked\n',
-                      '# {"argv": []}\n--- stdout ---\n', '# {"exit": 900}\n--- stdout ---\n'):
-            done = box.segue("providers", "test", "pi", "--transcript", box.file("w.txt", wrong))
-            expect(done.returncode == 2 and b"w.txt:" in done.stderr, wrong, done)
+def recordings_are_read(box):
+    text = ('# {"argv": ["x"], "exit": 1, "timed_out": false}\n--- stdout ---\n'
+            + json.dumps({"type": "session", "id": "s"}) + "\n"
+            + json.dumps({"type": "turn_end", "message": {
+                "role": "assistant", "stopReason": "error", "errorMessage": "503 busy"}})
+            + "\n\n--- stderr ---\nnothing\n")
+    done = box.segue("providers", "test", "pi", "--transcript", box.file("t.txt", text))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    expect(done.returncode == 0 and lines[0] == {"event": "session", "id": "s"}, done)
+    expect(lines[-1]["event"] == "end" and lines[-1]["class"] == "overloaded", lines)
+    for wrong in ("", "no header\n", "# {\n", '# {"exit": 0}\nnothing marked\n',
+                  '# {"argv": []}\n--- stdout ---\n', '# {"exit": 900}\n--- stdout ---\n'):
+        box.segue("providers", "test", "pi", "--transcript", box.file("w.txt", wrong), status=2, err=b"w.txt:")
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_clouds_variables_go_with_their_switch, an_end_that_is_not_known_is_no_success, profiles_for_more_agents_read_their_lines, a_missing_program_has_its_package_named,
                    a_judge_is_not_told_of_a_tool_that_its_protocol_lacks,
                    one_word_swaps_them, a_command_that_ran_on_is_told, errors_keep_their_class, long_answers_are_blobs,

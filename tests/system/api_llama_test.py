@@ -4,10 +4,7 @@ schema mode, and by Ollama's format; a length stop; a value that the grammar all
 not, mended by a reask or passed over by the chain.
 
 Runs if SEGUE_REAL_LLAMA names a folder with node-llama-cpp in its node_modules, or if SEGUE_LONG=1: then
-npm fetches it (700 MB) into a folder that is gone afterwards. Needs node and ../shared/tools.
-
-usage: api_llama_test.py BUILD_DIR [CASE...]
-"""
+npm fetches it (700 MB) into a folder that is gone afterwards. Needs node and ../shared/tools."""
 import json
 import os
 import shutil
@@ -15,9 +12,8 @@ import socket
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from api_calls import SCHEMA, drive  # noqa: E402
-from support import WAIT_S, Box, expect, main, need_build, needs, skip  # noqa: E402
+from api_calls import SCHEMA, drive
+from support import WAIT_S, Box, expect, main, need_build, needs, skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/tools"
@@ -69,39 +65,37 @@ def judge(model, box, settings, *words, stages="structured_output"):
         return done.returncode, [json.loads(line) for line in f]
 
 
-def case_enforced():
+def case_enforced(model: Model):
     """Whatever way the backend is held to the schema, what comes back fits it or is said not to."""
-    with Model() as model:
-        settings = {
-            "gbnf": {"type": "llamacpp", "base_url": model.url, "schema_mode": "grammar"},
-            "json_schema": {"type": "llamacpp", "base_url": model.url, "schema_mode": "native"},
-            "completion": {"type": "llamacpp", "base_url": model.url, "schema_mode": "grammar", "endpoint": "completion"},
-            "raw_schema": {"type": "llamacpp", "base_url": model.url, "schema_mode": "native", "endpoint": "completion"},
-            "format": {"type": "ollama", "base_url": model.url, "schema_mode": "native"},
-            "chat": {"type": "openai-chat", "base_url": model.url + "/v1", "schema_mode": "native"},
-        }
-        calls = [{"id": f"{n}.{seed}", "provider": n, "model": "tiny", "schema": SCHEMA, "timeout_ms": 240000,
-                  "options": {"seed": seed, "max_tokens": 200, "temperature": 0.8}} for n in settings for seed in (1, 2, 3)]
-        kept = {}
-        for name, got in drive(settings, calls).items():
-            kind = name.split(".")[0]
-            expect(got["class"] in ("ok", "length"), name, got)
-            if got["class"] == "ok":
-                value = got["structured"]
-                expect(set(value) == {"reason", "step"} and isinstance(value["reason"], str), name, got)
-                kept[kind] = kept.get(kind, 0) + (value["step"] in (0, 1, 2))
-        expect(set(kept) == set(settings), "every way gave at least one answer:", kept)
-        for kind in ("gbnf", "completion"):
-            expect(kept[kind] >= 1, "our own grammar keeps the enum", kept)
-        return json.dumps(kept)
+    settings = {
+        "gbnf": {"type": "llamacpp", "base_url": model.url, "schema_mode": "grammar"},
+        "json_schema": {"type": "llamacpp", "base_url": model.url, "schema_mode": "native"},
+        "completion": {"type": "llamacpp", "base_url": model.url, "schema_mode": "grammar", "endpoint": "completion"},
+        "raw_schema": {"type": "llamacpp", "base_url": model.url, "schema_mode": "native", "endpoint": "completion"},
+        "format": {"type": "ollama", "base_url": model.url, "schema_mode": "native"},
+        "chat": {"type": "openai-chat", "base_url": model.url + "/v1", "schema_mode": "native"},
+    }
+    calls = [{"id": f"{n}.{seed}", "provider": n, "model": "tiny", "schema": SCHEMA, "timeout_ms": 240000,
+              "options": {"seed": seed, "max_tokens": 200, "temperature": 0.8}} for n in settings for seed in (1, 2, 3)]
+    kept = {}
+    for name, got in drive(settings, calls).items():
+        kind = name.split(".")[0]
+        expect(got["class"] in ("ok", "length"), name, got)
+        if got["class"] == "ok":
+            value = got["structured"]
+            expect(set(value) == {"reason", "step"} and isinstance(value["reason"], str), name, got)
+            kept[kind] = kept.get(kind, 0) + (value["step"] in (0, 1, 2))
+    expect(set(kept) == set(settings), "every way gave at least one answer:", kept)
+    for kind in ("gbnf", "completion"):
+        expect(kept[kind] >= 1, "our own grammar keeps the enum", kept)
+    return json.dumps(kept)
 
 
-def case_length():
-    with Model() as model:
-        got = drive({"tiny": {"type": "llamacpp", "base_url": model.url}},
-                    [{"id": "l", "provider": "tiny", "schema": SCHEMA, "options": {"max_tokens": 3, "seed": 1}}])["l"]
-        expect(got["class"] == "length" and "max_tokens" in got["message"], got)
-        expect("structured" not in got, "half a value is none", got)
+def case_length(model: Model):
+    got = drive({"tiny": {"type": "llamacpp", "base_url": model.url}},
+                [{"id": "l", "provider": "tiny", "schema": SCHEMA, "options": {"max_tokens": 3, "seed": 1}}])["l"]
+    expect(got["class"] == "length" and "max_tokens" in got["message"], got)
+    expect("structured" not in got, "half a value is none", got)
 
 
 def case_judgment():

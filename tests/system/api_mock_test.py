@@ -1,16 +1,12 @@
 #!/usr/bin/env python3
 """Every scenario of the mock of all wires (../shared/tools/mockd.js), in every dialect. Skips without
-node or without the mock.
-
-usage: api_mock_test.py BUILD_DIR [CASE...]
-"""
+node or without the mock."""
 import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from api_calls import SCHEMA, drive  # noqa: E402
-from support import Box, expect, main, need_build, needs, skip  # noqa: E402
+from api_calls import SCHEMA, drive
+from support import Box, expect, main, need_build, needs, skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOCK = os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/tools/mockd.js"
@@ -115,28 +111,27 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 """
 
 
-def case_http2():
+def case_http2(box):
     """Where a TLS server offers HTTP/2, calls share one connection; cancelling one leaves the others alone."""
-    with Box() as box:
-        needs("openssl")
-        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                               "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
-                              capture_output=True)
-        expect(made.returncode == 0, made.stderr.decode())
-        server = subprocess.Popen(["node", "-e", HTTP2], stdout=subprocess.PIPE, cwd=box.dir)
-        try:
-            url = f"https://localhost:{int(server.stdout.readline())}/v1"
-            settings = {"two": {"type": "openai-chat", "base_url": url, "ca_file": box.dir + "/c.pem"}}
-            calls = [{"id": i, "provider": "two", "model": "m", **({"cancel_ms": 30} if i % 5 == 4 else {})} for i in range(40)]
-            got = drive(settings, calls)
-            for i in range(40):
-                if i % 5 == 4:
-                    expect(got[i]["class"] in ("cancelled", "ok"), got[i])
-                else:
-                    expect(got[i]["class"] == "ok" and got[i]["text"] == "over 1", "one connection for all", got[i])
-        finally:
-            server.kill()
-            server.wait()
+    needs("openssl")
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                           "-addext", "subjectAltName=DNS:localhost", "-keyout", box.dir + "/k.pem", "-out", box.dir + "/c.pem"],
+                          capture_output=True)
+    expect(made.returncode == 0, made.stderr.decode())
+    server = subprocess.Popen(["node", "-e", HTTP2], stdout=subprocess.PIPE, cwd=box.dir)
+    try:
+        url = f"https://localhost:{int(server.stdout.readline())}/v1"
+        settings = {"two": {"type": "openai-chat", "base_url": url, "ca_file": box.dir + "/c.pem"}}
+        calls = [{"id": i, "provider": "two", "model": "m", **({"cancel_ms": 30} if i % 5 == 4 else {})} for i in range(40)]
+        got = drive(settings, calls)
+        for i in range(40):
+            if i % 5 == 4:
+                expect(got[i]["class"] in ("cancelled", "ok"), got[i])
+            else:
+                expect(got[i]["class"] == "ok" and got[i]["text"] == "over 1", "one connection for all", got[i])
+    finally:
+        server.kill()
+        server.wait()
 
 
 need_build()

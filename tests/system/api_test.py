@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from api_calls import SCHEMA, drive  # noqa: E402
-from fake_api import TEXT, FakeApi, dialect_of, schema_of, stream, tool_stream  # noqa: E402
-from support import BUILD, Box, expect, main, need_build, needs  # noqa: E402
+from api_calls import SCHEMA, drive
+from fake_api import TEXT, FakeApi, dialect_of, schema_of, stream, tool_stream
+from support import BUILD, Box, expect, main, needs
 
 DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
 KEY = "sk-segue-test-0123456789"
@@ -35,14 +36,11 @@ def calls_of(server, scenarios, **more):
 
 
 def run_scenarios(expected, **more):
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         results = {}
         for i in range(0, len(expected), 8):  # a registry has room for 64 providers
             results.update(drive(*calls_of(server, list(expected)[i:i + 8], **more)))
         return results
-    finally:
-        server.close()
 
 
 def check(results, expected):
@@ -76,15 +74,12 @@ def case_answers():
 
 def case_unwatched():
     """A socket that the loop cannot watch: libcurl then takes no request until those it has are over."""
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         settings, calls = calls_of(server, ["ok"])
         for fault in ("fail:watch:1", "fail:watch:2", "fail:watch:1+"):
             results = drive(settings, calls, env={"SEGUE_FAULT": fault})
             classes = [results[c["id"]]["class"] for c in calls]
             expect(set(classes) <= {"ok", "network"} and "network" in classes, fault, classes)
-    finally:
-        server.close()
 
 
 def case_refusals():
@@ -122,12 +117,9 @@ def case_breaks():
 def case_stalls():
     expected = {"stall": {"class": "timeout", "message": "no byte for 300 ms"}, "stall-first": {"class": "timeout"}}
     check(run_scenarios(expected, stall_ms=300), expected)
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         got = drive({"s": provider(server, "stall", "anthropic")}, [{"id": "s", "provider": "s", "timeout_ms": 400}])["s"]
         expect(got["class"] == "timeout" and "time limit" in got["message"], got)
-    finally:
-        server.close()
 
 
 def case_pings():
@@ -146,8 +138,7 @@ def case_pings():
                 elif i >= len(frames):
                     return
         return slowly()
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         names = ["anthropic", "openai-chat", "openai"]
         settings = {f"{d}.{s}": provider(server, s, d, idle_ms=300) for d in names for s in ("pings", "slow")}
         got = drive(settings, [{"id": n, "provider": n} for n in settings])
@@ -155,8 +146,6 @@ def case_pings():
             wanted = "timeout" if name.endswith("pings") else "ok"
             expect(result["class"] == wanted, name, result)
             expect(wanted == "ok" or "no content for 300 ms" in result["message"], name, result)
-    finally:
-        server.close()
 
 
 def case_large():
@@ -169,8 +158,7 @@ def case_large():
 
 def case_cancel():
     """At every moment: before it is sent, at once, while it answers, while it hangs, in the queue."""
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         settings, calls = {}, []
         for scenario in ("ok", "stall", "stall-first", "large"):
             settings[scenario] = provider(server, scenario, "openai-chat", concurrency=3)
@@ -182,22 +170,17 @@ def case_cancel():
             if "stall" in name:
                 expect(got["class"] == "cancelled", name, got)
         expect(results["ok.0"]["class"] == "cancelled", "cancelled before it began", results["ok.0"])
-    finally:
-        server.close()
 
 
 def case_concurrency():
     """A provider's limit holds: the rest waits, and a slow one does not hold up another provider."""
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         settings = {"two": provider(server, "stall", "ollama", concurrency=2, stall_ms=200), "other": provider(server, "ok", "ollama")}
         calls = [{"id": i, "provider": "two", "timeout_ms": 20000} for i in range(6)] + [{"id": "o", "provider": "other"}]
         results = drive(settings, calls)
         expect(results["o"]["class"] == "ok" and results["o"]["duration_ms"] < 2000, results["o"])
         times = sorted(results[i]["duration_ms"] for i in range(6))
         expect(times[0] >= 190 and times[2] >= 2 * 190 and times[4] >= 3 * 190, "two at a time:", times)
-    finally:
-        server.close()
 
 
 def case_keepalive():
@@ -222,8 +205,7 @@ def case_ladder():
     rungs = {"anthropic": ["native", "tool", "prompt"], "openai": ["native", "tool", "json", "prompt"],
              "openai-chat": ["native", "tool", "json", "prompt"], "gemini": ["native", "tool", "json", "prompt"],
              "ollama": ["native", "json", "prompt"], "llamacpp": ["native", "grammar", "json", "prompt"]}
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         settings, calls = {}, []
         for dialect, names in rungs.items():
             for rung in names:
@@ -241,8 +223,6 @@ def case_ladder():
             shown = "Write JSON only" in json.dumps(request["body"])
             expect(shown == (rung in ("json", "prompt")), dialect, rung, "schema in the prompt:", shown)
             expect(schema is None or "step" in json.dumps(schema), schema)
-    finally:
-        server.close()
 
 
 def case_schema_refused():
@@ -254,8 +234,7 @@ def case_schema_refused():
             return 400, {"error": {"message": "this schema is too deep", "type": "invalid_request_error"}}
         text = '{"reason": "r", "step": 1}'
         return tool_stream(dialect, text) if where == "tool" else stream(dialect, text)
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         names = {"openai-chat": "tool", "anthropic": "tool", "gemini": "tool", "llamacpp": "grammar", "ollama": "json"}
         settings = {d + "-x": provider(server, d, d) for d in names}
         calls = [{"id": f"{d}.{i}", "provider": d + "-x", "schema": SCHEMA, "after": True} for d in names for i in range(2)]
@@ -268,8 +247,6 @@ def case_schema_refused():
             expect(second["enforced"] == rung and second["notes"] == [], "remembered:", second)
             expect(sum(r["scenario"] == dialect for r in server.requests) == 3 + (dialect == "openai-chat"), dialect)
         expect(results["other"]["enforced"] == "native", "another model has its own memory", results["other"])
-    finally:
-        server.close()
 
 
 REFUSALS = {  # the vendors' words
@@ -294,8 +271,7 @@ def case_parameter_refused():
         if temperature_of(request["body"]) is not None:
             return 400, REFUSALS[dialect]
         return stream(dialect, '{"reason": "r", "step": 1}')
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         settings = {d + "-x": provider(server, d, d) for d in REFUSALS}
         calls = [{"id": f"{d}.{i}", "provider": d + "-x", "schema": SCHEMA, "after": True, "options": {"temperature": 0.5}}
                  for d in REFUSALS for i in range(2)]
@@ -306,8 +282,6 @@ def case_parameter_refused():
             expect(len(first["notes"]) == 1 and "temperature is left out" in first["notes"][0], first["notes"])
             expect(second["class"] == "ok" and second["notes"] == [], second)
             expect(sum(r["scenario"] == dialect for r in server.requests) == 3, dialect, "one request in vain")
-    finally:
-        server.close()
 
 
 def case_parameter_refused_in_odd_words():
@@ -321,15 +295,12 @@ def case_parameter_refused_in_odd_words():
         if temperature_of(request["body"]) is not None:
             return 400, shapes[scenario.split(".")[0]]
         return stream(dialect_of(request["path"]), "fine")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         names = [s + "." + d for s in shapes for d in REFUSALS]
         got = drive({n: provider(server, n, n.split(".")[1]) for n in names},
                     [{"id": n, "provider": n, "options": {"temperature": 0.5}} for n in names])
         for n in names:
             expect(got[n]["class"] == "ok" and len(got[n]["notes"]) == 1, n, got[n])
-    finally:
-        server.close()
 
 
 def case_several_refused():
@@ -342,8 +313,7 @@ def case_several_refused():
         if scenario == "needed":
             return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: 8192 > 4096"}}
         return stream(dialect_of(request["path"]), "fine")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         got = drive({"chat": {"type": "vllm", "base_url": server.url("chat") + "/v1"}, "needed": provider(server, "needed", "anthropic")},
                     [{"id": "chat", "provider": "chat", "options": {"temperature": 1, "seed": 3, "max_tokens": 9}},
                      {"id": "needed", "provider": "needed"}])
@@ -352,8 +322,6 @@ def case_several_refused():
         expect(last["max_completion_tokens"] == 9 and "seed" not in last, last)
         expect(got["needed"]["class"] == "bad_request" and got["needed"]["notes"] == [], got["needed"])
         expect(sum(r["scenario"] == "needed" for r in server.requests) == 1, "nothing else to try")
-    finally:
-        server.close()
 
 
 def case_refused_twice():
@@ -390,8 +358,7 @@ def case_unconstrained():
         if scenario == "worded":
             return stream(dialect, 'The report ends so:\n```json\n{"reason": "r", "step": 1}\n```\n')
         return stream(dialect, '{"reason": "r", "step": 2}' if where != "native" else "I think that it is fine.")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         settings = {s: provider(server, s, "ollama") for s in ("prose", "wrong", "wrapped", "worded")}
         got = drive(settings, [{"id": s, "provider": s, "schema": SCHEMA} for s in settings] +
                     [{"id": "again", "provider": "prose", "schema": SCHEMA, "after": True}])
@@ -401,8 +368,6 @@ def case_unconstrained():
         expect(got["wrong"]["structured"] == {"reason": "r", "step": 7} and got["wrong"]["notes"] == [], got["wrong"])
         expect(got["wrapped"]["structured"] == {"reason": "r", "step": 1}, got["wrapped"])
         expect(got["worded"].get("structured") is None and got["worded"]["notes"] == [], got["worded"])  # for who asked to read
-    finally:
-        server.close()
 
 
 def case_thinking():
@@ -414,8 +379,7 @@ def case_thinking():
         if formed and think and scenario == "old":
             return stream(dialect, "no form at all", thinking="hm")
         return stream(dialect, '{"reason": "r", "step": 2}' if formed else "It is two.", thinking="hm" if think else "")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         new, old = server.url("new"), server.url("old")
         settings = {
             "new": {"type": "ollama", "base_url": new, "think": True},
@@ -442,43 +406,34 @@ def case_thinking():
         expect([(b.get("think"), "format" in b) for b in sent["plain"]] == [(True, False)], sent["plain"])
         versions = [r for r in server.requests if r["path"] == "/api/version"]
         expect(1 <= len(versions) <= 2, "the version is asked for once a server:", len(versions))
-    finally:
-        server.close()
 
 
 def case_thinking_missing():
     """Thinking that was asked for and did not come stands in the log."""
     def answer(scenario, request):
         return stream(dialect_of(request["path"]), "yes")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         got = drive({"o": {"type": "ollama", "base_url": server.url("x"), "think": True}}, [{"id": "o", "provider": "o"}])["o"]
         expect(got["notes"] == ["thinking was asked for and none came"], got)
-    finally:
-        server.close()
 
 
 def case_reasoning_field():
     """A field for reasoning comes first in the adapted schema and is not part of the value."""
     def answer(scenario, request):
         return stream(dialect_of(request["path"]), '{"reasoning": "long", "reason": "r", "step": 2}')
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         got = drive({"o": {"type": "ollama", "base_url": server.url("x"), "think": True, "think_mode": "field"}},
                     [{"id": "o", "provider": "o", "schema": SCHEMA}])["o"]
         body = server.requests[0]["body"]
         expect(list(body["format"]["properties"])[0] == "reasoning" and body["think"] is False, body)
         expect(got["structured"] == {"reason": "r", "step": 2}, got)
-    finally:
-        server.close()
 
 
 def case_options():
     """Options by each backend's own names, and what it does not know is refused with words."""
     def answer(scenario, request):
         return stream(dialect_of(request["path"]), "yes")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         settings = {d + "-x": provider(server, d, d) for d in DIALECTS}
         settings["ollama-x"].update(keep_alive="5m", options={"top_k": 7})
         options = {"temperature": 0.5, "max_tokens": 50}
@@ -491,14 +446,11 @@ def case_options():
         expect(at["ollama"]["options"] == {"temperature": 0.5, "num_predict": 50, "top_k": 7} and at["ollama"]["keep_alive"] == "5m", at["ollama"])
         expect("format" not in at["ollama"] and "think" not in at["ollama"], "what is unset is left out", at["ollama"])
         expect(at["llamacpp"]["max_tokens"] == 50, at["llamacpp"])
-    finally:
-        server.close()
 
 
 def case_models():
     """A model is needed, or named in the settings."""
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         settings = {d + "-x": provider(server, "ok", d) for d in DIALECTS}
         settings["named"] = provider(server, "ok", "ollama", model="small:1b")
         got = drive(settings, [{"id": d, "provider": d + "-x", "model": ""} for d in DIALECTS] + [{"id": "named", "provider": "named", "model": ""}])
@@ -506,8 +458,6 @@ def case_models():
             if dialect != "llamacpp":  # one server, one model
                 expect(got[dialect]["class"] == "bad_request" and "needs a model: write model: NAME" in got[dialect]["message"], got[dialect])
         expect(got["llamacpp"]["class"] == "ok" and got["named"]["class"] == "ok", got)
-    finally:
-        server.close()
 
 
 def case_keys():
@@ -571,8 +521,7 @@ def case_key_command():
                 expect(got[name]["class"] == "ok" and "secret:counted" in got[name]["text"], name, got[name])
             expect(KEY not in json.dumps(got) and "a-secret-word" not in json.dumps(got), "no result shows a key, or words that may be one")
             expect({r["headers"]["authorization"] for r in server.requests if r["scenario"] == "counted"} == {"Bearer " + KEY}, "the first line")
-            with open(box.dir + "/asked") as f:
-                expect(f.read() == "x\n", "one program for all who wait, and for later calls")
+            expect(Path(box.dir + "/asked").read_text() == "x\n", "one program for all who wait, and for later calls")
             expect(got["counted.left"]["class"] == "cancelled" and got["counted.probe"]["class"] == "ok", got)
             for name, words in (("fails", 'ended with status 3: no such entry'), ("gone", "cannot run it"), ("silent", "printed no key"),
                                 ("slow", "no key within 300 ms"), ("killed", "it was ended"), ("worded", '"sh": it ended with status 4')):
@@ -600,8 +549,7 @@ def case_redaction():
         if scenario == "error":
             return 401, {"error": {"message": f"Incorrect API key provided: {key}"}}
         return stream(dialect_of(request["path"]), " and ".join(forms), thinking=key, size=1 + request["number"])
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         settings = {d + "-x": provider(server, d, d, key_env="SEGUE_TEST_KEY") for d in DIALECTS}
         settings["error"] = provider(server, "error", "openai-chat", key_env="SEGUE_TEST_KEY")
         calls = [{"id": f"{d}.{i}", "provider": d + "-x", "after": i > 0} for d in DIALECTS for i in range(6)]
@@ -611,14 +559,11 @@ def case_redaction():
             for form in (key, forms[1], forms[3], forms[2][6:-6]):
                 expect(form not in text, name, "shows", form, one)
             expect("secret:SEGUE_TEST_KEY" in text, name, one)
-    finally:
-        server.close()
 
 
 def case_addresses():
     """Plain http is for this machine, metadata addresses are for nobody."""
-    server = FakeApi()
-    try:
+    with closing(FakeApi()) as server:
         urls = {"meta": "http://169.254.169.254/v1", "mapped": "http://[::ffff:169.254.169.254]/v1", "alibaba": "https://100.100.100.200/v1",
                 "decimal": "http://2852039166/v1", "plain": "http://192.0.2.1/v1", "scheme": "https://127.0.0.1:1/v1",
                 "nowhere": "https://192.0.2.1/v1"}
@@ -632,8 +577,6 @@ def case_addresses():
         for name in ("scheme", "nowhere"):
             expect(got[name]["class"] == "network" and got[name]["duration_ms"] < 5000, got[name])
         expect(got["name"]["class"] == "ok", got["name"])
-    finally:
-        server.close()
 
 
 def case_tls():
@@ -647,8 +590,7 @@ def case_tls():
         expect(made.returncode == 0, made.stderr.decode())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(box.dir + "/c.pem", box.dir + "/k.pem")
-        server = FakeApi(tls=context)
-        try:
+        with closing(FakeApi(tls=context)) as server:
             good, wrong = server.url("ok", "localhost") + "/v1", server.url("ok") + "/v1"
             settings = {"named": {"type": "openai-chat", "base_url": good, "ca_file": box.dir + "/c.pem"},
                         "unknown": {"type": "openai-chat", "base_url": good},
@@ -658,8 +600,6 @@ def case_tls():
             expect(got["named"]["class"] == "ok", got["named"])
             for name in ("unknown", "host", "file"):
                 expect(got[name]["class"] == "protocol" and "certificate" in got[name]["message"], name, got[name])
-        finally:
-            server.close()
 
 
 def case_probe():
@@ -683,10 +623,9 @@ def case_probe():
         server.close()
 
 
-def case_lint():
+def case_lint(box):
     """The names are there without any configuration, and what a backend does not take is said before it runs."""
-    with Box() as box:
-        flow = """name: w
+    flow = """name: w
 movements:
   - name: work
     instruction: Do it.
@@ -696,14 +635,13 @@ movements:
     judge: {provider: ollama, model: "qwen3:4b"}
     rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
 """
-        for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio",
-                     "deepseek", "mistral", "groq"):
-            done = box.segue("lint", box.file("w.yaml", flow % (name, "temperature: 0.5")))
-            expect(done.returncode == 0, name, done.stdout, done.stderr)
-        done = box.segue("lint", box.file("w.yaml", flow % ("anthropic", "seed: 5")))
-        expect(done.returncode != 0 and b"anthropic takes no seed" in done.stdout + done.stderr, done.stdout, done.stderr)
-        done = box.segue("lint", box.file("w.yaml", flow % ("ollamma", "seed: 5")))
-        expect(done.returncode != 0 and b"ollama" in done.stdout + done.stderr, done.stdout, done.stderr)
+    for name in ("anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp", "vllm", "openrouter", "lmstudio",
+                 "deepseek", "mistral", "groq"):
+        box.segue("lint", box.file("w.yaml", flow % (name, "temperature: 0.5")), status=0)
+    done = box.segue("lint", box.file("w.yaml", flow % ("anthropic", "seed: 5")))
+    expect(done.returncode != 0 and b"anthropic takes no seed" in done.stdout + done.stderr, done.stdout, done.stderr)
+    done = box.segue("lint", box.file("w.yaml", flow % ("ollamma", "seed: 5")))
+    expect(done.returncode != 0 and b"ollama" in done.stdout + done.stderr, done.stdout, done.stderr)
 
 
 def case_settings():
@@ -752,15 +690,12 @@ movements:
       - {condition: it is done, next: COMPLETE}
       - {condition: it is not done, next: ABORT}
 """)
-            done = box.segue("run", flow, "--task", "t", "--logs", box.logs, env={"SEGUE_TEST_KEY": KEY})
-            expect(done.returncode == 0, done.stdout, done.stderr)
-            with open(box.log_paths()[0]) as f:
-                log = f.read()
+            box.segue("run", flow, "--task", "t", "--logs", box.logs, env={"SEGUE_TEST_KEY": KEY}, status=0)
+            log = Path(box.log_paths()[0]).read_text()
             expect(KEY not in log and "secret:SEGUE_TEST_KEY" in log, "the key stays out of the log")
             expect('"enforced":"native"' in log and '"structured":{"reason":"it is done","step":1}' in log, log[-2000:])
             expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
-            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml") as f:
-                text = f.read()
+            text = Path(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml").read_text()
             box.file("home/config/segue/config.yaml", text.replace("key_env: SEGUE_TEST_KEY", f"key_command: [echo, {KEY}]"))
             done = box.segue("run", flow, "--task", "t", "--logs", box.logs)
             expect(done.returncode == 0 and not any(KEY in open(p).read() for p in box.log_paths()), done.stdout, done.stderr)
@@ -775,8 +710,7 @@ def case_window():
     """Ollama's window is made as large as the prompt needs; what the server did not read is noted."""
     def answer(scenario, request):
         return stream(dialect_of(request["path"]), "fine")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         got = drive({"o": provider(server, "o", "ollama"), "own": provider(server, "own", "ollama", options={"num_ctx": 512})},
                     [{"id": "long", "provider": "o", "prompt": "word " * 12000}, {"id": "short", "provider": "o", "prompt": "short"},
                      {"id": "own", "provider": "own", "prompt": "word " * 12000}])
@@ -785,16 +719,13 @@ def case_window():
         expect(any(r["body"]["options"]["num_ctx"] == 512 for r in server.requests if r["scenario"] == "own"), "the user's own stays")
         expect(len(got["long"]["notes"]) == 1 and "read 11 tokens of a prompt of 60000 bytes" in got["long"]["notes"][0], got["long"])
         expect(got["short"]["notes"] == [], got["short"])
-    finally:
-        server.close()
 
 
 def case_own_headers():
     """Headers and a query of the user's own, from variables too, which no log ever shows; versions of Anthropic's API."""
     def answer(scenario, request):
         return stream(dialect_of(request["path"].split("?")[0]), "it is " + request["headers"].get("api-key", "none"))
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         own = {"headers": {"api-key": "$SEGUE_TEST_KEY", "X-Team": "blue"}, "query": {"api-version": "2026 10"}}
         got = drive({"azure": provider(server, "azure", "openai-chat", **own), "new": provider(server, "new", "anthropic", key_env="SEGUE_TEST_KEY"),
                      "old": provider(server, "old", "anthropic", key_env="SEGUE_TEST_KEY", version="2023-06-01"),
@@ -807,8 +738,6 @@ def case_own_headers():
         expect(KEY not in json.dumps(got) and "secret:api-key" in got["azure"]["text"], got["azure"])
         expect(asked["new"]["headers"]["anthropic-version"] == "2026-10-21" and asked["new"]["headers"]["authorization"] == "Bearer " + KEY, asked["new"])
         expect(asked["old"]["headers"]["anthropic-version"] == "2023-06-01" and asked["old"]["headers"]["x-api-key"] == KEY, asked["old"])
-    finally:
-        server.close()
 
 
 def case_shared_prefix():
@@ -896,16 +825,14 @@ def case_two_requests_are_logged_whole():
         formed = "format" in request["body"]
         return stream("ollama", '{"reason": "r", "step": 1}' if formed else "Rule 2 holds.",
                       thinking="" if formed else "Two of five fail.")
-    server = FakeApi(answer)
-    try:
+    with closing(FakeApi(answer)) as server:
         with Box() as box:
             box.config({"providers": {"twice": {"type": "ollama", "base_url": server.url("x"), "think": True,
                                                 "think_mode": "two_requests"}}})
             done = box.segue("judge", "--rule", "all pass", "--rule", "some fail", "--stages", "structured_output",
                              "--provider", "twice", "--model", "m", "--logs", box.logs, stdin=b"Two of five fail.")
             expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
-            with open(box.log_paths()[0]) as f:
-                log = [json.loads(line) for line in f]
+            log = [json.loads(line) for line in Path(box.log_paths()[0]).read_bytes().splitlines()]
             end = [r for r in log if r["type"] == "call_end"][-1]
             think, answer_ = end["requests"]
             expect(think["asked"] == "think" and think["text"] == "Rule 2 holds." and
@@ -916,8 +843,6 @@ def case_two_requests_are_logged_whole():
             expect(box.segue("verify", box.log_paths()[0]).returncode == 0, "verify")
             shown = box.segue("show", box.log_paths()[0], end.get("movement", "step")).stdout.decode()
             expect("request 1 asked to think" in shown and "Rule 2 holds." in shown, shown)
-    finally:
-        server.close()
 
 
 def case_names_given_twice():
@@ -928,8 +853,7 @@ def case_names_given_twice():
 
         def answer(scenario, request):
             return stream(dialect, said[0] if len(server.requests) < 2 else said[1])
-        server = FakeApi(answer)
-        try:
+        with closing(FakeApi(answer)) as server:
             with Box() as box:
                 schema = box.file("ages.json", json.dumps({
                     "type": "object", "properties": {"ages": {"type": "object", "additionalProperties": {"type": "integer"}}},
@@ -946,14 +870,11 @@ def case_names_given_twice():
                 expect(box.segue("verify", box.log_paths()[0]).returncode == 0, "verify")
                 shown = box.segue("show", box.log_paths()[0], "ask").stdout.decode()
                 expect('gives the name "Ann" twice' in shown, shown)
-        finally:
-            server.close()
 
 
 def case_a_name_with_nul():
     """A value that the schema allows and no answer may be, for its name has U+0000: refused like any other."""
-    server = FakeApi(lambda scenario, request: stream("ollama", '{"a\\u0000b": 1}' if len(server.requests) < 2 else '{"ab": 1}'))
-    try:
+    with closing(FakeApi(lambda scenario, request: stream("ollama", '{"a\\u0000b": 1}' if len(server.requests) < 2 else '{"ab": 1}'))) as server:
         with Box() as box:
             schema = box.file("s.json", '{"type": "object", "additionalProperties": {"type": "integer"}}')
             box.config({"providers": {"p": {"type": "ollama", "base_url": server.url("x"), "model": "m"}}})
@@ -962,9 +883,6 @@ def case_a_name_with_nul():
             expect(done.returncode == 0 and result["value"] == {"ab": 1} and result["attempts"] == 2, result, done.stderr)
             for words in (("verify", box.log_paths()[0]), ("show", box.log_paths()[0]), ("show", box.log_paths()[0], "ask")):
                 expect(box.segue(*words).returncode == 0, words)
-    finally:
-        server.close()
 
 
-need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

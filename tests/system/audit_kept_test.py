@@ -13,12 +13,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import copied_logs
 from audit_logs import write
-from support import SEGUE, Box, expect, main, need_build
+from support import SEGUE, expect, main
 
-need_build()
 KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
         "outcome", "rule", "day", "stage", "reason", "to"]
 FILTERS = [["--method", "when"], ["--method", "tag_fallback,ai_judge"], ["--since", "2020-01-01"],
@@ -69,177 +69,165 @@ def bed(box, n=120):
     return whole, part, names
 
 
-def grows():
-    with Box() as box:
-        whole, part, names = bed(box)
-        before = {name: open(f"{part}/{name}", "rb").read() for name in os.listdir(part)}
-        same(box, part, 0)
-        known = logs(part)
-        expect(known > 20, known)
-        for name in names[60:90]:
-            shutil.copy(f"{whole}/{name}", part)
-        same(box, part, known)
-        for name in names[90:]:  # as far as they came, then whole
-            text = open(f"{whole}/{name}", "rb").read().splitlines(keepends=True)
-            with open(f"{part}/{name}", "wb") as f:
-                f.write(b"".join(text[:-2]))
-        same(box, part)
-        for name in names[90:]:
-            shutil.copy(f"{whole}/{name}", part)
-        same(box, part)
-        same(box, part, logs(part), 24)
-        expect(all(open(f"{part}/{n}", "rb").read() == text for n, text in before.items()), "a log was changed")
+def grows(box):
+    whole, part, names = bed(box)
+    before = {name: open(f"{part}/{name}", "rb").read() for name in os.listdir(part)}
+    same(box, part, 0)
+    known = logs(part)
+    expect(known > 20, known)
+    for name in names[60:90]:
+        shutil.copy(f"{whole}/{name}", part)
+    same(box, part, known)
+    for name in names[90:]:  # as far as they came, then whole
+        text = open(f"{whole}/{name}", "rb").read().splitlines(keepends=True)
+        Path(f"{part}/{name}").write_bytes(b"".join(text[:-2]))
+    same(box, part)
+    for name in names[90:]:
+        shutil.copy(f"{whole}/{name}", part)
+    same(box, part)
+    same(box, part, logs(part), 24)
+    expect(all(open(f"{part}/{n}", "rb").read() == text for n, text in before.items()), "a log was changed")
 
 
-def unfinished():
+def unfinished(box):
     """A log that has not ended is kept as well: whether somebody owns it is asked each time, and what is
     appended to it makes it read again."""
-    with Box() as box:
-        _, part, names = bed(box)
-        same(box, part, 0, 2)
-        path = next(p for p in (f"{part}/{n}" for n in names[:60])
-                    if json.loads(open(p, "rb").read().splitlines()[-1])["type"] not in ("session_end", "session_stop"))
-        with open(path, "r+b") as f:
-            fcntl.lockf(f, fcntl.LOCK_EX)
-            running = box.segue("audit", part, "--kept", "--json", "--outcome", "running")
-            expect(json.loads(running.stdout)["totals"]["sessions"]["counted"] == 1, running)
-            same(box, part, logs(part), 3)
-            text = f.read()
-            f.seek(text.rindex(b"\n", 0, -1) + 1)
-            f.truncate()  # its last record is not written yet
-            same(box, part, logs(part) - 1, 2)
-            f.write(text[f.tell():])
-            f.flush()
-            same(box, part, logs(part) - 1, 2)
-        same(box, part, logs(part), 2)
+    _, part, names = bed(box)
+    same(box, part, 0, 2)
+    path = next(p for p in (f"{part}/{n}" for n in names[:60])
+                if json.loads(open(p, "rb").read().splitlines()[-1])["type"] not in ("session_end", "session_stop"))
+    with open(path, "r+b") as f:
+        fcntl.lockf(f, fcntl.LOCK_EX)
+        running = box.segue("audit", part, "--kept", "--json", "--outcome", "running")
+        expect(json.loads(running.stdout)["totals"]["sessions"]["counted"] == 1, running)
+        same(box, part, logs(part), 3)
+        text = f.read()
+        f.seek(text.rindex(b"\n", 0, -1) + 1)
+        f.truncate()  # its last record is not written yet
+        same(box, part, logs(part) - 1, 2)
+        f.write(text[f.tell():])
+        f.flush()
+        same(box, part, logs(part) - 1, 2)
+    same(box, part, logs(part), 2)
 
 
-def tables():
+def tables(box):
     """What SQLite says of the tables is what the audit says."""
-    with Box() as box:
-        _, part, _ = bed(box)
-        same(box, part, 0, 0)
-        before = set(os.listdir(part))
-        done = box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", part)
-        expect(done.returncode == 0, done.stderr)
-        labelled = next(name[:-7] for name in set(os.listdir(part)) - before if name.endswith(".ndjson"))
-        for by in ("ann", "bob"):
-            done = box.segue("label", labelled, "check", "1", "--as", by, "--logs", part)
-            expect(done.returncode == 0, done.stderr)
-        totals = json.loads(box.segue("audit", part, "--kept", "--json").stdout)["totals"]
-        with contextlib.closing(sqlite3.connect(f"file:{part}/index.sqlite?mode=ro", uri=True)) as db:
-            def groups(*words):
-                done = box.segue("audit", part, "--json", *words)
-                return json.loads(done.stdout)["groups"]
+    _, part, _ = bed(box)
+    same(box, part, 0, 0)
+    before = set(os.listdir(part))
+    box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", part, status=0)
+    labelled = next(name[:-7] for name in set(os.listdir(part)) - before if name.endswith(".ndjson"))
+    for by in ("ann", "bob"):
+        box.segue("label", labelled, "check", "1", "--as", by, "--logs", part, status=0)
+    totals = json.loads(box.segue("audit", part, "--kept", "--json").stdout)["totals"]
+    with contextlib.closing(sqlite3.connect(f"file:{part}/index.sqlite?mode=ro", uri=True)) as db:
+        def groups(*words):
+            done = box.segue("audit", part, "--json", *words)
+            return json.loads(done.stdout)["groups"]
 
-            for keys, table in ((("movement", "method"), "judgments"), (("workflow", "match_method"), "judgments"),
-                                (("provider", "rule"), "judgments"), (("stage", "reason"), "stages"),
-                                (("workflow", "stage"), "stages"), (("provider", "model"), "judgments")):
-                found = {tuple(row[:-1]): row[-1] for row in
-                         db.execute(f"select {','.join(keys)}, count(*) from {table} group by {','.join(keys)}")}
-                told = {tuple(g[k] for k in keys): g.get("stages", g["judgments"]) for g in groups("--by", ",".join(keys))}
-                expect({k: n for k, n in told.items() if n > 0} == found, keys, table, told, found)
-            outcomes = dict(db.execute("select outcome, count(*) from stages where vote is null group by 1"))
-            expect(outcomes == totals["outcomes"], outcomes, totals["outcomes"])
-            use = totals["use"], totals["work"]
-            ours = db.execute("select sum(count), sum(duration_ms), sum(input), sum(output), sum(unpriced) from calls").fetchone()
-            expect(ours == tuple(sum(u[k] for u in use) for k in ("calls", "duration_ms", "input", "output", "unpriced")), ours, use)
-            cost = db.execute("select sum(cost_usd) from calls").fetchone()[0]
-            expect(abs(cost - sum(u["cost_usd"] for u in use)) < 1e-6, cost, use)
-            turns = db.execute("select count(*), sum(calls) from turns").fetchone()
-            expect(turns[0] >= totals["judgments"] and turns[1] == totals["work"]["calls"], turns, totals)
-            expect(db.execute("select session, turn, rule, person from labels order by number").fetchall() ==
-                   [(labelled, 1, 1, by) for by in ("ann", "bob")], "labels")
+        for keys, table in ((("movement", "method"), "judgments"), (("workflow", "match_method"), "judgments"),
+                            (("provider", "rule"), "judgments"), (("stage", "reason"), "stages"),
+                            (("workflow", "stage"), "stages"), (("provider", "model"), "judgments")):
+            found = {tuple(row[:-1]): row[-1] for row in
+                     db.execute(f"select {','.join(keys)}, count(*) from {table} group by {','.join(keys)}")}
+            told = {tuple(g[k] for k in keys): g.get("stages", g["judgments"]) for g in groups("--by", ",".join(keys))}
+            expect({k: n for k, n in told.items() if n > 0} == found, keys, table, told, found)
+        outcomes = dict(db.execute("select outcome, count(*) from stages where vote is null group by 1"))
+        expect(outcomes == totals["outcomes"], outcomes, totals["outcomes"])
+        use = totals["use"], totals["work"]
+        ours = db.execute("select sum(count), sum(duration_ms), sum(input), sum(output), sum(unpriced) from calls").fetchone()
+        expect(ours == tuple(sum(u[k] for u in use) for k in ("calls", "duration_ms", "input", "output", "unpriced")), ours, use)
+        cost = db.execute("select sum(cost_usd) from calls").fetchone()[0]
+        expect(abs(cost - sum(u["cost_usd"] for u in use)) < 1e-6, cost, use)
+        turns = db.execute("select count(*), sum(calls) from turns").fetchone()
+        expect(turns[0] >= totals["judgments"] and turns[1] == totals["work"]["calls"], turns, totals)
+        expect(db.execute("select session, turn, rule, person from labels order by number").fetchall() ==
+               [(labelled, 1, 1, by) for by in ("ann", "bob")], "labels")
 
 
-def gone_and_damaged():
-    with Box() as box:
-        _, part, names = bed(box)
-        same(box, part, 0, 2)
-        for name in names[5:15]:
-            os.remove(f"{part}/{name}")
-        same(box, part, logs(part), 2)
-        path = part + "/index.sqlite"
-        with sqlite3.connect(path) as db:
-            expect(db.execute("select count(*) from log_rows").fetchone()[0] == logs(part), "gone logs stay")
-        db.close()
-        good = open(path, "rb").read()
-        for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good[:100], os.urandom(9000),
-                    *(good[:at] + os.urandom(512) + good[at + 512:] for at in range(0, len(good) - 512, len(good) // 9))):
-            with open(path, "wb") as f:
-                f.write(bad)
-            same(box, part, None, 1)
-            same(box, part, None, 0)
-            same(box, part, logs(part), 0)
-        with sqlite3.connect(path) as db:
-            db.execute("pragma user_version=99999")
-        db.close()
-        same(box, part, 0, 1)
-        same(box, part, logs(part), 1)
-        os.remove(path)
-        os.mkdir(path)  # it cannot be written
-        same(box, part, 0, 1)
-        same(box, part, 0, 1)
+def gone_and_damaged(box):
+    _, part, names = bed(box)
+    same(box, part, 0, 2)
+    for name in names[5:15]:
+        os.remove(f"{part}/{name}")
+    same(box, part, logs(part), 2)
+    path = part + "/index.sqlite"
+    with sqlite3.connect(path) as db:
+        expect(db.execute("select count(*) from log_rows").fetchone()[0] == logs(part), "gone logs stay")
+    db.close()
+    good = open(path, "rb").read()
+    for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good[:100], os.urandom(9000),
+                *(good[:at] + os.urandom(512) + good[at + 512:] for at in range(0, len(good) - 512, len(good) // 9))):
+        Path(path).write_bytes(bad)
+        same(box, part, None, 1)
+        same(box, part, None, 0)
+        same(box, part, logs(part), 0)
+    with sqlite3.connect(path) as db:
+        db.execute("pragma user_version=99999")
+    db.close()
+    same(box, part, 0, 1)
+    same(box, part, logs(part), 1)
+    os.remove(path)
+    os.mkdir(path)  # it cannot be written
+    same(box, part, 0, 1)
+    same(box, part, 0, 1)
 
 
-def others_write():
+def others_write(box):
     """Who finds the file locked reads the logs, and waits for nobody; a killed writer leaves what was there."""
-    with Box() as box:
-        whole, part, names = bed(box)
-        same(box, part, 0, 1)
-        db = sqlite3.connect(part + "/index.sqlite", isolation_level=None)
-        known = logs(part)
-        for name in names[60:70]:
-            shutil.copy(f"{whole}/{name}", part)
-        db.execute("begin immediate")
-        db.execute("delete from log_rows")
-        same(box, part, known, 2)  # as before: it cannot be written
-        same(box, part, known, 0)
-        db.execute("rollback")
-        db.close()
-        same(box, part, known, 0)
-        same(box, part, logs(part), 2)
-        for name in names[70:]:
-            shutil.copy(f"{whole}/{name}", part)
-        for _ in range(12):
-            audits = [subprocess.Popen([SEGUE, "audit", part, "--kept", "--json"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL) for _ in range(3)]
-            audits[0].send_signal(signal.SIGKILL)
-            texts = {one.communicate()[0] for one in audits[1:]}
-            audits[0].communicate()
-            expect(len(texts) == 1, texts)
-        same(box, part, logs(part), 2)
+    whole, part, names = bed(box)
+    same(box, part, 0, 1)
+    db = sqlite3.connect(part + "/index.sqlite", isolation_level=None)
+    known = logs(part)
+    for name in names[60:70]:
+        shutil.copy(f"{whole}/{name}", part)
+    db.execute("begin immediate")
+    db.execute("delete from log_rows")
+    same(box, part, known, 2)  # as before: it cannot be written
+    same(box, part, known, 0)
+    db.execute("rollback")
+    db.close()
+    same(box, part, known, 0)
+    same(box, part, logs(part), 2)
+    for name in names[70:]:
+        shutil.copy(f"{whole}/{name}", part)
+    for _ in range(12):
+        audits = [subprocess.Popen([SEGUE, "audit", part, "--kept", "--json"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL) for _ in range(3)]
+        audits[0].send_signal(signal.SIGKILL)
+        texts = {one.communicate()[0] for one in audits[1:]}
+        audits[0].communicate()
+        expect(len(texts) == 1, texts)
+    same(box, part, logs(part), 2)
 
 
-def full_disk():
+def full_disk(box):
     """Nothing is kept, nothing else is wrong."""
-    with Box() as box:
-        _, part, _ = bed(box, 60)
-        whole = box.segue("audit", part, "--json").stdout
-        for blocks in (0, 1, 16, 40):  # of 512 bytes, for each file
-            with tempfile.TemporaryDirectory() as other:
-                done = subprocess.run(["sh", "-c", f"trap '' XFSZ; ulimit -f {blocks}; exec \"$@\" | cat", "sh", SEGUE,
-                                       "audit", part, "--kept", "--json"], capture_output=True, env=box.env, check=False)
-                expect(done.stdout == whole, blocks, done, other)
-        same(box, part, None, 2)
+    _, part, _ = bed(box, 60)
+    whole = box.segue("audit", part, "--json").stdout
+    for blocks in (0, 1, 16, 40):  # of 512 bytes, for each file
+        with tempfile.TemporaryDirectory() as other:
+            done = subprocess.run(["sh", "-c", f"trap '' XFSZ; ulimit -f {blocks}; exec \"$@\" | cat", "sh", SEGUE,
+                                   "audit", part, "--kept", "--json"], capture_output=True, env=box.env, check=False)
+            expect(done.stdout == whole, blocks, done, other)
+    same(box, part, None, 2)
 
 
-def bad_logs():
+def bad_logs(box):
     """What is torn, tampered with or foreign is read each time and told each time."""
-    with Box() as box:
-        _, part, names = bed(box)
-        with open(f"{part}/{names[0]}", "r+b") as f:
-            text = f.read()
-            f.seek(0)
-            f.write(text.replace(b'"turn":1', b'"turn":2', 1))
-        with open(f"{part}/{names[1]}", "ab") as f:
-            f.write(b'{"v":1,"se')
-        with open(f"{part}/{names[2]}", "wb") as f:
-            f.write(b"hello\n")
-        same(box, part)
-        same(box, part)
-        _, part2, names = bed_again(box)
-        same(box, part2, 0, 2)
+    _, part, names = bed(box)
+    with open(f"{part}/{names[0]}", "r+b") as f:
+        text = f.read()
+        f.seek(0)
+        f.write(text.replace(b'"turn":1', b'"turn":2', 1))
+    with open(f"{part}/{names[1]}", "ab") as f:
+        f.write(b'{"v":1,"se')
+    Path(f"{part}/{names[2]}").write_bytes(b"hello\n")
+    same(box, part)
+    same(box, part)
+    _, part2, names = bed_again(box)
+    same(box, part2, 0, 2)
 
 
 def bed_again(box):
@@ -248,30 +236,28 @@ def bed_again(box):
     return bed(box, 20)
 
 
-def reads_all():
+def reads_all(box):
     """What kept rows do not answer is answered by reading all logs, with a word."""
-    with Box() as box:
-        _, part, names = bed(box, 30)
-        same(box, part, 0, 0)
-        log = f"{part}/{names[0]}"
-        for words in (["--errors"], [part]):
-            slow = box.segue("audit", part, "--kept", "--json", *words)
-            plain = box.segue("audit", part, "--json", *words)
-            expect(slow.returncode == plain.returncode == 0 and slow.stdout == plain.stdout, words, slow.stderr)
-            expect(b"so all logs are read" in slow.stderr and not plain.stderr, words, slow.stderr, plain.stderr)
-        slow, plain = box.segue("audit", log, "--kept", "--json"), box.segue("audit", log, "--json")
-        expect(slow.returncode == 0 and slow.stdout == plain.stdout, slow.stderr)
+    _, part, names = bed(box, 30)
+    same(box, part, 0, 0)
+    log = f"{part}/{names[0]}"
+    for words in (["--errors"], [part]):
+        slow = box.segue("audit", part, "--kept", "--json", *words)
+        plain = box.segue("audit", part, "--json", *words)
+        expect(slow.returncode == plain.returncode == 0 and slow.stdout == plain.stdout, words, slow.stderr)
+        expect(b"so all logs are read" in slow.stderr and not plain.stderr, words, slow.stderr, plain.stderr)
+    slow, plain = box.segue("audit", log, "--kept", "--json"), box.segue("audit", log, "--json")
+    expect(slow.returncode == 0 and slow.stdout == plain.stdout, slow.stderr)
 
 
-def mistakes():
-    with Box() as box:
-        _, part, _ = bed(box, 8)
-        for words in (["--by", "nix"], ["--by", "nix,day"], ["--method", "nix"], ["--csv"], ["--since", "soon"]):
-            done = box.segue("audit", part, "--kept", "--json", *words)
-            expect(done.returncode == 2 and done.stderr, words, done.returncode, done.stderr)
-            expect(not os.path.exists(part + "/index.sqlite"), words)
-        none = box.segue("audit", "--kept", "--json")
-        expect(none.returncode == 0 and json.loads(none.stdout)["totals"]["judgments"] == 0, none)
+def mistakes(box):
+    _, part, _ = bed(box, 8)
+    for words in (["--by", "nix"], ["--by", "nix,day"], ["--method", "nix"], ["--csv"], ["--since", "soon"]):
+        done = box.segue("audit", part, "--kept", "--json", *words)
+        expect(done.returncode == 2 and done.stderr, words, done.returncode, done.stderr)
+        expect(not os.path.exists(part + "/index.sqlite"), words)
+    none = box.segue("audit", "--kept", "--json")
+    expect(none.returncode == 0 and json.loads(none.stdout)["totals"]["judgments"] == 0, none)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """segue audit counts each call once: over sessions that were really played (every stage, groups, panels,
 values, retries, reasks, resumed, forked and left undone), what it counts is what the sessions' own last
-`spent` says, wherever a figure of it is shown.
-
-usage: audit_spent_test.py BUILD_DIR [CASE...]
-"""
+`spent` says, wherever a figure of it is shown."""
 import csv
 import io
 import json
@@ -13,7 +10,7 @@ import re
 import sys
 
 from daemon import DaemonBox
-from support import Box, chance, expect, main, need_build, of_type, records, sample, verified
+from support import Box, chance, expect, main, of_type, records, sample, verified
 
 SEED = chance()
 PLAYED = 32 if sample.ALL else 12
@@ -153,8 +150,7 @@ def spent(path):
 
 
 def cli(box, *words):
-    done = box.segue("audit", *words, "--json")
-    expect(done.returncode == 0, words, done.returncode, done.stderr)
+    done = box.segue("audit", *words, "--json", status=0)
     return json.loads(done.stdout), done.stderr.decode()
 
 
@@ -246,28 +242,26 @@ def whole(box, paths):
     same(total(*(j["use"] for j in got["totals"]["judges"])), judging, "judges")
 
 
-def one_reply_two_stages():
+def one_reply_two_stages(box: DaemonBox):
     """The judge is asked once: its tag instead of JSON is read by the next stage, and costs once."""
-    with DaemonBox() as box:
-        told = {"usage": {"input": 100, "output": 10}, "cost": 0.5}
-        done = box.segue("run", *files(box, "one", ONE, [
-            {"purpose": "execute", "text": "done", "cost": 1}, {"stage": "structured_output", "text": "[REV:1]", **told}]))
-        expect(done.returncode == 0, done.stderr)
-        text = box.segue("audit", box.logs).stdout.decode()
-        expect(re.search(r"\) cost 0 calls, 0 tokens, \$0\.0000, \d+ms; all judging 1 call, 110 tokens, \$0\.5000", text), text)
-        expect("cannot be read" not in text and "Judges' answers: 1, 0.0 % well-formed" in text, text)
-        dry = box.segue("rejudge", box.logs, "--dry-run").stdout.decode()
-        expect("their judging took 1 call, $0.5000 then" in dry, dry)
-        box.serve()
-        got = box.get("/v1/audit")["totals"]
-        stages = {s["stage"]: (s["stages"], s["use"]["calls"], s["use"]["cost_usd"]) for s in got["by_stage"]}
-        expect(stages == {"structured_output": (1, 1, 0.5), "phase3_tag": (1, 0, 0)}, stages)
-        expect((got["use"]["calls"], got["use"]["cost_usd"], got["unsure"]) == (1, 0.5, 1), got)
-        page = box.segue("report", box.logs, "-o", "-").stdout.decode()
-        expect("at a cost of 0 tokens and $0.00" in page, page[page.find("at a cost"):][:200])
-        box.end()
+    told = {"usage": {"input": 100, "output": 10}, "cost": 0.5}
+    done = box.segue("run", *files(box, "one", ONE, [
+        {"purpose": "execute", "text": "done", "cost": 1}, {"stage": "structured_output", "text": "[REV:1]", **told}]))
+    expect(done.returncode == 0, done.stderr)
+    text = box.segue("audit", box.logs).stdout.decode()
+    expect(re.search(r"\) cost 0 calls, 0 tokens, \$0\.0000, \d+ms; all judging 1 call, 110 tokens, \$0\.5000", text), text)
+    expect("cannot be read" not in text and "Judges' answers: 1, 0.0 % well-formed" in text, text)
+    dry = box.segue("rejudge", box.logs, "--dry-run").stdout.decode()
+    expect("their judging took 1 call, $0.5000 then" in dry, dry)
+    box.serve()
+    got = box.get("/v1/audit")["totals"]
+    stages = {s["stage"]: (s["stages"], s["use"]["calls"], s["use"]["cost_usd"]) for s in got["by_stage"]}
+    expect(stages == {"structured_output": (1, 1, 0.5), "phase3_tag": (1, 0, 0)}, stages)
+    expect((got["use"]["calls"], got["use"]["cost_usd"], got["unsure"]) == (1, 0.5, 1), got)
+    page = box.segue("report", box.logs, "-o", "-").stdout.decode()
+    expect("at a cost of 0 tokens and $0.00" in page, page[page.find("at a cost"):][:200])
+    box.end()
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([one_reply_two_stages, each_session]))

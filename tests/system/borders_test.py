@@ -10,10 +10,10 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import DaemonBox, simple  # noqa: E402
-from support import SANITIZED, SEGUE, WAIT_S, Box, at_once, expect, main, need_build, of_type, others_can_run, records, verified  # noqa: E402
+from daemon import DaemonBox, simple
+from support import SANITIZED, WAIT_S, Box, at_once, expect, main, of_type, others_can_run, records, verified
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -34,20 +34,17 @@ BOTH = "replies: [{movement: one, text: done}, {movement: two, text: done}]\n"
 
 def stopped(box):
     """The log of a session that stopped after its first movement."""
-    done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", FIRST), "-t", "x",
-                     "-l", box.logs)
-    expect(done.returncode == 1, done.stderr)
+    box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", FIRST), "-t", "x",
+              "-l", box.logs, status=1)
     return box.log_paths()[0]
 
 
 def read(path):
-    with open(path, "rb") as f:
-        return f.read()
+    return Path(path).read_bytes()
 
 
 def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
+    Path(path).write_bytes(data)
 
 
 def changed(line):
@@ -56,108 +53,95 @@ def changed(line):
     return line[:at] + (b"1" if line[at:at + 1] != b"1" else b"2") + line[at + 1:]
 
 
-def a_changed_last_record():
+def a_changed_last_record(box):
     """Every record of a log in turn the last one, changed in one digit: nobody goes on with it."""
-    with Box() as box:
-        path = stopped(box)
-        lines = read(path).splitlines(keepends=True)
-        both = box.file("both.yaml", BOTH)
-        for n in range(2, len(lines) + 1):
-            bad = b"".join(lines[:n - 1]) + changed(lines[n - 1])
-            write(path, bad)
-            done = box.segue("verify", path)
-            expect(done.returncode == 1 and b"bad" in done.stdout, n, done.stdout)
-            done = box.segue("resume", path, "-s", both)
-            expect(done.returncode == 1 and b"damaged" in done.stderr and b"--cut" in done.stderr,
-                   "record", n, "gave", done.returncode, done.stderr)
-            expect(read(path) == bad, "the log was touched")
-            expect(not os.path.exists(path + ".torn"), "something was set aside")
-        return f"{len(lines) - 1} records"
+    path = stopped(box)
+    lines = read(path).splitlines(keepends=True)
+    both = box.file("both.yaml", BOTH)
+    for n in range(2, len(lines) + 1):
+        bad = b"".join(lines[:n - 1]) + changed(lines[n - 1])
+        write(path, bad)
+        box.segue("verify", path, status=1, out=b"bad")
+        box.segue("resume", path, "-s", both, status=1, err=(b"damaged", b"--cut"))
+        expect(read(path) == bad, "the log was touched")
+        expect(not os.path.exists(path + ".torn"), "something was set aside")
+    return f"{len(lines) - 1} records"
 
 
-def an_end_that_is_gone():
+def an_end_that_is_gone(box):
     """A log that was cut short is sound, but the ledger knows better: nobody judges again unsaid."""
-    with Box() as box:
-        path = stopped(box)
-        whole, both = read(path), box.file("both.yaml", BOTH)
-        lines = whole.splitlines(keepends=True)
-        for keep in range(2, len(lines)):
-            write(path, b"".join(lines[:keep]))
-            done = box.segue("resume", path, "-s", both)
-            expect(done.returncode == 1 and b"its end is missing" in done.stderr, keep, done.stderr)
-            expect(read(path) == b"".join(lines[:keep]), "the log was touched")
-        done = box.segue("resume", path, "-s", both, "--cut", "--quiet")
-        expect(done.returncode == 0, done.stderr)
-        return f"{len(lines) - 2} places"
+    path = stopped(box)
+    whole, both = read(path), box.file("both.yaml", BOTH)
+    lines = whole.splitlines(keepends=True)
+    for keep in range(2, len(lines)):
+        write(path, b"".join(lines[:keep]))
+        box.segue("resume", path, "-s", both, status=1, err=b"its end is missing")
+        expect(read(path) == b"".join(lines[:keep]), "the log was touched")
+    box.segue("resume", path, "-s", both, "--cut", "--quiet", status=0)
+    return f"{len(lines) - 2} places"
 
 
-def cut_by_a_person():
+def cut_by_a_person(box):
     """--cut goes on before the damage, keeps what it took off, and says so in the log."""
-    with Box() as box:
-        path = stopped(box)
-        lines = read(path).splitlines(keepends=True)
-        both = box.file("both.yaml", BOTH)
-        for first in (len(lines), len(lines) - 2):  # the last record; one in the middle
-            shutil.copy(path, path + ".kept")
-            tail = changed(lines[first - 1]) + b"".join(lines[first:])
-            write(path, b"".join(lines[:first - 1]) + tail)
-            done = box.segue("resume", path, "-s", both, "--cut", "--quiet")
-            expect(done.returncode == 0, done.stderr)
-            expect(b"damaged tail of %d bytes was cut off" % len(tail) in done.stderr, done.stderr)
-            expect(read(path + ".torn") == tail, "not what was cut off")
-            os.unlink(path + ".torn")
-            told = of_type(records(path), "session_resume")[-1]["cut"]
-            expect(told["sha256"] == hashlib.sha256(tail).hexdigest(), told)
-            expect(told["records"] == len(lines) - first + 1 and told["bytes"] == len(tail), told)
-            expect(told["by"], told)
-            verified(box, path)
-            os.rename(path + ".kept", path)
-        done = box.segue("resume", path, "--cut", "--daemon")
-        expect(done.returncode == 2, done)
-        done = box.segue("resume", path, "-s", both, "--cut", "--json")  # nothing is damaged
-        expect(done.returncode == 0 and b'"cut"' not in done.stdout, done.stdout)
+    path = stopped(box)
+    lines = read(path).splitlines(keepends=True)
+    both = box.file("both.yaml", BOTH)
+    for first in (len(lines), len(lines) - 2):  # the last record; one in the middle
+        shutil.copy(path, path + ".kept")
+        tail = changed(lines[first - 1]) + b"".join(lines[first:])
+        write(path, b"".join(lines[:first - 1]) + tail)
+        done = box.segue("resume", path, "-s", both, "--cut", "--quiet", status=0)
+        expect(b"damaged tail of %d bytes was cut off" % len(tail) in done.stderr, done.stderr)
+        expect(read(path + ".torn") == tail, "not what was cut off")
+        os.unlink(path + ".torn")
+        told = of_type(records(path), "session_resume")[-1]["cut"]
+        expect(told["sha256"] == hashlib.sha256(tail).hexdigest(), told)
+        expect(told["records"] == len(lines) - first + 1 and told["bytes"] == len(tail), told)
+        expect(told["by"], told)
+        verified(box, path)
+        os.rename(path + ".kept", path)
+    box.segue("resume", path, "--cut", "--daemon", status=2)
+    done = box.segue("resume", path, "-s", both, "--cut", "--json")  # nothing is damaged
+    expect(done.returncode == 0 and b'"cut"' not in done.stdout, done.stdout)
 
 
-def the_daemon_refuses_too():
-    with DaemonBox() as box:
-        box.serve()
-        workflow, scenario = simple(box, 30000)
-        sid = box.submit(workflow, scenario)
-        box.until(lambda: len(records(box.log(sid))) > 2, "no call")
-        box.end(signal.SIGKILL)
-        lines = read(box.log(sid)).splitlines(keepends=True)
-        bad = b"".join(lines[:-1]) + changed(lines[-1])
-        write(box.log(sid), bad)
-        box.serve()
-        box.wait_said("is damaged")
-        expect(read(box.log(sid)) == bad, "the log was touched")
-        expect("damaged" in box.session(sid)["message"], box.session(sid))
-        box.end()
+def the_daemon_refuses_too(box: DaemonBox):
+    box.serve()
+    workflow, scenario = simple(box, 30000)
+    sid = box.submit(workflow, scenario)
+    box.until(lambda: len(records(box.log(sid))) > 2, "no call")
+    box.end(signal.SIGKILL)
+    lines = read(box.log(sid)).splitlines(keepends=True)
+    bad = b"".join(lines[:-1]) + changed(lines[-1])
+    write(box.log(sid), bad)
+    box.serve()
+    box.wait_said("is damaged")
+    expect(read(box.log(sid)) == bad, "the log was touched")
+    expect("damaged" in box.session(sid)["message"], box.session(sid))
+    box.end()
 
 
-def an_empty_log():
+def an_empty_log(box):
     """Made, and killed before its first record: nothing that any command calls bad."""
-    with Box() as box:
-        done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", BOTH), "-t",
-                         "x", "-l", box.logs, env={"SEGUE_FAULT": "exit:append_before:1"})
-        if done.returncode != 99:
-            return "skipped: built without faults"
-        paths = box.log_paths()
-        write(box.logs + "/01990000-0000-7000-8000-000000000000.ndjson", b"")
-        for path in {*paths, *box.log_paths()}:
-            done = box.segue("verify", path)
-            expect(done.returncode == 0 and done.stdout.startswith(b"empty  "), done.stdout)
-            done = box.segue("verify", "--json", path)
-            expect(json.loads(done.stdout)["state"] == "empty", done.stdout)
-            done = box.segue("resume", path)
-            expect(done.returncode == 1 and b"had not started" in done.stderr, done.stderr)
-        def rows():
-            return box.segue("ls", "-l", box.logs).stdout.splitlines()[1:]
-        deadline = time.monotonic() + WAIT_S
-        while len(rows()) < 2:  # for a moment it may be about to begin
-            expect(time.monotonic() < deadline, rows())
-        expect(all(b" empty " in row for row in rows()), rows())
-        expect(b"no session" in box.segue("show", "last", "-l", box.logs).stderr, "last is it")
+    done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", BOTH), "-t",
+                     "x", "-l", box.logs, env={"SEGUE_FAULT": "exit:append_before:1"})
+    if done.returncode != 99:
+        return "skipped: built without faults"
+    paths = box.log_paths()
+    write(box.logs + "/01990000-0000-7000-8000-000000000000.ndjson", b"")
+    for path in {*paths, *box.log_paths()}:
+        done = box.segue("verify", path)
+        expect(done.returncode == 0 and done.stdout.startswith(b"empty  "), done.stdout)
+        done = box.segue("verify", "--json", path)
+        expect(json.loads(done.stdout)["state"] == "empty", done.stdout)
+        box.segue("resume", path, status=1, err=b"had not started")
+    def rows():
+        return box.segue("ls", "-l", box.logs).stdout.splitlines()[1:]
+    deadline = time.monotonic() + WAIT_S
+    while len(rows()) < 2:  # for a moment it may be about to begin
+        expect(time.monotonic() < deadline, rows())
+    expect(all(b" empty " in row for row in rows()), rows())
+    expect(b"no session" in box.segue("show", "last", "-l", box.logs).stderr, "last is it")
 
 
 LISTENER = """
@@ -258,12 +242,11 @@ def facets_as(user, others, prefix):
 
         box.cwd = work
 
-        def segue(*words):
-            return box.segue(*words, env=env, prefix=prefix)
+        def segue(*words, **how):
+            return box.segue(*words, env=env, prefix=prefix, **how)
 
         def prompt(*flags):
-            done = segue("prompt", workflow, "one", "-t", "x", *flags)
-            expect(done.returncode == 0, done.stderr)
+            done = segue("prompt", workflow, "one", "-t", "x", *flags, status=0)
             return done
 
         # outside of a repository and of $HOME nothing above counts, whosever it is
@@ -349,8 +332,7 @@ def shims_of(pid):
 
 def is_alive(pid):
     try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            return f.read().rpartition(b")")[2].split()[0] != b"Z"
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
 
@@ -380,19 +362,16 @@ def kill_both(box, process):
     return pids_of(box)
 
 
-def children_of_a_killed_pair():
+def children_of_a_killed_pair(box: DaemonBox):
     """kill -9 of segue and shim at once: what lived on is ended before the call is repeated."""
-    with DaemonBox() as box:
-        workflow = begin_tree(box)
-        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
-        left = kill_both(box, process)
-        alive = [pid for pid in left if is_alive(pid)]
-        expect(alive, "nothing lived on: the test proves nothing")
-        done = box.segue("resume", box.log_paths()[0], "--quiet")
-        expect(done.returncode == 0, done.stderr)
-        expect(b"of its last run" in done.stderr, done.stderr)
-        expect(not any(is_alive(pid) for pid in left), "agents live on:", left)
-        return f"{len(alive)} of 4 lived on"
+    workflow = begin_tree(box)
+    process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+    left = kill_both(box, process)
+    alive = [pid for pid in left if is_alive(pid)]
+    expect(alive, "nothing lived on: the test proves nothing")
+    box.segue("resume", box.log_paths()[0], "--quiet", status=0, err=b"of its last run")
+    expect(not any(is_alive(pid) for pid in left), "agents live on:", left)
+    return f"{len(alive)} of 4 lived on"
 
 
 def children_of_a_killed_daemon():
@@ -412,8 +391,7 @@ def children_of_a_killed_daemon():
             if cancel:
                 box.until(lambda: box.session(sid)["status"] == "open", box.session(sid))
                 expect(not any(is_alive(pid) for pid in left), "they wait for its turn:", left)
-                done = box.segue("cancel", sid)
-                expect(done.returncode == 0, done.stderr)
+                box.segue("cancel", sid, status=0)
             else:
                 box.wait_status(sid, "complete")
             expect(not any(is_alive(pid) for pid in left), "agents live on:", left)
@@ -443,69 +421,63 @@ def groups_here(box):
         {"name": "one", "command": ["cat", "/proc/self/cgroup"],
          "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
     shutil.rmtree(box.dir + "/probe", ignore_errors=True)
-    done = box.segue("run", workflow, "-t", "x", "-l", box.dir + "/probe")
-    expect(done.returncode == 0, done.stderr)
+    box.segue("run", workflow, "-t", "x", "-l", box.dir + "/probe", status=0)
     log = next(n for n in os.listdir(box.dir + "/probe") if n.endswith(".ndjson"))
     text = next(r["text"] for r in records(f"{box.dir}/probe/{log}") if r["type"] == "call_end")
     line = next((x for x in text.splitlines() if x.startswith("0::") and "/segue-" in x), "")
     return line[3:]
 
 
-def what_hides_is_found():
+def what_hides_is_found(box: DaemonBox):
     """Without control groups what has neither its environment nor its parents any more has its mark."""
-    with DaemonBox() as box:
-        workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
-            {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
-             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
-        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
-        left = kill_both(box, process)
-        expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
-        with open(f"/proc/{left[0]}/environ", "rb") as f:
-            expect(b"SEGUE" not in f.read(), "it hides nothing")
-        other = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
-        done = box.segue("resume", box.log_paths()[0], "--quiet")
-        spared = other.poll() is None
-        other.kill()
-        other.wait()
-        expect(done.returncode == 0, done.stderr)
-        expect(b"of its last run" in done.stderr, done.stderr)
-        expect(not is_alive(left[0]), "it lives on")
-        expect(spared, "a process of nobody's session was ended")
+    workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
+        {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
+         "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+    process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+    left = kill_both(box, process)
+    expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
+    expect(b"SEGUE" not in Path(f"/proc/{left[0]}/environ").read_bytes(), "it hides nothing")
+    other = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
+    done = box.segue("resume", box.log_paths()[0], "--quiet")
+    spared = other.poll() is None
+    other.kill()
+    other.wait()
+    expect(done.returncode == 0, done.stderr)
+    expect(b"of its last run" in done.stderr, done.stderr)
+    expect(not is_alive(left[0]), "it lives on")
+    expect(spared, "a process of nobody's session was ended")
 
 
-def nothing_is_left_at_all():
+def nothing_is_left_at_all(box: DaemonBox):
     """With control groups also what hides from its environment and its parents is ended."""
-    with DaemonBox() as box:
-        group = groups_here(box)
-        if not group:
-            return "skipped: no control group is handed over to this user"
-        workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
-            {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
-             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
-        process = box.start("run", workflow, "-t", "x", "-l", box.logs)
-        left = kill_both(box, process)
-        expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
-        done = box.segue("resume", box.log_paths()[0], "--quiet")
-        expect(done.returncode == 0, done.stderr)
-        expect(b"of its last run" in done.stderr, done.stderr)
-        expect(not is_alive(left[0]), "it lives on")
-        with open("/proc/self/mountinfo", encoding="utf-8") as f:
-            mount = next(line.split()[4] for line in f if " - cgroup2 " in line)
-        below = os.path.dirname(mount + group)
-        sid = os.path.basename(box.log_paths()[0])[:36]
-        expect(not [n for n in os.listdir(below) if sid in n], "a group is left in", below)
-        # one whose owner is dead, of a session that nobody goes on with; one of somebody alive
-        dead, alive = (f"{below}/segue-{sid[:-4]}0000-{pid}-1" for pid in (process.pid, os.getpid()))
-        os.mkdir(dead)
+    group = groups_here(box)
+    if not group:
+        return "skipped: no control group is handed over to this user"
+    workflow = box.file("hidden.yaml", json.dumps({"name": "hidden", "movements": [
+        {"name": "one", "command": ["python3", "-c", HIDDEN, box.pids],
+         "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+    process = box.start("run", workflow, "-t", "x", "-l", box.logs)
+    left = kill_both(box, process)
+    expect(is_alive(left[0]), "nothing lived on: the test proves nothing")
+    box.segue("resume", box.log_paths()[0], "--quiet", status=0, err=b"of its last run")
+    expect(not is_alive(left[0]), "it lives on")
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        mount = next(line.split()[4] for line in f if " - cgroup2 " in line)
+    below = os.path.dirname(mount + group)
+    sid = os.path.basename(box.log_paths()[0])[:36]
+    expect(not [n for n in os.listdir(below) if sid in n], "a group is left in", below)
+    # one whose owner is dead, of a session that nobody goes on with; one of somebody alive
+    dead, alive = (f"{below}/segue-{sid[:-4]}0000-{pid}-1" for pid in (process.pid, os.getpid()))
+    os.mkdir(dead)
 
-        def spared():
-            os.makedirs(alive, exist_ok=True)
-            groups_here(box)
-            expect(not os.path.exists(dead), "an old group stays")
-            return os.path.exists(alive)
-        # To a segue in another namespace of processes, with the same groups, its owner is not alive.
-        expect(any(spared() for _ in range(5)), "another's group was removed")
-        os.rmdir(alive)
+    def spared():
+        os.makedirs(alive, exist_ok=True)
+        groups_here(box)
+        expect(not os.path.exists(dead), "an old group stays")
+        return os.path.exists(alive)
+    # To a segue in another namespace of processes, with the same groups, its owner is not alive.
+    expect(any(spared() for _ in range(5)), "another's group was removed")
+    os.rmdir(alive)
 
 
 STOPPER = """
@@ -520,16 +492,15 @@ if int(sys.argv[2]) > 1:
 """
 
 
-def a_stopped_shim():
+def a_stopped_shim(box):
     """A program that stops its shim once, by mistake, and one that does it again: the call ends."""
-    with Box() as box:
-        for times, status in ((1, 0), (1000, 1)):
-            workflow = box.file("stop.yaml", json.dumps({"name": "stop", "movements": [
-                {"name": "one", "command": ["python3", "-c", STOPPER, box.pids, str(times)],
-                 "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
-            done = box.segue("run", workflow, "-t", "x", "-l", box.logs, timeout=50)
-            expect(done.returncode != 0 if status else done.returncode == 0, times, done)
-            expect(not any(is_alive(pid) for pid in pids_of(box)), "it lives on")
+    for times, status in ((1, 0), (1000, 1)):
+        workflow = box.file("stop.yaml", json.dumps({"name": "stop", "movements": [
+            {"name": "one", "command": ["python3", "-c", STOPPER, box.pids, str(times)],
+             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+        done = box.segue("run", workflow, "-t", "x", "-l", box.logs, timeout=50)
+        expect(done.returncode != 0 if status else done.returncode == 0, times, done)
+        expect(not any(is_alive(pid) for pid in pids_of(box)), "it lives on")
 
 
 HALF_OPEN = """
@@ -545,26 +516,25 @@ sys.stdin.read()
 """
 
 
-def half_open_requests():
+def half_open_requests(box: DaemonBox):
     """One process that opens all connections and asks nothing does not keep others out."""
-    with DaemonBox() as box:
-        box.serve()
-        process = subprocess.Popen(["prlimit", "--nofile=8192:8192", "python3", "-c", HALF_OPEN,
-                                    box.socket, "4200"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
-        box.started.append(process)
-        expect(process.stdout.readline() == "there\n", "it did not connect")
-        begin = time.monotonic()
+    box.serve()
+    process = subprocess.Popen(["prlimit", "--nofile=8192:8192", "python3", "-c", HALF_OPEN,
+                                box.socket, "4200"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    box.started.append(process)
+    expect(process.stdout.readline() == "there\n", "it did not connect")
+    begin = time.monotonic()
+    health = box.get("/v1/health")
+    took = time.monotonic() - begin
+    at_once(begin, 5, "another process waited")
+    until = time.monotonic() + WAIT_S  # those that made room are closed one after the other
+    while health["connections"] > 1100 and time.monotonic() < until:
         health = box.get("/v1/health")
-        took = time.monotonic() - begin
-        at_once(begin, 5, "another process waited")
-        until = time.monotonic() + WAIT_S  # those that made room are closed one after the other
-        while health["connections"] > 1100 and time.monotonic() < until:
-            health = box.get("/v1/health")
-        expect(health["connections"] <= 1100, health)
-        process.kill()
-        box.end()
-        return f"{health['connections']} connections, answered in {took * 1000:.0f} ms"
+    expect(health["connections"] <= 1100, health)
+    process.kill()
+    box.end()
+    return f"{health['connections']} connections, answered in {took * 1000:.0f} ms"
 
 
 def sockets_of(pid):
@@ -575,80 +545,77 @@ def sockets_of(pid):
         return []  # it has ended, or opens and closes just now
 
 
-def a_full_queue():
+def a_full_queue(box: DaemonBox):
     """A client that finds the daemon's queue of connections full waits for its place."""
-    with DaemonBox() as box:
-        os.mkdir(os.path.dirname(box.socket), 0o700)
-        with socket.socket(socket.AF_UNIX) as queue, socket.socket(socket.AF_UNIX) as blocker:
-            queue.bind(box.socket)
-            queue.listen(0)
-            queue.settimeout(30)
-            blocker.connect(box.socket)
-            client = box.start("cancel", "01a2042c-fe27-70c6-8bfc-ef0acfb05086")
-            while client.poll() is None and len(sockets_of(client.pid)) < 3:
-                pass  # its own pair of sockets, and the one that found the queue full
-            queue.accept()[0].close()
-            request = b""
-            while not request:  # a connection that only waited for a place is closed at once
-                asked = queue.accept()[0]
-                asked.settimeout(30)
-                request = asked.recv(65536)
-            text = b'{"detail": "there is no such session"}'
-            asked.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
-                          b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
-                          % (len(text), text))
-            words = client.communicate(timeout=WAIT_S)[1]
-            asked.close()
-            expect(b"there is no" in words, words)
+    os.mkdir(os.path.dirname(box.socket), 0o700)
+    with socket.socket(socket.AF_UNIX) as queue, socket.socket(socket.AF_UNIX) as blocker:
+        queue.bind(box.socket)
+        queue.listen(0)
+        queue.settimeout(30)
+        blocker.connect(box.socket)
+        client = box.start("cancel", "01a2042c-fe27-70c6-8bfc-ef0acfb05086")
+        while client.poll() is None and len(sockets_of(client.pid)) < 3:
+            pass  # its own pair of sockets, and the one that found the queue full
+        queue.accept()[0].close()
+        request = b""
+        while not request:  # a connection that only waited for a place is closed at once
+            asked = queue.accept()[0]
+            asked.settimeout(30)
+            request = asked.recv(65536)
+        text = b'{"detail": "there is no such session"}'
+        asked.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: %d\r\nConnection: close\r\n\r\n%s"
+                      % (len(text), text))
+        words = client.communicate(timeout=WAIT_S)[1]
+        asked.close()
+        expect(b"there is no" in words, words)
 
 
-def a_host_that_is_another():
+def a_host_that_is_another(box: DaemonBox):
     """A page of a browser that reaches the socket through something that passes requests on."""
-    with DaemonBox() as box:
-        box.serve()
-        for host, status in ((b"segue", 200), (b"localhost:8080", 200), (b"127.0.0.1", 200),
-                             (b"[::1]:9", 200), (b"LocalHost", 200), (b"evil.example", 421),
-                             (b"segue.evil.example", 421), (b"localhost:80@evil", 421),
-                             (b"localhost.", 421), (b"segue\r\nHost: evil.example", 400)):
-            with socket.socket(socket.AF_UNIX) as s:
-                s.settimeout(20)
-                s.connect(box.socket)
-                s.sendall(b"GET /v1/health HTTP/1.1\r\nConnection: close\r\nHost: " + host +
-                          b"\r\n\r\n")
-                got = s.recv(4096)
-            expect(got.startswith(b"HTTP/1.1 %d " % status), host, got[:100])
-        box.end()
+    box.serve()
+    for host, status in ((b"segue", 200), (b"localhost:8080", 200), (b"127.0.0.1", 200),
+                         (b"[::1]:9", 200), (b"LocalHost", 200), (b"evil.example", 421),
+                         (b"segue.evil.example", 421), (b"localhost:80@evil", 421),
+                         (b"localhost.", 421), (b"segue\r\nHost: evil.example", 400)):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(box.socket)
+            s.sendall(b"GET /v1/health HTTP/1.1\r\nConnection: close\r\nHost: " + host +
+                      b"\r\n\r\n")
+            got = s.recv(4096)
+        expect(got.startswith(b"HTTP/1.1 %d " % status), host, got[:100])
+    box.end()
 
 
-def small_things():
-    with DaemonBox() as box:
-        box.serve()
-        workflow, _ = simple(box)
-        os.mkfifo(box.dir + "/fifo")
-        body = {"workflow": workflow, "cwd": box.cwd, "scenario": box.dir + "/fifo"}
-        status, value = box.ask("POST", "/v1/sessions", body)
-        expect(status == 422, "a FIFO as scenario gave", status, value)
-        text = ("name: x\nprovider: script\nmovements:\n  - name: a\n    instruction: do it\n"
-                "    structured_output: {schema: ./s.json, on_failure: error}\n"
-                "    rules: [{condition: always, next: COMPLETE}]\n")
-        body = {"workflow": {"text": text}, "cwd": box.cwd}
-        status, value = box.ask("POST", "/v1/sessions", body)
-        expect(status == 422 and "null" not in json.dumps(value["errors"]), value)
-        box.end()
-        for path in (".git/hooks/pre-commit", "sub/.GIT/config"):
-            scenario = json.dumps({"replies": [{"movement": "one", "text": "x",
-                                                "write": {path: "echo"}}]})
-            done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", scenario),
-                             "-t", "x", "-l", box.dir + "/l")
-            expect(done.returncode == 1 and b"git" in done.stdout + done.stderr, done)
-            expect(not os.path.exists(f"{box.cwd}/{path}"), "it was written")
-        os.mkdir(box.dir + "/big")  # a line of 2 GB
-        with open(box.dir + "/big/01990000-0000-7000-8000-000000000000.ndjson", "wb") as f:
-            f.truncate(2 << 30)
-        done = box.segue("ls", "-l", box.dir + "/big", prefix=("/usr/bin/python3", "-c", PEAK))
-        kib = int(done.stderr.splitlines()[-1])
-        expect(SANITIZED or kib < 100 * 1024, "ls took", kib, "KiB")
-        return f"ls of a line of 2 GB takes {kib // 1024} MiB"
+def small_things(box: DaemonBox):
+    box.serve()
+    workflow, _ = simple(box)
+    os.mkfifo(box.dir + "/fifo")
+    body = {"workflow": workflow, "cwd": box.cwd, "scenario": box.dir + "/fifo"}
+    status, value = box.ask("POST", "/v1/sessions", body)
+    expect(status == 422, "a FIFO as scenario gave", status, value)
+    text = ("name: x\nprovider: script\nmovements:\n  - name: a\n    instruction: do it\n"
+            "    structured_output: {schema: ./s.json, on_failure: error}\n"
+            "    rules: [{condition: always, next: COMPLETE}]\n")
+    body = {"workflow": {"text": text}, "cwd": box.cwd}
+    status, value = box.ask("POST", "/v1/sessions", body)
+    expect(status == 422 and "null" not in json.dumps(value["errors"]), value)
+    box.end()
+    for path in (".git/hooks/pre-commit", "sub/.GIT/config"):
+        scenario = json.dumps({"replies": [{"movement": "one", "text": "x",
+                                            "write": {path: "echo"}}]})
+        done = box.segue("run", box.file("w.yaml", STOPS), "-s", box.file("s.yaml", scenario),
+                         "-t", "x", "-l", box.dir + "/l")
+        expect(done.returncode == 1 and b"git" in done.stdout + done.stderr, done)
+        expect(not os.path.exists(f"{box.cwd}/{path}"), "it was written")
+    os.mkdir(box.dir + "/big")  # a line of 2 GB
+    with open(box.dir + "/big/01990000-0000-7000-8000-000000000000.ndjson", "wb") as f:
+        f.truncate(2 << 30)
+    done = box.segue("ls", "-l", box.dir + "/big", prefix=("/usr/bin/python3", "-c", PEAK))
+    kib = int(done.stderr.splitlines()[-1])
+    expect(SANITIZED or kib < 100 * 1024, "ls took", kib, "KiB")
+    return f"ls of a line of 2 GB takes {kib // 1024} MiB"
 
 
 PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
@@ -660,5 +627,4 @@ CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon
          a_host_that_is_another, small_things]
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main(CASES))

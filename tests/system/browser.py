@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from support import WAIT_S
 
@@ -32,8 +33,7 @@ def axe_script(folder):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
     if not os.path.exists(path):
         return None
-    with open(path, "rb") as f:
-        script = f.read()
+    script = Path(path).read_bytes()
     if hashlib.sha256(script).hexdigest() != AXE_SHA256:
         raise AssertionError("this is another axe than 4.14.1: " + path)
     return script.decode()
@@ -186,10 +186,8 @@ class Chromium:
         wide = self.run("return document.documentElement.clientWidth")
         taken = self.cdp("Page.captureScreenshot", captureBeyondViewport=True,
                          clip={"x": 0, "y": 0, "width": wide, "height": high, "scale": 1})
-        with open(path, "wb") as f:
-            f.write(base64.b64decode(taken["data"]))
+        Path(path).write_bytes(base64.b64decode(taken["data"]))
 
     def shot(self, path):
         import base64
-        with open(path, "wb") as f:
-            f.write(base64.b64decode(self.ask("GET", "/screenshot")))
+        Path(path).write_bytes(base64.b64decode(self.ask("GET", "/screenshot")))

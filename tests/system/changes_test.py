@@ -20,8 +20,7 @@ def flow(command, rules=END, more=""):
 
 
 def run(box, text, code=0, *words):
-    done = box.segue("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs, *words)
-    expect(done.returncode == code, done.returncode, done.stdout, done.stderr)
+    done = box.segue("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs, *words, status=code)
     expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
     log = records(max(box.log_paths(), key=os.path.getmtime))
     return log, done.stdout.decode()
@@ -35,68 +34,62 @@ def git(box, *words):
     subprocess.run([*GIT, *words], cwd=box.cwd, check=True, stdout=subprocess.DEVNULL, env=box.env)
 
 
-def case_without_git():
+def case_without_git(box):
     """Sizes and times tell; contents of a small tree are compared."""
-    with Box() as box:
-        box.file("work/a", "1\n2\n")
-        log, out = run(box, flow("echo 3 >> a; mkdir d; echo x > d/n; touch a"))
-        expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "d/n", "added": 1, "removed": 0}]], files(log))
-        expect("a +1 -0 and 1 more" in out, out)
-        log, _ = run(box, flow("touch a d/n"), 3)
-        expect(files(log) == [[]], files(log))
+    box.file("work/a", "1\n2\n")
+    log, out = run(box, flow("echo 3 >> a; mkdir d; echo x > d/n; touch a"))
+    expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "d/n", "added": 1, "removed": 0}]], files(log))
+    expect("a +1 -0 and 1 more" in out, out)
+    log, _ = run(box, flow("touch a d/n"), 3)
+    expect(files(log) == [[]], files(log))
 
 
-def case_with_git():
+def case_with_git(box):
     """In a repository ignored files do not count, and its index and hooks are left alone."""
-    with Box() as box:
-        for name, text in (("a", "1\n"), (".gitignore", "*.o\n")):
-            box.file("work/" + name, text)
-        git(box, "init", "-q", ".")
-        git(box, "add", "-A")
-        git(box, "commit", "-qm", "x")
-        index = open(box.cwd + "/.git/index", "rb").read()
-        log, _ = run(box, flow("echo o > x.o; echo 2 >> a; echo n > n"))
-        expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "n", "added": 1, "removed": 0}]], files(log))
-        log, _ = run(box, flow("echo o >> x.o"), 3)
-        expect(files(log) == [[]] and open(box.cwd + "/.git/index", "rb").read() == index, files(log))
-        left = [n for n in os.listdir(box.dir + "/tmp") if n.startswith("segue-")]
-        expect(left == [], "left in TMPDIR:", left)
+    for name, text in (("a", "1\n"), (".gitignore", "*.o\n")):
+        box.file("work/" + name, text)
+    git(box, "init", "-q", ".")
+    git(box, "add", "-A")
+    git(box, "commit", "-qm", "x")
+    index = open(box.cwd + "/.git/index", "rb").read()
+    log, _ = run(box, flow("echo o > x.o; echo 2 >> a; echo n > n"))
+    expect(files(log) == [[{"path": "a", "added": 1, "removed": 0}, {"path": "n", "added": 1, "removed": 0}]], files(log))
+    log, _ = run(box, flow("echo o >> x.o"), 3)
+    expect(files(log) == [[]] and open(box.cwd + "/.git/index", "rb").read() == index, files(log))
+    left = [n for n in os.listdir(box.dir + "/tmp") if n.startswith("segue-")]
+    expect(left == [], "left in TMPDIR:", left)
 
 
-def case_submodule():
+def case_submodule(box):
     """What changes in a submodule is known to rules and judges, and can be protected."""
-    with Box() as box:
-        other = box.dir + "/other"
-        os.mkdir(other)
-        box.file("other/f", "1\n")
-        for words in (["init", "-q", "."], ["add", "-A"], ["commit", "-qm", "f"]):
-            subprocess.run([*GIT, *words], cwd=other, check=True, env=box.env)
-        git(box, "init", "-q", ".")
-        git(box, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other, "part")
-        git(box, "commit", "-qm", "x")
-        log, out = run(box, flow("echo 2 >> part/f"))
-        expect(files(log) == [[{"path": "part/f", "added": 1, "removed": 0}]], files(log))
-        expect("part/f +1 -0" in out, out)
-        log, _ = run(box, flow("true"), 3)
-        expect(files(log) == [[]], files(log))
-        log, _ = run(box, "protect: [part/**]\n" + flow("echo 3 >> part/f"), 7)
-        expect(log[-1]["reason"] == "protected", log[-1])
+    other = box.dir + "/other"
+    os.mkdir(other)
+    box.file("other/f", "1\n")
+    for words in (["init", "-q", "."], ["add", "-A"], ["commit", "-qm", "f"]):
+        subprocess.run([*GIT, *words], cwd=other, check=True, env=box.env)
+    git(box, "init", "-q", ".")
+    git(box, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other, "part")
+    git(box, "commit", "-qm", "x")
+    log, out = run(box, flow("echo 2 >> part/f"))
+    expect(files(log) == [[{"path": "part/f", "added": 1, "removed": 0}]], files(log))
+    expect("part/f +1 -0" in out, out)
+    log, _ = run(box, flow("true"), 3)
+    expect(files(log) == [[]], files(log))
+    log, _ = run(box, "protect: [part/**]\n" + flow("echo 3 >> part/f"), 7)
+    expect(log[-1]["reason"] == "protected", log[-1])
 
 
-def case_own_logs():
+def case_own_logs(box):
     """What segue writes below the working directory is no change."""
-    with Box() as box:
-        done = box.segue("run", box.file("w.yaml", flow(":")), "--task", "t", "--logs", box.cwd + "/logs")
-        expect(done.returncode == 3, done.stdout, done.stderr)
+    box.segue("run", box.file("w.yaml", flow(":")), "--task", "t", "--logs", box.cwd + "/logs", status=3)
 
 
-def case_rules():
+def case_rules(box):
     """Rules ask for the number and for the paths; nothing known is an error, never 0."""
-    with Box() as box:
-        rules = "      - {condition: 'when(contains(files.path, \"b\") && changed == 2)', next: COMPLETE}\n"
-        run(box, flow("echo 1 > a; echo 2 > b", rules))
-        done = box.segue("lint", box.file("w.yaml", flow(":", rules.replace("changed", "chnged"))))
-        expect(b"did you mean changed?" in done.stderr + done.stdout, done.stdout, done.stderr)
+    rules = "      - {condition: 'when(contains(files.path, \"b\") && changed == 2)', next: COMPLETE}\n"
+    run(box, flow("echo 1 > a; echo 2 > b", rules))
+    done = box.segue("lint", box.file("w.yaml", flow(":", rules.replace("changed", "chnged"))))
+    expect(b"did you mean changed?" in done.stderr + done.stdout, done.stdout, done.stderr)
 
 
 def case_judge():
@@ -210,20 +203,19 @@ def case_siblings():
         expect(not any("files_shared" in r for r in log), "shared")
 
 
-def case_lost_base():
+def case_lost_base(box):
     """After a crash the repeat has a new base: nothing is called unchanged that is not known to be."""
-    with Box() as box:
-        go = box.dir + "/go"
-        path = box.file("w.yaml", flow(f"if test -e done; then exit 0; fi; echo 1 > done; touch {go}; sleep 1000"))
-        process = box.start("run", path, "--task", "t", "--logs", box.logs)
-        while not os.path.exists(go):
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        done = box.segue("resume", "last", "--logs", box.logs)
-        log = records(box.log_paths()[0])
-        expect(files(log) == [[]], files(log))
-        expect(done.returncode == 1 and "changed" in log[-1]["message"], done.returncode, done.stdout, done.stderr)
+    go = box.dir + "/go"
+    path = box.file("w.yaml", flow(f"if test -e done; then exit 0; fi; echo 1 > done; touch {go}; sleep 1000"))
+    process = box.start("run", path, "--task", "t", "--logs", box.logs)
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    done = box.segue("resume", "last", "--logs", box.logs)
+    log = records(box.log_paths()[0])
+    expect(files(log) == [[]], files(log))
+    expect(done.returncode == 1 and "changed" in log[-1]["message"], done.returncode, done.stdout, done.stderr)
 
 
 GUARD = "protect: [tests/**]\n"
@@ -257,47 +249,44 @@ def case_flood():
             log, _ = run(box, flow("true", rules % asked), 1)
             expect(log[-1]["reason"] == "failed" and "it is not known which files changed: over 100000 files differ"
                    in log[-1]["message"], log[-1])
-            again = box.segue("resume", "last", "--logs", box.logs)
-            expect(again.returncode == 1, again.stdout, again.stderr)
+            box.segue("resume", "last", "--logs", box.logs, status=1)
         log, _ = run(box, flow("true", rules % "exit == 0 || changed > 0"))
         text = flow("true", rules % "exit == 0", "global_rules: [{condition: when(changed > 50), next: ABORT}]\n")
         log, _ = run(box, text, 1)
         expect("over 100000 files differ" in log[-1]["message"], log[-1])
 
 
-def case_many_files():
+def case_many_files(box):
     """Of more files than are named the protected ones are, and those that a check runs; files is not whole then."""
-    with Box() as box:
-        tracked(box)
-        many = "mkdir -p j; cd j; seq -f a%g 1500 | xargs touch; cd ..; echo x >> tests/t.c; echo x > z.sh"
-        why = stopped(box, flow(many))
-        expect(why.startswith('"work" changed what is protected: tests/t.c +1 -0'), why)
-        git(box, "clean", "-qfdx")
-        check = "  - {name: check, command: [sh, z.sh], rules: [{condition: when(true), next: COMPLETE}]}\n"
-        rules = "      - {condition: 'when(changed == 1502 && files.length > 0)', next: check}\n      - {condition: when(true), next: ABORT}\n"
-        log, _ = run(box, flow(many, rules, check), 1)
-        expect("too many to name" in log[-1]["message"] and "z.sh" in [f["path"] for f in files(log)[0]], log[-1])
+    tracked(box)
+    many = "mkdir -p j; cd j; seq -f a%g 1500 | xargs touch; cd ..; echo x >> tests/t.c; echo x > z.sh"
+    why = stopped(box, flow(many))
+    expect(why.startswith('"work" changed what is protected: tests/t.c +1 -0'), why)
+    git(box, "clean", "-qfdx")
+    check = "  - {name: check, command: [sh, z.sh], rules: [{condition: when(true), next: COMPLETE}]}\n"
+    rules = "      - {condition: 'when(changed == 1502 && files.length > 0)', next: check}\n      - {condition: when(true), next: ABORT}\n"
+    log, _ = run(box, flow(many, rules, check), 1)
+    expect("too many to name" in log[-1]["message"] and "z.sh" in [f["path"] for f in files(log)[0]], log[-1])
 
 
-def case_cut_off_and_protected():
+def case_cut_off_and_protected(box):
     """What an attempt did before a crash is not taken for nothing, nor let be by a resume before it was told."""
-    with Box() as box:
-        tracked(box)
-        go = box.dir + "/go"
-        text = GUARD + flow(f"if test -e {go}; then exit 0; fi; echo weak > tests/t.c; touch {go}; sleep 1000",
-                            "      - {condition: when(true), next: ABORT}\n")
-        process = box.start("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs)
-        while not os.path.exists(go):
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        for _ in range(2):
-            done = box.segue("resume", "last", "--logs", box.logs)
-            log = records(box.log_paths()[0])
-            if done.returncode != 7:
-                break
-            expect(log[-1]["reason"] == "protected" and "cut off" in log[-1]["message"], log[-1])
-        expect(done.returncode == 3 and [r["type"] for r in log].count("session_stop") == 1, done.stdout)
+    tracked(box)
+    go = box.dir + "/go"
+    text = GUARD + flow(f"if test -e {go}; then exit 0; fi; echo weak > tests/t.c; touch {go}; sleep 1000",
+                        "      - {condition: when(true), next: ABORT}\n")
+    process = box.start("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs)
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    for _ in range(2):
+        done = box.segue("resume", "last", "--logs", box.logs)
+        log = records(box.log_paths()[0])
+        if done.returncode != 7:
+            break
+        expect(log[-1]["reason"] == "protected" and "cut off" in log[-1]["message"], log[-1])
+    expect(done.returncode == 3 and [r["type"] for r in log].count("session_stop") == 1, done.stdout)
 
 
 def case_siblings_protected():
@@ -310,16 +299,15 @@ def case_siblings_protected():
         expect(log[-1]["reason"] == "protected" and "beside it, changed what is protected: tests/t.c" in log[-1]["message"], log[-1])
 
 
-def case_replaced():
+def case_replaced(box):
     """A file whose place something else takes has changed."""
-    with Box() as box:
-        tracked(box)
-        for into in ("mkfifo tests/t.c", "mkdir tests/t.c", "mkdir tests/t.c; git init -q tests/t.c"):
-            why = stopped(box, flow("rm -r tests/t.c; " + into))
-            expect("tests/t.c" in why, into, why)
-            git(box, "clean", "-qffd")
-            subprocess.run(["rm", "-rf", box.cwd + "/tests/t.c"], check=True)
-            git(box, "checkout", "-q", "tests/t.c")
+    tracked(box)
+    for into in ("mkfifo tests/t.c", "mkdir tests/t.c", "mkdir tests/t.c; git init -q tests/t.c"):
+        why = stopped(box, flow("rm -r tests/t.c; " + into))
+        expect("tests/t.c" in why, into, why)
+        git(box, "clean", "-qffd")
+        subprocess.run(["rm", "-rf", box.cwd + "/tests/t.c"], check=True)
+        git(box, "checkout", "-q", "tests/t.c")
 
 
 def case_unreadable():
@@ -344,34 +332,32 @@ def case_unreadable():
                 subprocess.run(["sh", "-c", f"echo t > {box.cwd}/{folder}/t.c"], check=True)
 
 
-def case_git_fails():
+def case_git_fails(box):
     """Without git's answer nothing is known."""
-    with Box() as box:
-        tracked(box)
-        os.mkdir(box.dir + "/bin")
-        box.file("bin/git", "#!/bin/sh\ntest -e ../gone && kill -9 $$\nexec /usr/bin/git \"$@\"\n")
-        os.chmod(box.dir + "/bin/git", 0o755)
-        box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
-        why = stopped(box, flow("touch ../gone; echo weak > tests/t.c"))
-        expect("git could not list" in why, why)
+    tracked(box)
+    os.mkdir(box.dir + "/bin")
+    box.file("bin/git", "#!/bin/sh\ntest -e ../gone && kill -9 $$\nexec /usr/bin/git \"$@\"\n")
+    os.chmod(box.dir + "/bin/git", 0o755)
+    box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+    why = stopped(box, flow("touch ../gone; echo weak > tests/t.c"))
+    expect("git could not list" in why, why)
 
 
-def case_large():
+def case_large(box):
     """10,000 files, with git and without: printed, and bounded loosely for a machine at work."""
-    with Box() as box:
-        fill(box.cwd, 10000)
-        for with_git in (False, True):
-            if with_git:
-                git(box, "init", "-q", ".")
-                git(box, "add", "-A")
-            took = []
-            for _ in range(3):
-                began = time.monotonic()
-                log, _ = run(box, flow("echo y >> d7/f7"))
-                took.append(time.monotonic() - began)
-                expect([f["path"] for f in files(log)[0]] == ["d7/f7"], files(log))
-            print(f"  10,000 files {'with' if with_git else 'without'} git: run and verify took {min(took) * 1000:.0f} ms")
-            expect(min(took) < 2, took)
+    fill(box.cwd, 10000)
+    for with_git in (False, True):
+        if with_git:
+            git(box, "init", "-q", ".")
+            git(box, "add", "-A")
+        took = []
+        for _ in range(3):
+            began = time.monotonic()
+            log, _ = run(box, flow("echo y >> d7/f7"))
+            took.append(time.monotonic() - began)
+            expect([f["path"] for f in files(log)[0]] == ["d7/f7"], files(log))
+        print(f"  10,000 files {'with' if with_git else 'without'} git: run and verify took {min(took) * 1000:.0f} ms")
+        expect(min(took) < 2, took)
 
 
 need_build()

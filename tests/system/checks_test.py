@@ -7,8 +7,7 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from support import Box, expect, main, of_type, records
 
 
 def movement(name, command, rules, more=""):
@@ -18,8 +17,7 @@ def movement(name, command, rules, more=""):
 
 def run(box, movements, code=0, *words):
     path = box.file("w.yaml", "name: w\nprovider: script\nmovements:\n" + "".join(movements))
-    done = box.segue("run", path, "--task", "t", "--logs", box.logs, *words)
-    expect(done.returncode == code, done.returncode, done.stdout, done.stderr)
+    done = box.segue("run", path, "--task", "t", "--logs", box.logs, *words, status=code)
     expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
     return records(max(box.log_paths(), key=os.path.getmtime)), done.stdout.decode()
 
@@ -27,29 +25,27 @@ def run(box, movements, code=0, *words):
 PASS = [("when(exit == 0)", "COMPLETE"), ("when(true)", "ABORT")]
 
 
-def case_no_test_is_no_pass():
+def case_no_test_is_no_pass(box):
     """An exit of 0 with no test run, none counted, or a failed one leads where a failure does."""
-    with Box() as box:
-        for form, said, code in (("cargo", "test result: ok. 0 passed; 0 failed; 5783 filtered out", 3),
-                                 ("pytest", "nothing of the kind", 3), ("tap", "not ok 1", 3),
-                                 ("ctest", "100% tests passed, 0 tests failed out of 3", 0)):
-            log, out = run(box, [movement("gate", f"echo '{said}'", PASS, f"    tests: {form}\n")], code)
-            end = of_type(log, "call_end")[0]
-            expect(end["exit"] == 0 and end["tests"]["format"] == form, end)
-            expect(("no pass" in out) == (code == 3), out)
+    for form, said, code in (("cargo", "test result: ok. 0 passed; 0 failed; 5783 filtered out", 3),
+                             ("pytest", "nothing of the kind", 3), ("tap", "not ok 1", 3),
+                             ("ctest", "100% tests passed, 0 tests failed out of 3", 0)):
+        log, out = run(box, [movement("gate", f"echo '{said}'", PASS, f"    tests: {form}\n")], code)
+        end = of_type(log, "call_end")[0]
+        expect(end["exit"] == 0 and end["tests"]["format"] == form, end)
+        expect(("no pass" in out) == (code == 3), out)
 
 
-def case_junit():
+def case_junit(box):
     """A report of this run counts; an older one, or none, does not."""
-    with Box() as box:
-        report = '<testsuite><testcase name=\\"a\\"/></testsuite>'
-        more = "    tests: junit:reports\n"
-        write = f'mkdir -p reports; echo "{report}" > reports/a.xml'
-        log, _ = run(box, [movement("gate", write, PASS, more)])
-        expect(of_type(log, "call_end")[0]["tests"] == {"format": "junit", "passed": 1, "failed": 0, "skipped": 0}, log)
-        os.utime(box.cwd + "/reports/a.xml", (1, 1))
-        log, _ = run(box, [movement("gate", "true", PASS, more)], 3)
-        expect("older" in of_type(log, "call_end")[0]["tests"]["problem"], log)
+    report = '<testsuite><testcase name=\\"a\\"/></testsuite>'
+    more = "    tests: junit:reports\n"
+    write = f'mkdir -p reports; echo "{report}" > reports/a.xml'
+    log, _ = run(box, [movement("gate", write, PASS, more)])
+    expect(of_type(log, "call_end")[0]["tests"] == {"format": "junit", "passed": 1, "failed": 0, "skipped": 0}, log)
+    os.utime(box.cwd + "/reports/a.xml", (1, 1))
+    log, _ = run(box, [movement("gate", "true", PASS, more)], 3)
+    expect("older" in of_type(log, "call_end")[0]["tests"]["problem"], log)
 
 
 def case_stale():
@@ -72,23 +68,21 @@ def case_stale():
             expect("gate (1): exit 0, 2 passed, 0 failed" + (", stale" if write else "") + "\n" in prompt, prompt)
 
 
-def case_limits():
+def case_limits(box):
     """timeout and stall end a call; the class is timeout."""
-    with Box() as box:
-        for more, words in (("    timeout: 300ms\n", ""), ("    stall: 300ms\n", "no output for 300 ms")):
-            log, out = run(box, [movement("slow", "echo x; exec sleep 300", PASS, more)], 1)
-            took = re.search(r"1 turn .*?([0-9.]+) (ms|s)\b", out)
-            expect(took and (float(took[1]) >= 300 if took[2] == "ms" else float(took[1]) >= 0.3), out)
-            error = of_type(log, "call_end")[0]["error"]
-            expect(error["class"] == "timeout" and words in error["message"], error)
+    for more, words in (("    timeout: 300ms\n", ""), ("    stall: 300ms\n", "no output for 300 ms")):
+        log, out = run(box, [movement("slow", "echo x; exec sleep 300", PASS, more)], 1)
+        took = re.search(r"1 turn .*?([0-9.]+) (ms|s)\b", out)
+        expect(took and (float(took[1]) >= 300 if took[2] == "ms" else float(took[1]) >= 0.3), out)
+        error = of_type(log, "call_end")[0]["error"]
+        expect(error["class"] == "timeout" and words in error["message"], error)
 
 
-def case_several_programs():
+def case_several_programs(box):
     """A command that runs two test programs: the failure of the first counts."""
-    with Box() as box:
-        said = "echo 'Tests: 1 failed, 1 total'; echo 'Tests: 2 passed, 2 total'"
-        log, _ = run(box, [movement("gate", said, PASS, "    tests: jest\n")], 3)
-        expect(of_type(log, "call_end")[0]["tests"] == {"format": "jest", "passed": 2, "failed": 1, "skipped": 0}, log)
+    said = "echo 'Tests: 1 failed, 1 total'; echo 'Tests: 2 passed, 2 total'"
+    log, _ = run(box, [movement("gate", said, PASS, "    tests: jest\n")], 3)
+    expect(of_type(log, "call_end")[0]["tests"] == {"format": "jest", "passed": 2, "failed": 1, "skipped": 0}, log)
 
 
 def case_long_names():
@@ -101,41 +95,38 @@ def case_long_names():
             expect((name in out) == whole, columns, out)
 
 
-def case_cwd():
+def case_cwd(box):
     """A command works in its movement's folder, which a value of an earlier movement can name."""
-    with Box() as box:
-        os.makedirs(box.cwd + "/sub/deep")
-        first = movement("where", 'echo "{\\"at\\": \\"deep\\"}"', [("when(true)", "there")],
-                         "    structured_output: {schema: {type: object, properties: {at: {type: string}}, required: [at]}, on_failure: error}\n")
-        there = movement("there", "pwd; echo x > here", [("when(changed == 1)", "COMPLETE")], '    cwd: "sub/{structured:where.at}"\n')
-        log, _ = run(box, [first, there])
-        start, end = of_type(log, "call_start")[-1], of_type(log, "call_end")[-1]
-        expect(start["cwd"] == "sub/deep" and end["text"].strip().endswith("/work/sub/deep"), start, end)
-        expect([f["path"] for f in end["files"]] == ["sub/deep/here"], end)
-        log, _ = run(box, [movement("there", "pwd", PASS, "    cwd: nowhere\n")], 1)
-        expect("nowhere" in of_type(log, "call_end")[0]["error"]["message"], log)
-        os.symlink("/", box.cwd + "/out")
-        log, _ = run(box, [movement("there", "pwd", PASS, "    cwd: out/tmp\n")], 1)
-        expect("text" not in of_type(log, "call_end")[0], log)
+    os.makedirs(box.cwd + "/sub/deep")
+    first = movement("where", 'echo "{\\"at\\": \\"deep\\"}"', [("when(true)", "there")],
+                     "    structured_output: {schema: {type: object, properties: {at: {type: string}}, required: [at]}, on_failure: error}\n")
+    there = movement("there", "pwd; echo x > here", [("when(changed == 1)", "COMPLETE")], '    cwd: "sub/{structured:where.at}"\n')
+    log, _ = run(box, [first, there])
+    start, end = of_type(log, "call_start")[-1], of_type(log, "call_end")[-1]
+    expect(start["cwd"] == "sub/deep" and end["text"].strip().endswith("/work/sub/deep"), start, end)
+    expect([f["path"] for f in end["files"]] == ["sub/deep/here"], end)
+    log, _ = run(box, [movement("there", "pwd", PASS, "    cwd: nowhere\n")], 1)
+    expect("nowhere" in of_type(log, "call_end")[0]["error"]["message"], log)
+    os.symlink("/", box.cwd + "/out")
+    log, _ = run(box, [movement("there", "pwd", PASS, "    cwd: out/tmp\n")], 1)
+    expect("text" not in of_type(log, "call_end")[0], log)
 
 
-def case_mistakes():
+def case_mistakes(box):
     """Wrong values are refused with their place and what to write."""
-    with Box() as box:
-        for more, rules, words in (
-                ("    tests: pytst\n", PASS, b'did you mean pytest?'),
-                ("    tests: junit\n", PASS, b"write junit:PATH"),
-                ("    timeout: 90\n", PASS, b"timeout"),
-                ("    timeout: 25h\n", PASS, b"must be a duration of 1ms to 24h"),
-                ("    cwd: ../x\n", PASS, b"leaves the session's working directory"),
-                ("", [("when(tests.passed > 0)", "COMPLETE")], b"give it tests:"),
-                ("", [("when(checks.nobody.exit == 0)", "COMPLETE")], b"no movement nobody runs a command"),
-                ("", [("when(checks.gate == 0)", "COMPLETE")], b"write checks.MOVEMENT.exit")):
-            path = box.file("w.yaml", "name: w\nmovements:\n" + movement("gate", "true", rules, more))
-            done = box.segue("lint", path)
-            expect(done.returncode == 2 and words in done.stdout + done.stderr and b"w.yaml:" in done.stdout + done.stderr,
-                   more, rules, done.returncode, done.stdout, done.stderr)
+    for more, rules, words in (
+            ("    tests: pytst\n", PASS, b'did you mean pytest?'),
+            ("    tests: junit\n", PASS, b"write junit:PATH"),
+            ("    timeout: 90\n", PASS, b"timeout"),
+            ("    timeout: 25h\n", PASS, b"must be a duration of 1ms to 24h"),
+            ("    cwd: ../x\n", PASS, b"leaves the session's working directory"),
+            ("", [("when(tests.passed > 0)", "COMPLETE")], b"give it tests:"),
+            ("", [("when(checks.nobody.exit == 0)", "COMPLETE")], b"no movement nobody runs a command"),
+            ("", [("when(checks.gate == 0)", "COMPLETE")], b"write checks.MOVEMENT.exit")):
+        path = box.file("w.yaml", "name: w\nmovements:\n" + movement("gate", "true", rules, more))
+        done = box.segue("lint", path)
+        expect(done.returncode == 2 and words in done.stdout + done.stderr and b"w.yaml:" in done.stdout + done.stderr,
+               more, rules, done.returncode, done.stdout, done.stderr)
 
 
-need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

@@ -5,9 +5,9 @@ import concurrent.futures
 import json
 import os
 import sys
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, prompt_text, records, verified  # noqa: E402
+from support import Box, expect, main, of_type, prompt_text, records, verified
 
 # Plays the next list of steps of plan.json for each call. Its books are one file a conversation. A new
 # version tells the conversation's sums, an old one those of the process; a forked conversation begins
@@ -116,8 +116,7 @@ def prepare(box, plan, settings=""):
 
 def play(box, flow, plan, settings="", more=(), status=0):
     prepare(box, plan, settings)
-    done = box.segue("run", box.file("w.yaml", flow), "--task", "t", "--logs", box.logs, *more)
-    expect(done.returncode == status, done.returncode, done.stdout, done.stderr)
+    box.segue("run", box.file("w.yaml", flow), "--task", "t", "--logs", box.logs, *more, status=status)
     return records(box.log_paths()[-1])
 
 
@@ -159,13 +158,12 @@ def case_a_conversation_is_billed_once():
                     expect(any(abs(float(w.split(",")[0].split("}")[0]) - billed(box)) < 1e-6 for w in work), audit)
 
 
-def case_a_budget_counts_what_is_billed():
-    with Box() as box:
-        prepare(box, {"new": True, "calls": [[["use", 1000, 0], ["result", "a"]]]})
-        flow = (ONE % ("edit: true", 6)).replace("provider: claude", "provider: claude\nbudget: {cost: 0.065}")
-        log = play(box, flow, {"new": True, "calls": [[["use", 1000, 0], ["result", "a"]]]})
-        same(box, log)
-        expect(len(of_type(log, "call_end")) == 6, "calls")
+def case_a_budget_counts_what_is_billed(box):
+    prepare(box, {"new": True, "calls": [[["use", 1000, 0], ["result", "a"]]]})
+    flow = (ONE % ("edit: true", 6)).replace("provider: claude", "provider: claude\nbudget: {cost: 0.065}")
+    log = play(box, flow, {"new": True, "calls": [[["use", 1000, 0], ["result", "a"]]]})
+    same(box, log)
+    expect(len(of_type(log, "call_end")) == 6, "calls")
 
 
 def case_two_conversations_and_forks():
@@ -224,8 +222,7 @@ def case_what_was_told_survives_a_kill():
                         expect(run.poll() is None, "ended")
                 run.kill()
                 run.wait()
-                done = box.segue("resume", "last", "--logs", box.logs)
-                expect(done.returncode == 0, done.stdout, done.stderr)
+                box.segue("resume", "last", "--logs", box.logs, status=0)
                 log = records(box.log_paths()[-1])
                 spent = of_type(log, "session_end")[0]["spent"]
                 expect(abs(spent["cost_usd"] - billed(box)) < 1e-6, at, told, spent["cost_usd"], billed(box))
@@ -343,26 +340,21 @@ def case_background_work_is_bounded_and_forbidden():
         work = of_type(play(box, ONE.replace("provider:", "wait_for_background: 2s\nprovider:") % ("", 1),
                             {"new": True, "calls": [begin]}), "call_end")[0]
         expect(work["outlived"] == ["explore"] and 2000 <= work["duration_ms"] < 20000, work)
-        with open(box.dir + "/env") as f:
-            expect(f.read() == "", "it was told")
+        expect(Path(box.dir + "/env").read_text() == "", "it was told")
     with Box() as box:
         play(box, ONE % ("", 1), {"new": True, "calls": [[["result", "done"]]]}, ", background: forbid")
-        with open(box.dir + "/env") as f:
-            expect(f.read() == "1", "it was not told")
-        with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
-            f.write("providers: {codex: {background: forbid}}\n")
+        expect(Path(box.dir + "/env").read_text() == "1", "it was not told")
+        Path(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml").write_text("providers: {codex: {background: forbid}}\n")
         done = box.segue("run", box.dir + "/w.yaml", "--provider", "codex", "--logs", box.logs)
         expect(done.returncode != 0 and b"no switch" in done.stderr, done)
 
 
-def case_permissions_are_answered_in_the_later_turn():
-    with Box() as box:
-        calls = [["event", "task_started", BACK], ["result", "I wait"],
-                 ["event", "task_notification", {"task_id": "b1", "status": "completed"}], ["event", "init", {}], ["ask"],
-                 ["use", 3, 1], ["result", "all is done"]]
-        work, _, _ = judged(box, [calls], transport="native")
-        with open(box.dir + "/asked") as f:
-            expect("control_response" in f.read() and work["text"] == "all is done", work)
+def case_permissions_are_answered_in_the_later_turn(box):
+    calls = [["event", "task_started", BACK], ["result", "I wait"],
+             ["event", "task_notification", {"task_id": "b1", "status": "completed"}], ["event", "init", {}], ["ask"],
+             ["use", 3, 1], ["result", "all is done"]]
+    work, _, _ = judged(box, [calls], transport="native")
+    expect("control_response" in Path(box.dir + "/asked").read_text() and work["text"] == "all is done", work)
 
 
 def case_odd_streams_are_bounded():
@@ -381,13 +373,11 @@ def case_odd_streams_are_bounded():
         expect(max(len(t) for t in work["unfinished"]) <= 120 and len(asked) < 20000, work)
 
 
-def case_without_such_events_nothing_changes():
+def case_without_such_events_nothing_changes(box):
     """A client that lives on after its result is ended after three seconds, and two inits do not help."""
-    with Box() as box:
-        work, _, _ = judged(box, [[["use", 1, 1], ["result", "done"], ["event", "init", {}], ["hang"]]])
-        expect(work["text"] == "done" and 2500 < work["duration_ms"] < 30000 and "unfinished" not in work, work)
+    work, _, _ = judged(box, [[["use", 1, 1], ["result", "done"], ["event", "init", {}], ["hang"]]])
+    expect(work["text"] == "done" and 2500 < work["duration_ms"] < 30000 and "unfinished" not in work, work)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([v for n, v in sorted(globals().items()) if n.startswith("case_")]))

@@ -61,20 +61,18 @@ def prompt_of(record):
     return "".join(part for part in record["prompt"] if isinstance(part, str))
 
 
-def runs_as_one_flat_session():
-    with Box() as box:
-        flow, replies = files(box)
-        done = box.segue("run", flow, "-s", replies, "-i", "file=" + HOSTILE, "--json", "-l", box.logs)
-        expect(done.returncode == 0, done)
-        records = [json.loads(line) for line in done.stdout.splitlines()]
-        movements = [r["movement"] for r in records if r["type"] == "turn_start"]
-        expect(movements == ["first/read", "second/read"], movements)
-        calls = [prompt_of(r) for r in records if r["type"] == "call_start"]
-        expect(f"Read all of {HOSTILE}." in calls[0], "an input is data:", calls[0])
-        expect("Read the rest after 3." in calls[1], "an argument is a template:", calls[1])
-        end = records[-1]
-        expect(end["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, end)
-        expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
+def runs_as_one_flat_session(box):
+    flow, replies = files(box)
+    done = box.segue("run", flow, "-s", replies, "-i", "file=" + HOSTILE, "--json", "-l", box.logs, status=0)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    movements = [r["movement"] for r in records if r["type"] == "turn_start"]
+    expect(movements == ["first/read", "second/read"], movements)
+    calls = [prompt_of(r) for r in records if r["type"] == "call_start"]
+    expect(f"Read all of {HOSTILE}." in calls[0], "an input is data:", calls[0])
+    expect("Read the rest after 3." in calls[1], "an argument is a template:", calls[1])
+    end = records[-1]
+    expect(end["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, end)
+    expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
 
 
 REPORTING = """name: reporting
@@ -94,20 +92,17 @@ outputs:
 """
 
 
-def outputs_name_reports_and_answers():
-    with Box() as box:
-        replies = box.file("replies.json", json.dumps({"replies": [
-            {"movement": "write", "text": "The plan: {task}"}, {"movement": "say", "text": "It is said"}]}))
-        flow = box.file("reporting.yaml", REPORTING)
-        expect(box.segue("lint", flow).stderr == b"", "lint")
-        done = box.segue("run", flow, "-s", replies, "--json", "-l", box.logs, "-t", "x")
-        expect(done.returncode == 0, done)
-        end = json.loads(done.stdout.splitlines()[-1])
-        expect(end["outputs"] == {"plan": "The plan: {task}",
-                                  "both": "The plan: {task} then It is said"}, end)
-        expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
-        shown = box.segue("replay", "--logs", box.logs, "last")
-        expect(shown.returncode == 0, shown)
+def outputs_name_reports_and_answers(box):
+    replies = box.file("replies.json", json.dumps({"replies": [
+        {"movement": "write", "text": "The plan: {task}"}, {"movement": "say", "text": "It is said"}]}))
+    flow = box.file("reporting.yaml", REPORTING)
+    expect(box.segue("lint", flow).stderr == b"", "lint")
+    done = box.segue("run", flow, "-s", replies, "--json", "-l", box.logs, "-t", "x", status=0)
+    end = json.loads(done.stdout.splitlines()[-1])
+    expect(end["outputs"] == {"plan": "The plan: {task}",
+                              "both": "The plan: {task} then It is said"}, end)
+    expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
+    box.segue("replay", "--logs", box.logs, "last", status=0)
 
 
 def a_group_of_a_called_workflow_integrates():
@@ -137,8 +132,7 @@ movements:
         for words in (["init", "-q", "-b", "main", "."], ["config", "user.name", "a"],
                       ["config", "user.email", "a@b"], ["commit", "-q", "--allow-empty", "-m", "x"]):
             subprocess.run(["git", *words], cwd=box.cwd, env=box.env, check=True)
-        done = box.segue("run", box.file("made.yaml", flow), "--json", "-l", box.logs)
-        expect(done.returncode == 0, done)
+        done = box.segue("run", box.file("made.yaml", flow), "--json", "-l", box.logs, status=0)
         log = [json.loads(line) for line in done.stdout.splitlines()]
         made = next(r["data"] for r in log if r["type"] == "workspace" and r["event"] == "made")
         names = subprocess.run(["git", "ls-tree", "--name-only", made["branch"]], cwd=box.cwd,
@@ -154,51 +148,47 @@ def inputs_that_are_wrong():
     with Box() as box:
         flow, replies = files(box)
         for words, said in cases:
-            done = box.segue("run", flow, "-s", replies, "-l", box.logs, *words)
-            expect(done.returncode == 2 and said in done.stderr.decode(), words[:2], done)
+            box.segue("run", flow, "-s", replies, "-l", box.logs, *words, status=2, err=said)
         expect(not os.path.isdir(box.logs) or os.listdir(box.logs) == [], "nothing was begun")
         box.file("work/in.txt", "from a file\n")
-        done = box.segue("run", flow, "-s", replies, "-l", box.logs, "-i", "file=@in.txt", "--json")
-        expect(b"from a file gave" in done.stdout, done)
+        box.segue("run", flow, "-s", replies, "-l", box.logs, "-i", "file=@in.txt", "--json", out=b"from a file gave")
 
 
-def a_person_is_asked():
-    with Box() as box:
-        flow, replies = files(box)
-        master, slave = pty.openpty()
-        process = subprocess.Popen([SEGUE, "run", flow, "-s", replies, "-l", box.logs],
-                                   stdin=slave, stderr=slave, stdout=subprocess.DEVNULL,
-                                   env=box.env, cwd=box.cwd)
-        box.started.append(process)
-        os.close(slave)
-        said = b""
-        while b"file (what to read): " not in said:
-            ready, _, _ = select.select([master], [], [], WAIT_S)
-            expect(ready, "nothing was asked:", said)
-            said += os.read(master, 4096)
-        os.write(master, b"what I typed\n")
-        expect(process.wait(WAIT_S) == 0, said)
-        os.close(master)
-        log = next(name for name in os.listdir(box.logs) if name.endswith(".ndjson"))
-        with open(f"{box.logs}/{log}", "rb") as f:
-            expect(b"what I typed gave" in f.read(), "the answer is the input")
+def a_person_is_asked(box):
+    flow, replies = files(box)
+    master, slave = pty.openpty()
+    process = subprocess.Popen([SEGUE, "run", flow, "-s", replies, "-l", box.logs],
+                               stdin=slave, stderr=slave, stdout=subprocess.DEVNULL,
+                               env=box.env, cwd=box.cwd)
+    box.started.append(process)
+    os.close(slave)
+    said = b""
+    while b"file (what to read): " not in said:
+        ready, _, _ = select.select([master], [], [], WAIT_S)
+        expect(ready, "nothing was asked:", said)
+        said += os.read(master, 4096)
+    os.write(master, b"what I typed\n")
+    expect(process.wait(WAIT_S) == 0, said)
+    os.close(master)
+    log = next(name for name in os.listdir(box.logs) if name.endswith(".ndjson"))
+    with open(f"{box.logs}/{log}", "rb") as f:
+        expect(b"what I typed gave" in f.read(), "the answer is the input")
 
 
-def the_daemon_takes_inputs_and_tells_outputs():
-    with DaemonBox() as box:
-        flow, replies = files(box)
-        box.serve()
-        sid = box.submit(flow, replies, inputs={"file": HOSTILE})
-        session = box.wait_status(sid, "complete")
-        expect(session["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, session)
-        for inputs, said in [(None, "the input file is missing"), ({"file": 1}, "must be a text"),
-                             ({"file": "a\0b"}, "without NUL"), ([], "must be an object")]:
-            body = {"workflow": flow, "cwd": box.cwd, "scenario": replies}
-            if inputs is not None:
-                body["inputs"] = inputs
-            status, value = box.ask("POST", "/v1/sessions", body)
-            expect(status in (400, 422) and said in json.dumps(value), status, value)
-        box.check_all()
+def the_daemon_takes_inputs_and_tells_outputs(box: DaemonBox):
+    flow, replies = files(box)
+    box.serve()
+    sid = box.submit(flow, replies, inputs={"file": HOSTILE})
+    session = box.wait_status(sid, "complete")
+    expect(session["outputs"] == {"n": 5, "words": HOSTILE + ' gave {"n": 5}'}, session)
+    for inputs, said in [(None, "the input file is missing"), ({"file": 1}, "must be a text"),
+                         ({"file": "a\0b"}, "without NUL"), ([], "must be an object")]:
+        body = {"workflow": flow, "cwd": box.cwd, "scenario": replies}
+        if inputs is not None:
+            body["inputs"] = inputs
+        status, value = box.ask("POST", "/v1/sessions", body)
+        expect(status in (400, 422) and said in json.dumps(value), status, value)
+    box.check_all()
 
 
 if __name__ == "__main__":

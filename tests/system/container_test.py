@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sandbox_test import run_deeds  # noqa: E402
-from support import SEGUE, WAIT_S, Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified  # noqa: E402
+from sandbox_test import run_deeds
+from support import SEGUE, WAIT_S, Box, expect, main, needs, of_type, others_can_run, records, skip, verified
 
 NOBODY = 65534
 PATH = "/usr/bin:/bin"
@@ -118,8 +118,7 @@ class Ship(Box):
         own = self.user and ENGINE == "podman"  # docker's images are all users'
         self.engine("system", "reset", "--force") if own else self.engine("rmi", "--force", IMAGE)
         with contextlib.suppress(OSError):  # of a user's own storage: a process that holds its namespace
-            with open(self.dir + "/run/libpod/tmp/pause.pid", encoding="ascii") as f:
-                os.kill(int(f.read()), signal.SIGKILL)
+            os.kill(int(Path(self.dir + "/run/libpod/tmp/pause.pid").read_text(encoding="ascii")), signal.SIGKILL)
         if self.user:
             subprocess.run(["rm", "-rf", self.home + "/.local", self.dir + "/run"], check=False)
         super().__exit__(*exc)
@@ -156,8 +155,7 @@ def sees_its_workspace_and_no_more():
             expect(word not in text, word, text)
         expect(re.search(r"NoNewPrivs:\s+1", text) and re.search(r"CapEff:\s+0+\n", text) and re.search(r"Seccomp:\s+2", text), text)
         expect(os.stat(box.cwd + "/made").st_uid == (box.user or os.geteuid()), "the file is another's")
-        with open(box.cwd + "/.git/config", encoding="utf-8") as f:
-            expect(f.read() == "[core]\n", "git's settings were written")
+        expect(Path(box.cwd + "/.git/config").read_text(encoding="utf-8") == "[core]\n", "git's settings were written")
         expect(os.listdir(box.cwd + "/.git/hooks") == [] and not os.path.exists(box.dir + "/beside"), "it wrote out of it")
         expect(of_type(log, "call_start")[0]["sandbox"] == {"level": "container", "mechanism": ENGINE, "image": IMAGE},
                of_type(log, "call_start"))
@@ -349,22 +347,20 @@ def doctor_asks_the_engine():
                 expect(quick["containers"]["text"] == engine, quick["containers"])
 
 
-def words_are_checked_before():
-    with Box() as box:
-        os.makedirs(box.dir + "/home/config/segue")
-        has = any(os.path.exists(f"{at}/{name}") for at in ("/usr/bin", "/bin", "/usr/local/bin") for name in ("podman", "docker"))
-        for config, keys, says in (({}, "description: x", "sandbox: container needs an image" if has else "cannot be enforced here"),
-                                   ({"sandbox": {"mechanism": "docker"}}, "image: x", None if has else "is not installed")):
-            box.file("home/config/segue/config.yaml", json.dumps(config))
-            done = box.segue("run", box.file("w.yaml", FLOW % ('["true"]', keys)), "--task", "t", "--logs", box.logs)
-            expect(says is None or (says.encode() in done.stderr and not box.log_paths()), says, done.stderr)
-        for words, says in (({"image": ""}, "the name of an image"), ({"level": "containr"}, "did you mean container?"),
-                            ({"mechanism": "podmann"}, "did you mean podman?")):
-            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
-            expect(says.encode() in box.segue("doctor", "--quick").stdout, words)
+def words_are_checked_before(box):
+    os.makedirs(box.dir + "/home/config/segue")
+    has = any(os.path.exists(f"{at}/{name}") for at in ("/usr/bin", "/bin", "/usr/local/bin") for name in ("podman", "docker"))
+    for config, keys, says in (({}, "description: x", "sandbox: container needs an image" if has else "cannot be enforced here"),
+                               ({"sandbox": {"mechanism": "docker"}}, "image: x", None if has else "is not installed")):
+        box.file("home/config/segue/config.yaml", json.dumps(config))
+        done = box.segue("run", box.file("w.yaml", FLOW % ('["true"]', keys)), "--task", "t", "--logs", box.logs)
+        expect(says is None or (says.encode() in done.stderr and not box.log_paths()), says, done.stderr)
+    for words, says in (({"image": ""}, "the name of an image"), ({"level": "containr"}, "did you mean container?"),
+                        ({"mechanism": "podmann"}, "did you mean podman?")):
+        box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
+        expect(says.encode() in box.segue("doctor", "--quick").stdout, words)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, what_short_programs_say_is_heard, an_agent_keeps_its_state,
                    what_cannot_be_is_said, the_engine_says_why, doctor_asks_the_engine, words_are_checked_before]))

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from support import BUILD, SEGUE, WAIT_S, Box, expect, main, need_build, needs, skip
+from support import BUILD, SEGUE, WAIT_S, Box, expect, main, needs, skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AGENT = r"""#!/usr/bin/env python3
@@ -49,29 +50,27 @@ def repository(box):
     good(box, "git init -q && git config user.name a && git config user.email a@b && segue init")
 
 
-def a_commit_that_breaks_a_workflow_is_refused():
-    with Box() as box:
-        repository(box)
-        shutil.copy(ROOT + "/contrib/pre-commit/segue-lint", box.cwd + "/.git/hooks/pre-commit")
-        said = good(box, "git add -A && git commit -qm first")
-        expect(said == "", "it has nothing to say:", said)
-        broken = "sed -i 's/next: check/next: chekc/' .segue/workflows/work.yaml && git add -A"
-        done = run(box, broken + " && git commit -qm second")
-        expect(done.returncode != 0 and "did you mean check?" in done.stdout and ".segue/workflows/work.yaml:" in done.stdout, done.stdout)
-        mended = "sed -i 's/next: chekc/next: check/' .segue/workflows/work.yaml"
-        done = run(box, mended + " && git commit -qm 'what is staged is still broken'")
-        expect(done.returncode != 0 and "did you mean check?" in done.stdout, "it looked at the folder:", done.stdout)
-        good(box, "git add -A && echo a change >> .segue/facets/policies/house-rules.md && git commit -aqm third")
-        done = run(box, "git rm -q .segue/facets/personas/reviewer.md && git commit -qm fourth")
-        expect(done.returncode != 0 and "reviewer" in done.stdout, "a facet that a workflow names is gone:", done.stdout)
-        good(box, "git reset -q --hard && mkdir sub && cd sub && echo x > y && git add -A && git commit -qm 'nothing of it' -- y && cd ..")
-        good(box, "git rm -rq .segue && git commit -qm 'all of it'")
+def a_commit_that_breaks_a_workflow_is_refused(box):
+    repository(box)
+    shutil.copy(ROOT + "/contrib/pre-commit/segue-lint", box.cwd + "/.git/hooks/pre-commit")
+    said = good(box, "git add -A && git commit -qm first")
+    expect(said == "", "it has nothing to say:", said)
+    broken = "sed -i 's/next: check/next: chekc/' .segue/workflows/work.yaml && git add -A"
+    done = run(box, broken + " && git commit -qm second")
+    expect(done.returncode != 0 and "did you mean check?" in done.stdout and ".segue/workflows/work.yaml:" in done.stdout, done.stdout)
+    mended = "sed -i 's/next: chekc/next: check/' .segue/workflows/work.yaml"
+    done = run(box, mended + " && git commit -qm 'what is staged is still broken'")
+    expect(done.returncode != 0 and "did you mean check?" in done.stdout, "it looked at the folder:", done.stdout)
+    good(box, "git add -A && echo a change >> .segue/facets/policies/house-rules.md && git commit -aqm third")
+    done = run(box, "git rm -q .segue/facets/personas/reviewer.md && git commit -qm fourth")
+    expect(done.returncode != 0 and "reviewer" in done.stdout, "a facet that a workflow names is gone:", done.stdout)
+    good(box, "git reset -q --hard && mkdir sub && cd sub && echo x > y && git add -A && git commit -qm 'nothing of it' -- y && cd ..")
+    good(box, "git rm -rq .segue && git commit -qm 'all of it'")
 
 
 def steps(path):
     """The scripts of a job, by their step's name."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
+    text = Path(path).read_text(encoding="utf-8")
     found = {}
     for name, more, one in re.findall(r"- name: (.+)\n(?:        if: .*\n)?        run: (?:\|\n((?:          .*\n)+)|(.*)\n)", text):
         found[name] = re.sub("^ {10}", "", more, flags=re.M) if more else one
@@ -84,8 +83,7 @@ def the_job_for_ci_runs():
     with Box() as box:
         repository(box)
         good(box, "git add -A && git commit -qm first")
-        with open(box.dir + "/bin/claude", "w", encoding="utf-8") as f:
-            f.write(AGENT)
+        Path(box.dir + "/bin/claude").write_text(AGENT, encoding="utf-8")
         os.chmod(box.dir + "/bin/claude", 0o755)
         logs = box.dir + "/segue-logs"
         told = {"SEGUE_LOGS": logs, "ANTHROPIC_API_KEY": "sk-test-0123456789abcdef"}
@@ -95,15 +93,13 @@ def the_job_for_ci_runs():
         good(box, found["report"], **told)
         with open(box.cwd + "/segue-report.html", encoding="utf-8") as f:
             expect("done.txt" in f.read(), "the report tells of the session")
-        with open(box.cwd + "/segue.patch", encoding="utf-8") as f:
-            patch = f.read()
+        patch = Path(box.cwd + "/segue.patch").read_text(encoding="utf-8")
         expect("done.txt" in patch and "segue-report" not in patch, patch)
         # A session that does not end well fails its step, and there is a report all the same.
         done = run(box, found["run"], TASK="Write it.", CHECK="false", **told)
         expect(done.returncode == 3, done.returncode, done.stdout)
         good(box, found["report"], **told)
-        with open(box.cwd + "/.segue/workflows/bad.yaml", "w", encoding="utf-8") as f:
-            f.write("name: bad\n")
+        Path(box.cwd + "/.segue/workflows/bad.yaml").write_text("name: bad\n", encoding="utf-8")
         done = run(box, found["check the project's own workflows"], **told)
         expect(done.returncode != 0 and "::error file=.segue/workflows/bad.yaml,line=" in done.stdout, done.stdout)
 
@@ -129,14 +125,12 @@ def systemd_takes_the_units():
 
 
 def the_dev_container_is_described():
-    with open(ROOT + "/contrib/container/devcontainer.json", encoding="utf-8") as f:
-        told = json.load(f)
+    told = json.loads(Path(ROOT + "/contrib/container/devcontainer.json").read_text(encoding="utf-8"))
     folder = ROOT + "/contrib/container"
     expect(os.path.exists(f"{folder}/{told['build']['dockerfile']}"), told)
     expect(os.path.samefile(f"{folder}/{told['build']['context']}", ROOT), told)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_commit_that_breaks_a_workflow_is_refused, the_job_for_ci_runs, systemd_takes_the_units,
                    the_dev_container_is_described]))

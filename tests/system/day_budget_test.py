@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
-"""Budgets of a day: all sessions of a user together, over processes and restarts of a daemon.
-
-usage: day_budget_test.py BUILD_DIR [CASE...]
-"""
+"""Budgets of a day: all sessions of a user together, over processes and restarts of a daemon."""
 import json
 import os
 import sys
 import time
 
 from daemon import DaemonBox
-from support import Box, expect, main, need_build, of_type, records, verified
+from support import Box, expect, main, of_type, records, verified
 
 REPLY = {"text": "did it", "times": 0, "usage": {"input": 300, "output": 100}, "cost": 0.25}
 
@@ -35,8 +32,7 @@ def midday(box):
 
 def start(box, status, *more):
     done = box.segue("run", box.file("flow.yaml", LOOP), "--cwd", box.cwd, "--logs", box.logs, "-s",
-                     box.file("replies.json", json.dumps({"replies": [REPLY]})), *more)
-    expect(done.returncode == status, "run gave", done.returncode, done.stdout, done.stderr)
+                     box.file("replies.json", json.dumps({"replies": [REPLY]})), *more, status=status)
     return box.log_paths()[-1], done.stdout.decode() + done.stderr.decode()
 
 
@@ -59,13 +55,11 @@ def test_two_sessions_share_a_day(box):
     expect("1600 of 1500 tokens (100 over)" in stop["message"] and "midnight" in stop["message"], stop)
     expect("raise budget" in said and "segue resume" in said and "--add-budget" not in said, said)
     expect("budget" in box.segue("ls", "--logs", box.logs).stdout.decode(), "ls")
-    done = box.segue("resume", path)
-    expect(done.returncode == 1, done.stdout, done.stderr)
+    box.segue("resume", path, status=1)
     expect(len(of_type(records(path), "call_start")) == 1, "a resume started a call")
     stop_of(path, of="day")
     box.config("budget: {day: {tokens: 9999}}\n")
-    done = box.segue("resume", path)
-    expect(done.returncode == 0, done.stdout, done.stderr)
+    box.segue("resume", path, status=0)
     verified(box, path)
 
 
@@ -145,8 +139,7 @@ def test_errors_say_where(box):
         expect(done.returncode == 2 and "config.yaml:" + where in said and word in said, text, said,
                done.returncode)
     box.config("budget: {providers: {clode: {cost: 1}}}\n")
-    done = box.segue("run", box.file("flow.yaml", LOOP), "--logs", box.logs)
-    expect(b"did you mean" in done.stderr and b"budget" in done.stderr, done.stderr)
+    box.segue("run", box.file("flow.yaml", LOOP), "--logs", box.logs, err=(b"did you mean", b"budget"))
 
 
 def case(body, kind=Box):
@@ -159,7 +152,6 @@ def case(body, kind=Box):
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([case(test_two_sessions_share_a_day), case(test_of_one_provider),
                    case(test_four_fifths_are_noted_once), case(test_plan_and_doctor),
                    case(test_torn_and_foreign_lines_count_for_nothing), case(test_errors_say_where),

@@ -13,9 +13,10 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from support import (WAIT_S, Box, WANTED, at_once, end_of, every_way, expect, main,
-                     need_build, needs_others, of_type, read_until, records, sound, verified)
+from support import (WAIT_S, Box, WANTED, at_once, end_of, every_way, expect, main, needs_others, of_type, read_until,
+                     records, sound, verified)
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 TURNS = 12
@@ -105,8 +106,7 @@ def an_answer_is_taken_only_where_it_is_kept():
             if daemon:
                 served = box.start("serve", "--logs", box.logs)
                 expect(wait_line(served.stderr, b"ready", []), "it does not serve")
-                done = box.segue("submit", box.file("asks.yaml", ASKS), "--task", "x", "--cwd", box.cwd)
-                expect(done.returncode == 0, done)
+                box.segue("submit", box.file("asks.yaml", ASKS), "--task", "x", "--cwd", box.cwd, status=0)
             else:
                 box.segue("run", box.file("asks.yaml", ASKS), "--task", "x", "--cwd", box.cwd, "--logs", box.logs)
 
@@ -126,8 +126,7 @@ def an_answer_is_taken_only_where_it_is_kept():
             for refused, taken, then in ((["answer", sid, long], ["answer", sid, "this"], ("needs_input", "make")),
                                          (["approve", sid, "--reason", long], ["approve", sid], ("complete", "make"))):
                 box.fill(0)
-                done = box.segue(*refused, "--logs", box.logs)
-                expect(done.returncode == 1 and b"No space left" in done.stderr, refused[0], done.returncode, done.stderr[:300])
+                box.segue(*refused, "--logs", box.logs, status=1, err=b"No space left")
                 expect(not os.path.exists(box.cwd + "/made"), "it went on")
                 box.make_space()
                 deadline = time.monotonic() + WAIT_S
@@ -220,8 +219,7 @@ def space_does_not_return():
         path = box.begun()[0]
         verified(box, path)
         box.make_space()
-        done = box.segue("resume", path)
-        expect(done.returncode == 0, done)
+        box.segue("resume", path, status=0)
         done_as_ever(box, path)
         return f"gave up after {took:.0f} s"
 
@@ -241,8 +239,7 @@ def a_signal_while_it_waits():
         expect(status == 130, status, out, err)
         path = box.begun()[0]
         box.make_space()
-        done = box.segue("resume", path)
-        expect(done.returncode == 0, done)
+        box.segue("resume", path, status=0)
         done_as_ever(box, path)
 
 
@@ -254,122 +251,106 @@ def full_from_the_start():
         words = turns_of(box, "an answer")
         box.fill(0)
         begin = time.monotonic()
-        done = box.segue("run", *words)
-        expect(done.returncode == 1 and b"No space left" in done.stderr, done)
+        box.segue("run", *words, status=1, err=b"No space left")
         at_once(begin, 10, "it waited although nothing had begun")
         box.make_space()
         expect(box.segue("run", *words).returncode == 0, "with space")
 
 
-def an_unwritable_folder():
-    with Box() as box:
-        prefix = ()
-        words = every_way(box)
-        os.makedirs(box.logs)
-        if os.geteuid() == 0:
-            needs_others()
-            prefix = NOBODY
-            for name, dirs, files in os.walk(box.dir):
-                os.chown(name, 65534, 65534)
-                for file in files:
-                    os.chown(f"{name}/{file}", 65534, 65534)
-            os.chown(box.logs, 0, 0)
-            os.chmod(box.logs, 0o755)
-        else:
-            os.chmod(box.logs, 0o500)
-        done = box.segue("run", *words, prefix=prefix)
-        expect(done.returncode == 1, "status", done.returncode, done.stderr)
-        expect(b"cannot write to the log folder" in done.stderr and b"denied" in done.stderr,
-               done.stderr)
-        expect(done.stdout == b"", done.stdout)
-        os.chmod(box.logs, 0o700)
+def an_unwritable_folder(box):
+    prefix = ()
+    words = every_way(box)
+    os.makedirs(box.logs)
+    if os.geteuid() == 0:
+        needs_others()
+        prefix = NOBODY
+        for name, dirs, files in os.walk(box.dir):
+            os.chown(name, 65534, 65534)
+            for file in files:
+                os.chown(f"{name}/{file}", 65534, 65534)
+        os.chown(box.logs, 0, 0)
+        os.chmod(box.logs, 0o755)
+    else:
+        os.chmod(box.logs, 0o500)
+    done = box.segue("run", *words, prefix=prefix, status=1, err=(b"cannot write to the log folder", b"denied"))
+    expect(done.stdout == b"", done.stdout)
+    os.chmod(box.logs, 0o700)
 
 
-def a_folder_that_is_a_file():
-    with Box() as box:
-        words = every_way(box)
-        box.file("logs", "not a folder")
-        for logs in (box.logs, box.logs + "/below"):
-            done = box.segue("run", *words[:-3], logs, *words[-2:])
-            expect(done.returncode == 1 and box.logs.encode() in done.stderr, done)
+def a_folder_that_is_a_file(box):
+    words = every_way(box)
+    box.file("logs", "not a folder")
+    for logs in (box.logs, box.logs + "/below"):
+        box.segue("run", *words[:-3], logs, *words[-2:], status=1, err=box.logs.encode())
 
 
-def another_owner():
-    with Box() as box:
-        process = box.start("run", *every_way(box, 100), "--json")
-        expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
-        path = box.begun()[0]
-        for _ in range(3):
-            done = box.segue("resume", path)
-            expect(done.returncode == 1 and b"another process owns" in done.stderr, done)
-        status, _, err = end_of(process)
-        expect(status == 0, status, err)
-        sound(records(path), WANTED, repeats=0)
-        verified(box, path)
+def another_owner(box):
+    process = box.start("run", *every_way(box, 100), "--json")
+    expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+    path = box.begun()[0]
+    for _ in range(3):
+        box.segue("resume", path, status=1, err=b"another process owns")
+    status, _, err = end_of(process)
+    expect(status == 0, status, err)
+    sound(records(path), WANTED, repeats=0)
+    verified(box, path)
 
 
-def two_resumes_race():
+def two_resumes_race(box):
     """One goes on, the others are refused or find it finished; nothing is judged twice."""
-    with Box() as box:
-        words = every_way(box, 20)
-        process = box.start("run", *words, "--json")
-        expect(read_until(process, lambda r: r["type"] == "judgment") is not None, "no judgment")
-        process.kill()
-        process.communicate()
-        path = box.begun()[0]
-        with ThreadPoolExecutor(4) as pool:
-            done = list(pool.map(lambda _: box.segue("resume", path), range(4)))
-        expect(sorted({d.returncode for d in done}) in ([0], [0, 1]), done)
-        for d in done:
-            expect(d.returncode == 0 or b"another process owns" in d.stderr, d)
-        sound(records(path), WANTED, repeats=1)
-        verified(box, path)
+    words = every_way(box, 20)
+    process = box.start("run", *words, "--json")
+    expect(read_until(process, lambda r: r["type"] == "judgment") is not None, "no judgment")
+    process.kill()
+    process.communicate()
+    path = box.begun()[0]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: box.segue("resume", path), range(4)))
+    expect(sorted({d.returncode for d in done}) in ([0], [0, 1]), done)
+    for d in done:
+        expect(d.returncode == 0 or b"another process owns" in d.stderr, d)
+    sound(records(path), WANTED, repeats=1)
+    verified(box, path)
 
 
-def a_limit_on_file_sizes():
+def a_limit_on_file_sizes(box):
     """ulimit -f: writing fails with EFBIG and a signal that would end the program."""
-    with Box() as box:
-        words = turns_of(box, "an answer")
-        done = box.segue("run", *words, prefix=("bash", "-c", 'ulimit -f 8; exec "$@"', "bash"))
-        expect(done.returncode == 1 and b"File too large" in done.stderr, done)
-        path = box.begun()[0]
-        verified(box, path)
-        done = box.segue("resume", path)
-        expect(done.returncode == 0, done)
-        done_as_ever(box, path)
+    words = turns_of(box, "an answer")
+    box.segue("run", *words, prefix=("bash", "-c", 'ulimit -f 8; exec "$@"', "bash"), status=1, err=b"File too large")
+    path = box.begun()[0]
+    verified(box, path)
+    box.segue("resume", path, status=0)
+    done_as_ever(box, path)
 
 
-def removed_while_it_grows():
+def removed_while_it_grows(box):
     """An agent that cleans a folder takes the log along: it is written again, or the run says so."""
-    with Box() as box:
-        words = turns_of(box, "an answer")
+    words = turns_of(box, "an answer")
 
-        def begin():
-            process = box.start("run", *words, "--json")
-            expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
-            return process, box.begun()[-1]
+    def begin():
+        process = box.start("run", *words, "--json")
+        expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+        return process, box.begun()[-1]
 
-        process, path = begin()
-        os.unlink(path)
-        status, out, err = end_of(process)
-        expect(status == 0, status, err)
-        expect(box.begun() == [path], box.begun())
-        done_as_ever(box, path)
+    process, path = begin()
+    os.unlink(path)
+    status, out, err = end_of(process)
+    expect(status == 0, status, err)
+    expect(box.begun() == [path], box.begun())
+    done_as_ever(box, path)
 
-        process, path = begin()
-        os.unlink(path)
-        with open(path, "w") as f:
-            f.write("mine\n")
-        status, out, err = end_of(process)
-        expect(status == 1 and b"replaced" in err, status, err)
-        with open(path) as f:
-            expect(f.read() == "mine\n", "the other file was written")
+    process, path = begin()
+    os.unlink(path)
+    Path(path).write_text("mine\n")
+    status, out, err = end_of(process)
+    expect(status == 1 and b"replaced" in err, status, err)
+    expect(Path(path).read_text() == "mine\n", "the other file was written")
 
-        process, path = begin()
-        os.rename(box.logs, box.dir + "/moved")  # the folder is gone, then the file
-        os.unlink(f"{box.dir}/moved/{os.path.basename(path)}")
-        status, out, err = end_of(process)
-        expect(status == 1 and path.encode() in err, status, err)
+    process, path = begin()
+    os.rename(box.logs, box.dir + "/moved")  # the folder is gone, then the file
+    os.unlink(f"{box.dir}/moved/{os.path.basename(path)}")
+    status, out, err = end_of(process)
+    expect(status == 1 and path.encode() in err, status, err)
 
 
 CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_from_the_start,
@@ -388,5 +369,4 @@ def with_the_long_one(cases):
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(with_the_long_one(CASES))

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""segue extract at the shell: values, messages, statuses, --explain, --json, --batch.
-
-usage: extract_cli_test.py BUILD_DIR [CASE...]
-"""
+"""segue extract at the shell: values, messages, statuses, --explain, --json, --batch."""
 import sys
 
 import json
@@ -11,7 +8,7 @@ import pty
 import re
 import subprocess
 
-from support import SEGUE, Box, expect, main, need_build
+from support import SEGUE, Box, expect, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
@@ -27,9 +24,7 @@ def extract(*words, text="", status=0, **kw):
 
 def extract_in(box, *words, text="", status=0, **kw):
     data = text if isinstance(text, bytes) else text.encode()
-    done = box.segue("extract", *words, stdin=data, **kw)
-    expect(done.returncode == status, words, text[:200], "status", done.returncode, "wanted", status,
-           done.stdout[:500], done.stderr[:500])
+    done = box.segue("extract", *words, stdin=data, **kw, status=status)
     return done.stdout.decode(), done.stderr.decode()
 
 
@@ -57,14 +52,13 @@ def the_three_stages():
         expect(seen["errors"] == [] and seen["repairs"] == [] and not seen["truncated"], seen)
 
 
-def a_file_or_standard_input():
-    with Box() as box:
-        path = box.file("said.txt", 'yes {"a":1}')
-        expect(extract_in(box, path)[0] == '{"a":1}\n', "a file")
-        expect(extract_in(box, "-", text="[1]")[0] == "[1]\n", "- is standard input")
-        for bad in (box.dir + "/nothing", box.dir):
-            _, err = extract_in(box, bad, status=2)
-            expect(bad in err, "the message names no file:", err)
+def a_file_or_standard_input(box):
+    path = box.file("said.txt", 'yes {"a":1}')
+    expect(extract_in(box, path)[0] == '{"a":1}\n', "a file")
+    expect(extract_in(box, "-", text="[1]")[0] == "[1]\n", "- is standard input")
+    for bad in (box.dir + "/nothing", box.dir):
+        _, err = extract_in(box, bad, status=2)
+        expect(bad in err, "the message names no file:", err)
 
 
 def values_are_exact():
@@ -165,32 +159,31 @@ def what_is_wanted():
     extract("--want", "thing", text="[1]", status=2)
 
 
-def a_schema_chooses():
-    with Box() as box:
-        schema = box.file("judgment.json", json.dumps(JUDGMENT))
-        text = 'no {"step":9,"reason":"y"} but {"step":1,"reason":"x"} so {"other":1}'
-        expect(extract_in(box, "--schema", schema, text=text)[0] == '{"step":1,"reason":"x"}\n',
-               "the valid one")
-        text = 'draft {"step":1,"reason":"x"}, final {"step":9,"reason":"y"}'
-        expect(extract_in(box, "--schema", schema, text=text, status=1)[0] == "", "a draft")
-        wrapped = json.dumps({"tool": {"arguments": json.dumps({"step": 2, "reason": "in"})}})
-        expect(extract_in(box, "-s", schema, text=wrapped)[0] == '{"step":2,"reason":"in"}\n',
-               "unwrapped")
-        _, err = extract_in(box, "--schema", schema, text='it is {"step":9,"reason":"y"}', status=1)
-        expect("not_valid at byte 6" in err, err)
-        expect("  $.step: 9 is greater than the maximum 3\n" in err, err)
-        for echo in (json.dumps(JUDGMENT),
-                     json.dumps({**JUDGMENT, "properties": {"a": {"type": "string"}}})):
-            out, err = extract_in(box, "--schema", schema, text="The schema: " + echo, status=1)
-            expect(out == "" and "repeats the schema" in err, err)
-        yaml = box.file("judgment.yaml", "type: object\nrequired: [step]\n")
-        expect(extract_in(box, "--schema", yaml, text='x {"step":9}')[0] == '{"step":9}\n', "YAML")
-        loose = box.file("loose.json", '{"required":["a"],"properties":{"a":{"maximum":1}}}')
-        out, err = extract_in(box, "--schema", loose, text='x {"a":2}', status=1)
-        expect(out == "" and "$.a: 2 is greater" in err, "an inner number is no answer", err)
-        answer = box.file("type.json", '{"type":"object"}')
-        expect(extract_in(box, "--schema", answer, text='x {"type":"car"}')[0] == '{"type":"car"}\n',
-               "an answer with the schema's keys that is no schema")
+def a_schema_chooses(box):
+    schema = box.file("judgment.json", json.dumps(JUDGMENT))
+    text = 'no {"step":9,"reason":"y"} but {"step":1,"reason":"x"} so {"other":1}'
+    expect(extract_in(box, "--schema", schema, text=text)[0] == '{"step":1,"reason":"x"}\n',
+           "the valid one")
+    text = 'draft {"step":1,"reason":"x"}, final {"step":9,"reason":"y"}'
+    expect(extract_in(box, "--schema", schema, text=text, status=1)[0] == "", "a draft")
+    wrapped = json.dumps({"tool": {"arguments": json.dumps({"step": 2, "reason": "in"})}})
+    expect(extract_in(box, "-s", schema, text=wrapped)[0] == '{"step":2,"reason":"in"}\n',
+           "unwrapped")
+    _, err = extract_in(box, "--schema", schema, text='it is {"step":9,"reason":"y"}', status=1)
+    expect("not_valid at byte 6" in err, err)
+    expect("  $.step: 9 is greater than the maximum 3\n" in err, err)
+    for echo in (json.dumps(JUDGMENT),
+                 json.dumps({**JUDGMENT, "properties": {"a": {"type": "string"}}})):
+        out, err = extract_in(box, "--schema", schema, text="The schema: " + echo, status=1)
+        expect(out == "" and "repeats the schema" in err, err)
+    yaml = box.file("judgment.yaml", "type: object\nrequired: [step]\n")
+    expect(extract_in(box, "--schema", yaml, text='x {"step":9}')[0] == '{"step":9}\n', "YAML")
+    loose = box.file("loose.json", '{"required":["a"],"properties":{"a":{"maximum":1}}}')
+    out, err = extract_in(box, "--schema", loose, text='x {"a":2}', status=1)
+    expect(out == "" and "$.a: 2 is greater" in err, "an inner number is no answer", err)
+    answer = box.file("type.json", '{"type":"object"}')
+    expect(extract_in(box, "--schema", answer, text='x {"type":"car"}')[0] == '{"type":"car"}\n',
+           "an answer with the schema's keys that is no schema")
 
 
 def formats_are_asserted_when_asked():
@@ -204,20 +197,19 @@ def formats_are_asserted_when_asked():
         expect(out[0] == "" and "is not a valid date" in out[1], out)  # the first one is a draft
 
 
-def bad_schemas_are_named():
-    with Box() as box:
-        for name, content, words in [
-                ("a.json", '{"type":"objekt"}', "$.type"),
-                ("b.json", '{"type":\n "object"', "b.json:2:"),
-                ("c.json", '{"title":"nothing"}', "no keyword"),
-                ("d.yaml", "type: [object\n", "d.yaml:"),
-                ("e.json", '{"pattern":"("}', "$.pattern")]:
-            path = box.file(name, content)
-            for more in ((), ("--batch",)):
-                out, err = extract_in(box, "--schema", path, *more, text='{"a":1}', status=2)
-                expect(words in err and out == "", name, err)
-        extract_in(box, "--schema", box.dir + "/nothing", text="{}", status=2)
-        extract_in(box, "--schema", "-", text="{}", status=2)
+def bad_schemas_are_named(box):
+    for name, content, words in [
+            ("a.json", '{"type":"objekt"}', "$.type"),
+            ("b.json", '{"type":\n "object"', "b.json:2:"),
+            ("c.json", '{"title":"nothing"}', "no keyword"),
+            ("d.yaml", "type: [object\n", "d.yaml:"),
+            ("e.json", '{"pattern":"("}', "$.pattern")]:
+        path = box.file(name, content)
+        for more in ((), ("--batch",)):
+            out, err = extract_in(box, "--schema", path, *more, text='{"a":1}', status=2)
+            expect(words in err and out == "", name, err)
+    extract_in(box, "--schema", box.dir + "/nothing", text="{}", status=2)
+    extract_in(box, "--schema", "-", text="{}", status=2)
 
 
 # ---- a batch -----------------------------------------------------------------------------------------
@@ -295,17 +287,16 @@ def batch_survives_a_line_without_end():
     expect(seen[1]["id"] is None and seen[1]["errors"][0]["code"] == "line_limit", seen[1])
 
 
-def batch_answers_each_line_at_once():
-    with Box() as box:
-        p = subprocess.Popen([SEGUE, "extract", "--batch"], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, env=box.env, cwd=box.cwd)
-        for i in range(3):
-            p.stdin.write(json.dumps({"id": i, "text": f"[{i}]"}).encode() + b"\n")
-            p.stdin.flush()
-            expect(json.loads(p.stdout.readline())["value"] == [i], "line", i)
-        p.stdin.close()
-        expect(p.wait() == 0, "status", p.returncode)
-        p.stdout.close()
+def batch_answers_each_line_at_once(box):
+    p = subprocess.Popen([SEGUE, "extract", "--batch"], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, env=box.env, cwd=box.cwd)
+    for i in range(3):
+        p.stdin.write(json.dumps({"id": i, "text": f"[{i}]"}).encode() + b"\n")
+        p.stdin.flush()
+        expect(json.loads(p.stdout.readline())["value"] == [i], "line", i)
+    p.stdin.close()
+    expect(p.wait() == 0, "status", p.returncode)
+    p.stdout.close()
 
 
 def many_schemas_in_a_batch():
@@ -370,25 +361,24 @@ def the_public_corpus():
 
 # ---- around it ---------------------------------------------------------------------------------------
 
-def on_a_terminal():
-    with Box() as box:
-        top, side = pty.openpty()
-        p = subprocess.Popen([SEGUE, "extract"], stdin=subprocess.PIPE, stdout=side,
-                             stderr=subprocess.PIPE, env={**box.env, "TERM": "xterm"})
-        os.close(side)
-        p.stdin.write('{"a":[1,{}],"b":"\u202e\u009b\u00e9"}'.encode())
-        p.stdin.close()
-        out = b""
-        try:
-            while piece := os.read(top, 4096):
-                out += piece
-        except OSError:  # the terminal's other side is closed
-            pass
-        os.close(top)
-        expect(p.wait() == 0, "status", p.returncode, p.stderr.read())
-        p.stderr.close()
-        wanted = '{\n  "a": [\n    1,\n    {}\n  ],\n  "b": "\\u202E\\u009B\u00e9"\n}\n'
-        expect(out.decode().replace("\r\n", "\n") == wanted, out)
+def on_a_terminal(box):
+    top, side = pty.openpty()
+    p = subprocess.Popen([SEGUE, "extract"], stdin=subprocess.PIPE, stdout=side,
+                         stderr=subprocess.PIPE, env={**box.env, "TERM": "xterm"})
+    os.close(side)
+    p.stdin.write('{"a":[1,{}],"b":"\u202e\u009b\u00e9"}'.encode())
+    p.stdin.close()
+    out = b""
+    try:
+        while piece := os.read(top, 4096):
+            out += piece
+    except OSError:  # the terminal's other side is closed
+        pass
+    os.close(top)
+    expect(p.wait() == 0, "status", p.returncode, p.stderr.read())
+    p.stderr.close()
+    wanted = '{\n  "a": [\n    1,\n    {}\n  ],\n  "b": "\\u202E\\u009B\u00e9"\n}\n'
+    expect(out.decode().replace("\r\n", "\n") == wanted, out)
 
 
 def hostile_texts():
@@ -409,21 +399,19 @@ def output_that_cannot_be_written():
             expect(p.returncode == 1 and b"cannot write" in p.stderr, p.returncode, p.stderr)
 
 
-def usage_and_help():
-    with Box() as box:
-        for words in (("--wrong",), ("a", "b"), ("--want",), ("--batch=1",)):
-            done = box.segue("extract", *words, stdin=b"")
-            expect(done.returncode == 2 and done.stderr, words, done.returncode)
-        text = box.segue("help", "extract").stdout.decode()
-        for word in ("--schema", "--want", "--repair", "--no-repair", "--explain", "--batch",
-                     "--json", "U+FFFD", "Exit:"):
-            expect(word in text, word, "is not in the help")
-        done = box.segue("completion", "--for", "--", "extract", "--").stdout.decode()
-        expect("--no-repair" in done, "completion")
+def usage_and_help(box):
+    for words in (("--wrong",), ("a", "b"), ("--want",), ("--batch=1",)):
+        done = box.segue("extract", *words, stdin=b"")
+        expect(done.returncode == 2 and done.stderr, words, done.returncode)
+    text = box.segue("help", "extract").stdout.decode()
+    for word in ("--schema", "--want", "--repair", "--no-repair", "--explain", "--batch",
+                 "--json", "U+FFFD", "Exit:"):
+        expect(word in text, word, "is not in the help")
+    done = box.segue("completion", "--for", "--", "extract", "--").stdout.decode()
+    expect("--no-repair" in done, "completion")
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([
         the_three_stages, a_file_or_standard_input, values_are_exact,
         nothing_found_is_told_precisely, repair_is_on_and_can_be_off, what_ends_with_a_cut_text_is_left_out, explain_tells_the_candidates,

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""A provider that is away, and another that takes over; few places; through crashes and signals.
-
-usage: fallback_test.py BUILD_DIR [CASE...]
-"""
+"""A provider that is away, and another that takes over; few places; through crashes and signals."""
 import json
 import os
 import signal
@@ -12,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Timer
 
-from support import WAIT_S, Box, end_of, expect, main, need_build, of_type, records, sound, verified
+from support import WAIT_S, Box, end_of, expect, main, of_type, records, sound, verified
 
 FLOW = """
 name: fallback
@@ -60,33 +57,32 @@ sys.exit(0 if two else 1)
 """
 
 
-def a_second_account_takes_over():
+def a_second_account_takes_over(box):
     """A profile of the same client with its own login, as docs/backends/two-accounts.md says; doctor looks at both logins."""
-    with Box() as box:
-        box.config(f"providers:\n  claude: {{program: [{sys.executable}, {box.file('client.py', CLIENT)}]}}\n"
-                   f"  claude-two: {{program: [{sys.executable}, {box.dir}/client.py]}}\n"
-                   "fallback: {claude: [claude-two]}\n")
-        os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue/providers")
-        with open(box.env["XDG_CONFIG_HOME"] + "/segue/providers/claude-two.yaml", "w") as f:
-            f.write(f"extends: claude\nenv: {{set: {{CLAUDE_CONFIG_DIR: {box.dir}/two}}}}\n")
-        box.env = {k: v for k, v in box.env.items() if not k.startswith(("ANTHROPIC", "CLAUDE"))}
-        first, second = f"{box.dir}/one/.claude/.credentials.json", f"{box.dir}/two/.credentials.json"
-        box.env["HOME"] = f"{box.dir}/one"
-        for there, wanted in (((first,), (True, False)), ((second,), (False, True)), ((first, second), (True, True))):
-            for path in (first, second):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                if path in there:
-                    open(path, "w").close()
-                elif os.path.exists(path):
-                    os.unlink(path)
-            told = [b"no sign of a key or a login" not in box.segue("doctor", name).stdout for name in ("claude", "claude-two")]
-            expect(tuple(told) == wanted, there, told)
-        flow = box.file("two.yaml", "name: two\nprovider: claude\njudge: {stages: [phase1_tag]}\nmovements:\n"
-                                    "  - {name: work, rules: [{condition: done, next: COMPLETE}]}\n")
-        done = box.segue("run", flow, "--task", "t", "--cwd", box.cwd, "--logs", box.logs)
-        expect(done.returncode == 0 and b"claude-two" in done.stdout + done.stderr, done)
-        starts = of_type(records(box.log_paths()[0]), "call_start")
-        expect([s["provider"] for s in starts] == ["claude", "claude-two"], starts)
+    box.config(f"providers:\n  claude: {{program: [{sys.executable}, {box.file('client.py', CLIENT)}]}}\n"
+               f"  claude-two: {{program: [{sys.executable}, {box.dir}/client.py]}}\n"
+               "fallback: {claude: [claude-two]}\n")
+    os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue/providers")
+    with open(box.env["XDG_CONFIG_HOME"] + "/segue/providers/claude-two.yaml", "w") as f:
+        f.write(f"extends: claude\nenv: {{set: {{CLAUDE_CONFIG_DIR: {box.dir}/two}}}}\n")
+    box.env = {k: v for k, v in box.env.items() if not k.startswith(("ANTHROPIC", "CLAUDE"))}
+    first, second = f"{box.dir}/one/.claude/.credentials.json", f"{box.dir}/two/.credentials.json"
+    box.env["HOME"] = f"{box.dir}/one"
+    for there, wanted in (((first,), (True, False)), ((second,), (False, True)), ((first, second), (True, True))):
+        for path in (first, second):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if path in there:
+                open(path, "w").close()
+            elif os.path.exists(path):
+                os.unlink(path)
+        told = [b"no sign of a key or a login" not in box.segue("doctor", name).stdout for name in ("claude", "claude-two")]
+        expect(tuple(told) == wanted, there, told)
+    flow = box.file("two.yaml", "name: two\nprovider: claude\njudge: {stages: [phase1_tag]}\nmovements:\n"
+                                "  - {name: work, rules: [{condition: done, next: COMPLETE}]}\n")
+    done = box.segue("run", flow, "--task", "t", "--cwd", box.cwd, "--logs", box.logs)
+    expect(done.returncode == 0 and b"claude-two" in done.stdout + done.stderr, done)
+    starts = of_type(records(box.log_paths()[0]), "call_start")
+    expect([s["provider"] for s in starts] == ["claude", "claude-two"], starts)
 
 
 def without_a_key(box):
@@ -110,8 +106,7 @@ def nobody_listens():
             "judge: {provider: [away, script],", "judge: {provider: script,")
         words = words_of(box)
         box.file("flow.yaml", flow)
-        done = box.segue("run", *words)
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("run", *words, status=0)
         path = box.log_paths()[0]
         log = records(path)
         sound(log, WANTED, repeats=0)
@@ -125,15 +120,13 @@ def nobody_listens():
         expect("prompt" in starts[0] and starts[4]["prompt_of"] == starts[0]["seq"], starts)
 
 
-def at_once_when_that_helps():
-    with Box() as box:
-        done = box.segue("run", *without_a_key(box))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = records(box.log_paths()[0])
-        sound(log, WANTED, repeats=0)
-        expect(asked(log) == [(1, "away"), (1, "script"), (1, "script"), (2, "script"), (2, "script")], asked(log))
-        shown = box.segue("show", box.log_paths()[0])
-        expect(b"script takes over" in shown.stdout or b"script took over" in shown.stdout, shown.stdout)
+def at_once_when_that_helps(box):
+    box.segue("run", *without_a_key(box), status=0)
+    log = records(box.log_paths()[0])
+    sound(log, WANTED, repeats=0)
+    expect(asked(log) == [(1, "away"), (1, "script"), (1, "script"), (2, "script"), (2, "script")], asked(log))
+    shown = box.segue("show", box.log_paths()[0])
+    expect(b"script takes over" in shown.stdout or b"script took over" in shown.stdout, shown.stdout)
 
 
 def crashed(n):
@@ -169,65 +162,60 @@ def batch(box, replies, n, *more):
             "--logs", box.logs, "--batch", box.file("batch.ndjson", lines), *more]
 
 
-def few_places():
+def few_places(box):
     """Six at once, two places: everybody gets an answer, and never more than two are asked."""
-    with Box() as box:
-        box.config("providers: {script: {concurrency: 2}}\n")
-        good = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
-        done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 500}], 6))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        expect([a["outcome"] for a in answers] == ["value"] * 6, answers)
-        waits = 0
-        for path in box.log_paths():
-            log = records(path)
-            verified(box, path)
-            told = [r["answer"] for r in of_type(log, "admission")]
-            expect(told in ([], ["wait", "admitted"]), told)
-            waits += len(told) // 2
-        expect(waits == 4, waits, "of six waited for one of two places")
+    box.config("providers: {script: {concurrency: 2}}\n")
+    good = '{"sentiment": "positive", "confidence": 0.9, "keywords": ["love"]}'
+    done = box.segue(*batch(box, [{"text": good, "times": 0, "delay_ms": 500}], 6), status=0)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    expect([a["outcome"] for a in answers] == ["value"] * 6, answers)
+    waits = 0
+    for path in box.log_paths():
+        log = records(path)
+        verified(box, path)
+        told = [r["answer"] for r in of_type(log, "admission")]
+        expect(told in ([], ["wait", "admitted"]), told)
+        waits += len(told) // 2
+    expect(waits == 4, waits, "of six waited for one of two places")
 
 
-def a_wait_for_a_provider_can_be_left():
+def a_wait_for_a_provider_can_be_left(box):
     """The backend asked for an hour: whoever waits for it leaves at a signal."""
-    with Box() as box:
-        replies = [{"times": 0, "error": {"class": "rate_limit", "message": "later",
-                                          "retry_after_ms": 3600000}}]
-        box.config("providers: {script: {concurrency: 1}}\n")
-        process = box.start(*batch(box, replies, 3))
-        until = time.monotonic() + WAIT_S
-        while not [p for p in box.log_paths() if b'"reason":"cooldown"' in open(p, "rb").read()]:
-            expect(time.monotonic() < until and process.poll() is None, "nobody waits for the cooldown")
-            time.sleep(0.01)  # a look at a time; the deadline is above
+    replies = [{"times": 0, "error": {"class": "rate_limit", "message": "later",
+                                      "retry_after_ms": 3600000}}]
+    box.config("providers: {script: {concurrency: 1}}\n")
+    process = box.start(*batch(box, replies, 3))
+    until = time.monotonic() + WAIT_S
+    while not [p for p in box.log_paths() if b'"reason":"cooldown"' in open(p, "rb").read()]:
+        expect(time.monotonic() < until and process.poll() is None, "nobody waits for the cooldown")
+        time.sleep(0.01)  # a look at a time; the deadline is above
+    process.send_signal(signal.SIGINT)
+    status, _, err = end_of(process)
+    expect(status == 130, status, err)
+    for path in box.log_paths():
+        log = records(path)
+        expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+
+
+def a_wait_is_told_after_a_resume_too(box):
+    scenario = {"replies": [{"times": 0, "error": {"class": "rate_limit", "message": "later",
+                                                   "retry_after_ms": 3600000}}]}
+    flow = "name: w\nmovements: [{name: a, instruction: do it, rules: [{condition: d, next: COMPLETE}]}]\n"
+    words = ["run", box.file("w.yaml", flow), "--task", "t", "--provider", "script", "--cwd", box.cwd,
+             "--logs", box.logs, "--scenario", box.file("r.json", json.dumps(scenario))]
+    for more in (words, ["resume", "last", "--logs", box.logs]):
+        process = box.start(*more)
+        limit = Timer(30, process.kill)
+        limit.start()
+        line = process.stdout.readline()
+        limit.cancel()
+        expect(line.startswith(b"  waiting 3") and b" s: rate_limit" in line, more[0], line)
         process.send_signal(signal.SIGINT)
-        status, _, err = end_of(process)
-        expect(status == 130, status, err)
-        for path in box.log_paths():
-            log = records(path)
-            expect(log[-1]["type"] == "session_stop" and log[-1]["resumable"], log[-1])
+        expect(end_of(process)[0] == 130, more[0])
+    log = records(box.log_paths()[0])
+    expect(len(of_type(log, "call_start")) == 1, "it was asked before its time")
 
 
-def a_wait_is_told_after_a_resume_too():
-    with Box() as box:
-        scenario = {"replies": [{"times": 0, "error": {"class": "rate_limit", "message": "later",
-                                                       "retry_after_ms": 3600000}}]}
-        flow = "name: w\nmovements: [{name: a, instruction: do it, rules: [{condition: d, next: COMPLETE}]}]\n"
-        words = ["run", box.file("w.yaml", flow), "--task", "t", "--provider", "script", "--cwd", box.cwd,
-                 "--logs", box.logs, "--scenario", box.file("r.json", json.dumps(scenario))]
-        for more in (words, ["resume", "last", "--logs", box.logs]):
-            process = box.start(*more)
-            limit = Timer(30, process.kill)
-            limit.start()
-            line = process.stdout.readline()
-            limit.cancel()
-            expect(line.startswith(b"  waiting 3") and b" s: rate_limit" in line, more[0], line)
-            process.send_signal(signal.SIGINT)
-            expect(end_of(process)[0] == 130, more[0])
-        log = records(box.log_paths()[0])
-        expect(len(of_type(log, "call_start")) == 1, "it was asked before its time")
-
-
-need_build()
 sys.exit(main([nobody_listens, at_once_when_that_helps, at_every_crash, few_places,
                a_wait_for_a_provider_can_be_left, a_wait_is_told_after_a_resume_too,
                a_second_account_takes_over]))

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Files in the shape of takt's of February 2026, as they are: with their config blocks, reports,
-monitors, groups and questions to persons they load and run to their end.
-
-usage: february_test.py BUILD_DIR [CASE...]
-"""
+monitors, groups and questions to persons they load and run to their end."""
 import json
 import os
 import shutil
 import sys
 
-from support import Box, expect, main, need_build, of_type, records, verified
+from support import Box, expect, main, of_type, records, verified
 
 DATA = os.path.dirname(os.path.abspath(__file__)) + "/../data/workflows/february"
 JUDGE = "_loop_judge_reviewers_fix"
@@ -58,9 +55,8 @@ def all_run_unchanged():
             path = f"{folder}/pieces/{name}.yaml"
             expect(box.segue("lint", path).returncode == 0, box.segue("lint", path).stderr)
             scenario = box.file("s.json", json.dumps({"replies": list(replies(RUNS[name]))}))
-            done = box.segue("run", path, "--provider", "script", "--scenario", scenario, "--cwd",
-                             box.cwd, "--logs", box.logs, "--task", "the thing")
-            expect(done.returncode == 0, name, done.returncode, done.stdout, done.stderr)
+            box.segue("run", path, "--provider", "script", "--scenario", scenario, "--cwd",
+                      box.cwd, "--logs", box.logs, "--task", "the thing", status=0)
             log = box.begun()[0]
             verified(box, log)
             turns = [r["movement"] for r in of_type(records(log), "turn_start")]
@@ -77,5 +73,4 @@ def all_run_unchanged():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([all_run_unchanged]))

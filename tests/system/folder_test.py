@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 """Two sessions that edit one folder: the second one waits, says for whom, and goes on once the first
-has ended, stopped or been killed; who only reads waits for nobody; who stops with changes or a question keeps it.
-
-usage: folder_test.py BUILD_DIR [CASE...]
-"""
+has ended, stopped or been killed; who only reads waits for nobody; who stops with changes or a question keeps it."""
 import json
 import os
 import subprocess
 import sys
 
 from daemon import DaemonBox
-from support import (Box, end_of, expect, main, need_build, of_type, read_until, records,
-                     verified)
+from support import end_of, expect, main, of_type, read_until, records, verified
 
 EDITS = """
 name: edits
@@ -57,88 +53,82 @@ def ends_complete(process):
     expect(status == 0, status, out, err)
 
 
-def a_second_one_waits():
-    with Box() as box:
-        first, seen = run(box, "a"), []
-        expect(read_until(first, tests_now, seen), "the first one never tests")
-        second = run(box, "b")
-        told = read_until(second, waits)
-        expect(told and told["reason"] == "folder", told)
-        expect(told["message"] == f"session {seen[0]['session']} edits {box.cwd}", told)
-        listed = box.segue("ls", "--logs", box.logs, "--json").stdout.splitlines()
-        rows = {row["id"]: row for row in map(json.loads, listed)}
-        row = rows[next(i for i in rows if i != seen[0]["session"])]
-        expect(row["status"] == "waiting" and row["message"] == told["message"], row)
-        go(box, "b")
-        go(box, "a")
-        ends_complete(first)
-        ends_complete(second)
-        log = [r for r in map(records, box.begun()) if of_type(r, "admission")]
-        expect(len(log) == 1, "one of them waits")
-        expect([r["answer"] for r in of_type(log[0], "admission")] == ["wait", "admitted"], log[0])
-        verified(box, *box.begun())
+def a_second_one_waits(box):
+    first, seen = run(box, "a"), []
+    expect(read_until(first, tests_now, seen), "the first one never tests")
+    second = run(box, "b")
+    told = read_until(second, waits)
+    expect(told and told["reason"] == "folder", told)
+    expect(told["message"] == f"session {seen[0]['session']} edits {box.cwd}", told)
+    listed = box.segue("ls", "--logs", box.logs, "--json").stdout.splitlines()
+    rows = {row["id"]: row for row in map(json.loads, listed)}
+    row = rows[next(i for i in rows if i != seen[0]["session"])]
+    expect(row["status"] == "waiting" and row["message"] == told["message"], row)
+    go(box, "b")
+    go(box, "a")
+    ends_complete(first)
+    ends_complete(second)
+    log = [r for r in map(records, box.begun()) if of_type(r, "admission")]
+    expect(len(log) == 1, "one of them waits")
+    expect([r["answer"] for r in of_type(log[0], "admission")] == ["wait", "admitted"], log[0])
+    verified(box, *box.begun())
 
 
-def a_folder_in_it_too():
-    with Box() as box:
-        os.mkdir(box.cwd + "/in it")
-        os.mkdir(box.cwd + "2")
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        second = run(box, "a", cwd=box.cwd + "/in it")
-        expect(read_until(second, waits), "a folder in it is free")
-        other = run(box, "other", cwd=box.cwd + "2")
-        expect(read_until(other, tests_now), "a folder beside it is not")
-        go(box, "a")
-        go(box, "other")
-        for process in (first, second, other):
-            ends_complete(process)
+def a_folder_in_it_too(box):
+    os.mkdir(box.cwd + "/in it")
+    os.mkdir(box.cwd + "2")
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    second = run(box, "a", cwd=box.cwd + "/in it")
+    expect(read_until(second, waits), "a folder in it is free")
+    other = run(box, "other", cwd=box.cwd + "2")
+    expect(read_until(other, tests_now), "a folder beside it is not")
+    go(box, "a")
+    go(box, "other")
+    for process in (first, second, other):
+        ends_complete(process)
 
 
-def readers_and_who_knows_do_not_wait():
-    with Box() as box:
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        go(box, "b")
-        for more in ({"permission": "readonly"}, {"flags": ["--no-lock"]}):
-            seen = []
-            process = run(box, "b", **more)
-            read_until(process, lambda r: r["type"] == "session_end", seen)
-            expect(not of_type(seen, "admission"), seen)
-            ends_complete(process)
-        go(box, "a")
-        ends_complete(first)
+def readers_and_who_knows_do_not_wait(box):
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    go(box, "b")
+    for more in ({"permission": "readonly"}, {"flags": ["--no-lock"]}):
+        seen = []
+        process = run(box, "b", **more)
+        read_until(process, lambda r: r["type"] == "session_end", seen)
+        expect(not of_type(seen, "admission"), seen)
+        ends_complete(process)
+    go(box, "a")
+    ends_complete(first)
 
 
-def one_that_was_killed_holds_nothing():
-    with Box() as box:
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        second = run(box, "b")
-        expect(read_until(second, waits), "the second one does not wait")
-        first.kill()
-        go(box, "b")
-        ends_complete(second)
-        go(box, "a")
-        done = box.segue("resume", box.begun()[0])
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        expect(os.listdir(box.env["XDG_STATE_HOME"] + "/segue/locks") == ["all"], "rights are left")
+def one_that_was_killed_holds_nothing(box):
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    second = run(box, "b")
+    expect(read_until(second, waits), "the second one does not wait")
+    first.kill()
+    go(box, "b")
+    ends_complete(second)
+    go(box, "a")
+    box.segue("resume", box.begun()[0], status=0)
+    expect(os.listdir(box.env["XDG_STATE_HOME"] + "/segue/locks") == ["all"], "rights are left")
 
 
-def a_resume_waits_too():
-    with Box() as box:
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        first.kill()
-        first.wait()
-        second, seen = run(box, "b"), []
-        expect(read_until(second, tests_now), "the second one waits for the dead")
-        again = box.start("resume", "--json", box.begun()[0])
-        expect(read_until(again, waits, seen), "it tests what another one edits", seen)
-        go(box, "a")
-        go(box, "b")
-        ends_complete(second)
-        ends_complete(again)
+def a_resume_waits_too(box):
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    first.kill()
+    first.wait()
+    second, seen = run(box, "b"), []
+    expect(read_until(second, tests_now), "the second one waits for the dead")
+    again = box.start("resume", "--json", box.begun()[0])
+    expect(read_until(again, waits, seen), "it tests what another one edits", seen)
+    go(box, "a")
+    go(box, "b")
+    ends_complete(second)
+    ends_complete(again)
 
 
 LEAVES = """
@@ -155,8 +145,7 @@ def stops(box, deed, **more):
     """Runs one in which no rule matches, and returns its log and what it says."""
     before = set(box.begun())
     done = box.segue("run", box.file("leaves.yaml", LEAVES.replace("DEED", deed)), "--cwd", box.cwd,
-                     "--logs", box.logs, **more)
-    expect(done.returncode == 4, done)
+                     "--logs", box.logs, **more, status=4)
     return (set(box.begun()) - before).pop(), done.stderr
 
 
@@ -166,77 +155,69 @@ def is_refused(box, path, *flags):
     expect(done.returncode == 7 and command in done.stderr, done)
 
 
-def who_left_changes_keeps_it():
+def who_left_changes_keeps_it(box):
     """The next run ends at once, with the command that lets go; one that waits all the same gets it."""
-    with Box() as box:
-        path, said = stops(box, "echo x > left")
-        expect(b"--release releases it" in said, said)
-        is_refused(box, path)
-        is_refused(box, path, "--wait-for-folder", "50ms")
-        second = run(box, "b", flags=["--wait-for-folder", "1h"])
-        told = read_until(second, waits)
-        expect(told and "has stopped and keeps " + box.cwd in told["message"], told)
-        go(box, "b")
-        done = box.segue("resume", path, "--release")
-        expect(done.returncode == 0, done.stderr)
-        ends_complete(second)
-        done = box.segue("resume", path, "--release")
-        expect(done.returncode == 2 and b"holds no folder" in done.stderr, done)
-        done = box.segue("run", *words(box, box.dir + "/b", flags=["--wait-for-folder", "soon"]))
-        expect(done.returncode == 2 and b"--wait-for-folder" in done.stderr, done)
+    path, said = stops(box, "echo x > left")
+    expect(b"--release releases it" in said, said)
+    is_refused(box, path)
+    is_refused(box, path, "--wait-for-folder", "50ms")
+    second = run(box, "b", flags=["--wait-for-folder", "1h"])
+    told = read_until(second, waits)
+    expect(told and "has stopped and keeps " + box.cwd in told["message"], told)
+    go(box, "b")
+    box.segue("resume", path, "--release", status=0)
+    ends_complete(second)
+    box.segue("resume", path, "--release", status=2, err=b"holds no folder")
+    done = box.segue("run", *words(box, box.dir + "/b", flags=["--wait-for-folder", "soon"]))
+    expect(done.returncode == 2 and b"--wait-for-folder" in done.stderr, done)
 
 
-def who_left_nothing_keeps_nothing():
-    with Box() as box:
-        _, said = stops(box, "true")
-        expect(b"--release" not in said, said)
-        go(box, "b")
-        ends_complete(run(box, "b"))
+def who_left_nothing_keeps_nothing(box):
+    _, said = stops(box, "true")
+    expect(b"--release" not in said, said)
+    go(box, "b")
+    ends_complete(run(box, "b"))
 
 
-def what_was_committed_is_kept_no_more():
-    with Box() as box:
-        git = lambda *words: subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=box.cwd,
-                                            env={**os.environ, **box.env}, check=True, capture_output=True)
-        git("init", "-q", ".")
-        path, _ = stops(box, "echo x > left")
-        is_refused(box, path)
-        git("add", "-A")
-        git("commit", "-qm", "left")
-        go(box, "b")
-        ends_complete(run(box, "b"))
+def what_was_committed_is_kept_no_more(box):
+    git = lambda *words: subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=box.cwd,
+                                        env={**os.environ, **box.env}, check=True, capture_output=True)
+    git("init", "-q", ".")
+    path, _ = stops(box, "echo x > left")
+    is_refused(box, path)
+    git("add", "-A")
+    git("commit", "-qm", "left")
+    go(box, "b")
+    ends_complete(run(box, "b"))
 
 
-def a_quiet_one_says_whom_it_waits_for():
-    with Box() as box:
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        second = box.start("run", *words(box, box.dir + "/b"), "--logs", box.logs, "-q")
-        said = second.stderr.readline()
-        expect(b"waiting: session " in said and b" edits " in said, said)
-        go(box, "a")
-        go(box, "b")
-        ends_complete(second)
-        ends_complete(first)
+def a_quiet_one_says_whom_it_waits_for(box):
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    second = box.start("run", *words(box, box.dir + "/b"), "--logs", box.logs, "-q")
+    said = second.stderr.readline()
+    expect(b"waiting: session " in said and b" edits " in said, said)
+    go(box, "a")
+    go(box, "b")
+    ends_complete(second)
+    ends_complete(first)
 
 
-def a_resume_that_knows_does_not_wait():
-    with Box() as box:
-        first = run(box, "a")
-        expect(read_until(first, tests_now), "the first one never tests")
-        first.kill()
-        first.wait()
-        second = run(box, "b")
-        expect(read_until(second, tests_now), "the second one waits for the dead")
-        go(box, "a")
-        done = box.segue("resume", "--no-lock", "--json", box.begun()[0])
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = records(box.begun()[0])
-        expect(of_type(log, "session_resume")[0]["changed"] == {"lock": False}, log)
-        expect(not of_type(log, "admission"), log)
-        go(box, "b")
-        ends_complete(second)
-        verified(box, *box.begun())
+def a_resume_that_knows_does_not_wait(box):
+    first = run(box, "a")
+    expect(read_until(first, tests_now), "the first one never tests")
+    first.kill()
+    first.wait()
+    second = run(box, "b")
+    expect(read_until(second, tests_now), "the second one waits for the dead")
+    go(box, "a")
+    box.segue("resume", "--no-lock", "--json", box.begun()[0], status=0)
+    log = records(box.begun()[0])
+    expect(of_type(log, "session_resume")[0]["changed"] == {"lock": False}, log)
+    expect(not of_type(log, "admission"), log)
+    go(box, "b")
+    ends_complete(second)
+    verified(box, *box.begun())
 
 
 QUESTION = """
@@ -253,58 +234,47 @@ movements:
 """
 
 
-def a_question_keeps_it_until_it_is_answered():
-    with Box() as box:
-        asks = box.segue("run", box.file("question.yaml", QUESTION), "--cwd", box.cwd, "--logs", box.logs)
-        expect(asks.returncode == 7 and b"--release releases it" in asks.stderr, asks)
-        path = box.begun()[0]
-        is_refused(box, path)
-        second = run(box, "b", flags=["--wait-for-folder", "1h"])
-        expect(read_until(second, waits), "it does not wait")
-        done = box.segue("answer", path, "a")
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        if records(path)[-1]["type"] != "session_end":
-            done = box.segue("resume", path)
-            expect(done.returncode == 0, done.stdout, done.stderr)
-        go(box, "b")
-        ends_complete(second)
+def a_question_keeps_it_until_it_is_answered(box):
+    asks = box.segue("run", box.file("question.yaml", QUESTION), "--cwd", box.cwd, "--logs", box.logs)
+    expect(asks.returncode == 7 and b"--release releases it" in asks.stderr, asks)
+    path = box.begun()[0]
+    is_refused(box, path)
+    second = run(box, "b", flags=["--wait-for-folder", "1h"])
+    expect(read_until(second, waits), "it does not wait")
+    box.segue("answer", path, "a", status=0)
+    if records(path)[-1]["type"] != "session_end":
+        box.segue("resume", path, status=0)
+    go(box, "b")
+    ends_complete(second)
 
 
-def its_verdict_frees_it():
-    with Box() as box:
-        path, _ = stops(box, "echo x > left")
-        done = box.segue("resume", path, "--rule", "1")
-        expect(done.returncode == 0, done.stderr)
-        go(box, "b")
-        ends_complete(run(box, "b"))
+def its_verdict_frees_it(box):
+    path, _ = stops(box, "echo x > left")
+    box.segue("resume", path, "--rule", "1", status=0)
+    go(box, "b")
+    ends_complete(run(box, "b"))
 
 
-def a_daemon_runs_them_one_after_the_other():
-    with DaemonBox() as box:
-        box.serve()
-        ids = []
-        for name in ("a", "b"):
-            done = box.segue("submit", *words(box, box.dir + "/" + name))
-            expect(done.returncode == 0, done.stderr)
-            ids.append(done.stdout.decode().strip())
-        go(box, "a")
-        go(box, "b")
-        for name in ids:
-            done = box.segue("show", name, "--follow", "--quiet")
-            expect(done.returncode == 0, done.stdout, done.stderr)
+def a_daemon_runs_them_one_after_the_other(box: DaemonBox):
+    box.serve()
+    ids = []
+    for name in ("a", "b"):
+        done = box.segue("submit", *words(box, box.dir + "/" + name), status=0)
+        ids.append(done.stdout.decode().strip())
+    go(box, "a")
+    go(box, "b")
+    for name in ids:
+        box.segue("show", name, "--follow", "--quiet", status=0)
 
 
-def without_a_state_folder_it_says_so():
-    with Box() as box:
-        env = {"XDG_STATE_HOME": "/proc/none"}
-        go(box, "a")
-        done = box.segue("run", *words(box, box.dir + "/a"), "--logs", box.logs, env=env)
-        expect(done.returncode == 0, done.stderr)
-        expect(b"cannot keep other sessions from editing here" in done.stderr, done.stderr)
+def without_a_state_folder_it_says_so(box):
+    env = {"XDG_STATE_HOME": "/proc/none"}
+    go(box, "a")
+    done = box.segue("run", *words(box, box.dir + "/a"), "--logs", box.logs, env=env, status=0)
+    expect(b"cannot keep other sessions from editing here" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_second_one_waits, a_folder_in_it_too, readers_and_who_knows_do_not_wait,
           one_that_was_killed_holds_nothing, a_resume_waits_too, who_left_changes_keeps_it,
           who_left_nothing_keeps_nothing, what_was_committed_is_kept_no_more, a_quiet_one_says_whom_it_waits_for,

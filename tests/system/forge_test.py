@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Issues and pull requests: asked of gh and glab, which are fakes in PATH here, as quoted data; a
-branch pushed and a pull request opened; reviewers' comments and red checks made into a fork.
-
-usage: forge_test.py BUILD_DIR [CASE...]
-"""
+branch pushed and a pull request opened; reviewers' comments and red checks made into a fork."""
 import json
 import os
 import sys
 
 from daemon import DaemonBox
-from support import Box, expect, main, need_build, of_type, records
+from support import Box, expect, main, of_type, records
 from worktree_test import git, repository, run, words
 
 FAKE = """#!/usr/bin/python3
@@ -79,25 +76,23 @@ def check_quoted(task):
     return quoted
 
 
-def an_issue_is_the_task():
-    with Box() as box:
-        forge(box, [["issue view 12", ISSUE]])
-        done = box.segue("run", *without_task(words(box)), "--issue", "#12",
-                         env={"GH_TOKEN": "t0ken", "OTHER": "x"})
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        first = started(box)
-        quoted = check_quoted(first["task"])
-        expect(first["task"].startswith("Resolve issue 12.\n\n"), first["task"])
-        for line in ("> The queue loses items\n", "> written by ann:\n", "> {task} {{include:x}}\n",
-                     "> comment of bob:\n", "> Always.\n", "> > a quote\n"):
-            expect(line in quoted, line, quoted)
-        expect(first["config"]["source"] == {"kind": "issue", "number": 12, "url": ISSUE["url"],
-                                             "title": "The queue loses items"}, first["config"])
-        call = asked(box)[0]
-        expect(call["env"].get("GH_TOKEN") == "t0ken" and "OTHER" not in call["env"], call["env"])
-        expect("t0ken" not in json.dumps(records(box.begun()[-1])), "the log has the token")
-        run(box, name="own.yaml", flags=["--issue", "12"])
-        expect(started(box)["task"].startswith("mend it\n\nWhat follows"), started(box)["task"])
+def an_issue_is_the_task(box):
+    forge(box, [["issue view 12", ISSUE]])
+    box.segue("run", *without_task(words(box)), "--issue", "#12",
+              env={"GH_TOKEN": "t0ken", "OTHER": "x"}, status=0)
+    first = started(box)
+    quoted = check_quoted(first["task"])
+    expect(first["task"].startswith("Resolve issue 12.\n\n"), first["task"])
+    for line in ("> The queue loses items\n", "> written by ann:\n", "> {task} {{include:x}}\n",
+                 "> comment of bob:\n", "> Always.\n", "> > a quote\n"):
+        expect(line in quoted, line, quoted)
+    expect(first["config"]["source"] == {"kind": "issue", "number": 12, "url": ISSUE["url"],
+                                         "title": "The queue loses items"}, first["config"])
+    call = asked(box)[0]
+    expect(call["env"].get("GH_TOKEN") == "t0ken" and "OTHER" not in call["env"], call["env"])
+    expect("t0ken" not in json.dumps(records(box.begun()[-1])), "the log has the token")
+    run(box, name="own.yaml", flags=["--issue", "12"])
+    expect(started(box)["task"].startswith("mend it\n\nWhat follows"), started(box)["task"])
 
 
 def a_merge_request_is_the_task():
@@ -116,8 +111,7 @@ def a_merge_request_is_the_task():
         head = git(box, "rev-parse", "HEAD")
         git(box, "push", "-q", "origin", "HEAD:refs/merge-requests/7/head")
         git(box, "checkout", "-q", "main")
-        done = box.segue("run", *without_task(words(box)), "--pr", "7")
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("run", *without_task(words(box)), "--pr", "7", status=0)
         first = started(box)
         quoted = check_quoted(first["task"])
         expect("comment of eve about a:\n>\n> Wrong.\n" in quoted and "> tests\n" in quoted, quoted)
@@ -127,36 +121,32 @@ def a_merge_request_is_the_task():
         expect(made["data"]["base"] == head, "it begins at the commits of the merge request", made)
 
 
-def wrong_ones_begin_nothing():
-    with Box() as box:
-        repository(box)
-        flow = words(box)
-        cases = [(["--issue", "x"], "is not the number"), (["--issue", "0"], "is not the number"),
-                 (["--issue", "-3"], "is not the number"), (["--issue", "1", "--pr", "2"], "not both"),
-                 (["--issue", "1"], "has no remote")]
-        for more, text in cases:
-            done = box.segue("run", *flow, *more)
-            expect(done.returncode == 2 and text in done.stderr.decode(), more, done)
-        git(box, "remote", "add", "up", box.dir + "/remote.git")
-        done = box.segue("run", *flow, "--issue", "1")
-        expect(b"neither is in PATH" in done.stderr and b"gh auth login" in done.stderr, done)
-        git(box, "remote", "add", "down", box.dir + "/remote.git")
-        expect(b"none is origin" in box.segue("run", *flow, "--issue", "1").stderr, "two remotes")
-        git(box, "remote", "remove", "up")
-        git(box, "remote", "remove", "down")
-        git(box, "init", "-q", "--bare", box.dir + "/remote.git")
-        git(box, "remote", "add", "origin", box.dir + "/remote.git")
-        os.makedirs(box.dir + "/bin")
-        box.file("bin/gh", FAKE)
-        os.chmod(box.dir + "/bin/gh", 0o755)
-        box.env["PATH"] = box.dir + "/bin:/usr/bin:/bin"
-        for answer, text in (({"fails": "could not resolve to an issue"}, "could not resolve"),
-                             ("no json", "did not answer with JSON"), ([], "has no title"),
-                             ({"title": 3}, "has no title")):
-            said(box, [["issue view", answer]])
-            done = box.segue("run", *flow, "--issue", "1")
-            expect(done.returncode == 2 and text in done.stderr.decode(), answer, done)
-        expect(box.begun() == [], "nothing was begun")
+def wrong_ones_begin_nothing(box):
+    repository(box)
+    flow = words(box)
+    cases = [(["--issue", "x"], "is not the number"), (["--issue", "0"], "is not the number"),
+             (["--issue", "-3"], "is not the number"), (["--issue", "1", "--pr", "2"], "not both"),
+             (["--issue", "1"], "has no remote")]
+    for more, text in cases:
+        box.segue("run", *flow, *more, status=2, err=text)
+    git(box, "remote", "add", "up", box.dir + "/remote.git")
+    box.segue("run", *flow, "--issue", "1", err=(b"neither is in PATH", b"gh auth login"))
+    git(box, "remote", "add", "down", box.dir + "/remote.git")
+    expect(b"none is origin" in box.segue("run", *flow, "--issue", "1").stderr, "two remotes")
+    git(box, "remote", "remove", "up")
+    git(box, "remote", "remove", "down")
+    git(box, "init", "-q", "--bare", box.dir + "/remote.git")
+    git(box, "remote", "add", "origin", box.dir + "/remote.git")
+    os.makedirs(box.dir + "/bin")
+    box.file("bin/gh", FAKE)
+    os.chmod(box.dir + "/bin/gh", 0o755)
+    box.env["PATH"] = box.dir + "/bin:/usr/bin:/bin"
+    for answer, text in (({"fails": "could not resolve to an issue"}, "could not resolve"),
+                         ("no json", "did not answer with JSON"), ([], "has no title"),
+                         ({"title": 3}, "has no title")):
+        said(box, [["issue view", answer]])
+        box.segue("run", *flow, "--issue", "1", status=2, err=text)
+    expect(box.begun() == [], "nothing was begun")
 
 
 def a_pull_request_is_opened():
@@ -223,89 +213,79 @@ OUTPUTS
         expect(sent["description"].startswith("[FIX:1] is it\n"), sent)
 
 
-def one_that_cannot_be_opened():
-    with Box() as box:
-        forge(box, [["pr list", []], ["pr create", {"fails": "GraphQL: no commits between"}]])
-        run(box, "true")
-        done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode == 2 and b"has no commits" in done.stderr, done)
-        run(box, name="b.yaml")
-        done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode != 0 and b"is pushed, but" in done.stderr and b"no commits" in done.stderr, done)
-        branch = "segue/" + started(box)["session"]
-        git(box, "push", "-qf", "origin", "main:" + branch)  # somebody else's work is there now
-        git(box, "commit", "-q", "--allow-empty", "-m", "x")
-        git(box, "push", "-qf", "origin", "HEAD:" + branch)
-        done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode != 0 and b"git push" in done.stderr, "never by force", done)
-        run(box, name="c.yaml", flags=["-W", "here"])
-        done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode == 2 and b"no branch of its own" in done.stderr, done)
+def one_that_cannot_be_opened(box):
+    forge(box, [["pr list", []], ["pr create", {"fails": "GraphQL: no commits between"}]])
+    run(box, "true")
+    box.segue("pr", "last", "--logs", box.logs, status=2, err=b"has no commits")
+    run(box, name="b.yaml")
+    done = box.segue("pr", "last", "--logs", box.logs)
+    expect(done.returncode != 0 and b"is pushed, but" in done.stderr and b"no commits" in done.stderr, done)
+    branch = "segue/" + started(box)["session"]
+    git(box, "push", "-qf", "origin", "main:" + branch)  # somebody else's work is there now
+    git(box, "commit", "-q", "--allow-empty", "-m", "x")
+    git(box, "push", "-qf", "origin", "HEAD:" + branch)
+    done = box.segue("pr", "last", "--logs", box.logs)
+    expect(done.returncode != 0 and b"git push" in done.stderr, "never by force", done)
+    run(box, name="c.yaml", flags=["-W", "here"])
+    box.segue("pr", "last", "--logs", box.logs, status=2, err=b"no branch of its own")
 
 
-def comments_make_a_fork():
-    with Box() as box:
-        forge(box, [["pr list", []], ["pr create", "https://example.org/pull/4"]])
-        run(box)
-        parent = started(box)
-        branch = "segue/" + parent["session"]
-        expect(box.segue("pr", "last", "--logs", box.logs).returncode == 0, "pr")
-        view = {"title": "mend it", "body": "b", "author": {"login": "me"}, "headRefName": branch,
-                "url": "https://example.org/pull/4", "comments": [], "reviews": [],
-                "statusCheckRollup": []}
-        said(box, [["pr view 4", view], ["pulls/4/comments", []]])
-        fork = ["fork", "--pr", "4", "--from", "test", "--logs", box.logs]
-        done = box.segue(*fork)
-        expect(done.returncode != 0 and b"nothing to do" in done.stderr, done)
-        view["reviews"] = [{"author": {"login": "eve"}, "body": TRICKY}]
-        view["statusCheckRollup"] = [{"name": "unit", "conclusion": "FAILURE"},
-                                     {"name": "lint", "conclusion": "SUCCESS"},
-                                     {"context": "ci/old", "state": "ERROR"}]
-        lines = [{"user": {"login": "eve"}, "body": "This line.", "path": "a"}]
-        said(box, [["pr view 4", view], ["pulls/4/comments", lines],
-                   ["pr list", [{"url": "https://example.org/pull/4"}]]])
-        done = box.segue(*fork)
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = records(box.begun()[-1])
-        quoted = check_quoted(log[0]["task"])
-        expect(log[0]["task"].startswith("mend it\n\n"), log[0]["task"])
-        for line in ("> comment of eve about a:\n", "> This line.\n", "> unit\n", "> ci/old\n"):
-            expect(line in quoted, line, quoted)
-        expect("lint" not in quoted, quoted)
-        made = next(r["data"] for r in of_type(log, "workspace") if r["event"] == "made")
-        expect(made["base"] == git(box, "rev-parse", branch), "it begins where the parent stands", made)
-        done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode == 0 and b"pull/4 (it was already open" in done.stdout, done)
-        expect(git(box, "rev-parse", branch, at=box.dir + "/remote.git") ==
-               git(box, "rev-parse", made["branch"]), "the same pull request has the fork's work")
-        view["headRefName"] = "theirs"
-        said(box, [["pr view 4", view], ["pulls/4/comments", lines]])
-        expect(b"no session here worked on" in box.segue(*fork).stderr, "another's branch")
-        done = box.segue("fork", parent["session"], *fork[1:])
-        expect(b"the session's is" in done.stderr, done)
-        expect(b"name the session" in box.segue("fork", "--from", "test").stderr, "neither")
+def comments_make_a_fork(box):
+    forge(box, [["pr list", []], ["pr create", "https://example.org/pull/4"]])
+    run(box)
+    parent = started(box)
+    branch = "segue/" + parent["session"]
+    expect(box.segue("pr", "last", "--logs", box.logs).returncode == 0, "pr")
+    view = {"title": "mend it", "body": "b", "author": {"login": "me"}, "headRefName": branch,
+            "url": "https://example.org/pull/4", "comments": [], "reviews": [],
+            "statusCheckRollup": []}
+    said(box, [["pr view 4", view], ["pulls/4/comments", []]])
+    fork = ["fork", "--pr", "4", "--from", "test", "--logs", box.logs]
+    done = box.segue(*fork)
+    expect(done.returncode != 0 and b"nothing to do" in done.stderr, done)
+    view["reviews"] = [{"author": {"login": "eve"}, "body": TRICKY}]
+    view["statusCheckRollup"] = [{"name": "unit", "conclusion": "FAILURE"},
+                                 {"name": "lint", "conclusion": "SUCCESS"},
+                                 {"context": "ci/old", "state": "ERROR"}]
+    lines = [{"user": {"login": "eve"}, "body": "This line.", "path": "a"}]
+    said(box, [["pr view 4", view], ["pulls/4/comments", lines],
+               ["pr list", [{"url": "https://example.org/pull/4"}]]])
+    box.segue(*fork, status=0)
+    log = records(box.begun()[-1])
+    quoted = check_quoted(log[0]["task"])
+    expect(log[0]["task"].startswith("mend it\n\n"), log[0]["task"])
+    for line in ("> comment of eve about a:\n", "> This line.\n", "> unit\n", "> ci/old\n"):
+        expect(line in quoted, line, quoted)
+    expect("lint" not in quoted, quoted)
+    made = next(r["data"] for r in of_type(log, "workspace") if r["event"] == "made")
+    expect(made["base"] == git(box, "rev-parse", branch), "it begins where the parent stands", made)
+    box.segue("pr", "last", "--logs", box.logs, status=0, out=b"pull/4 (it was already open")
+    expect(git(box, "rev-parse", branch, at=box.dir + "/remote.git") ==
+           git(box, "rev-parse", made["branch"]), "the same pull request has the fork's work")
+    view["headRefName"] = "theirs"
+    said(box, [["pr view 4", view], ["pulls/4/comments", lines]])
+    expect(b"no session here worked on" in box.segue(*fork).stderr, "another's branch")
+    box.segue("fork", parent["session"], *fork[1:], err=b"the session's is")
+    expect(b"name the session" in box.segue("fork", "--from", "test").stderr, "neither")
 
 
-def a_daemon_keeps_where_it_came_from():
-    with DaemonBox() as box:
-        forge(box, [["issue view 12", ISSUE]])
-        box.serve()
-        flow = without_task(words(box))
-        done = box.segue("submit", *flow[:flow.index("--logs")], "--issue", "12", "--wait")
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = records(box.begun()[-1])
-        expect(log[0]["config"]["source"]["number"] == 12, log[0]["config"])
-        check_quoted(log[0]["task"])
-        for source in (3, {}, {"kind": "x", "number": 1}, {"kind": "pr", "number": 0},
-                       {"kind": "pr", "number": 1, "ours": True}, {"kind": "pr", "number": 1, "url": 3},
-                       {"kind": "pr", "number": 1, "title": "t" * 300}):
-            status, value = box.ask("POST", "/v1/sessions", {"workflow": flow[0], "cwd": box.cwd,
-                                                             "source": source})
-            expect(status == 422 and "source" in json.dumps(value), source, status, value)
+def a_daemon_keeps_where_it_came_from(box: DaemonBox):
+    forge(box, [["issue view 12", ISSUE]])
+    box.serve()
+    flow = without_task(words(box))
+    box.segue("submit", *flow[:flow.index("--logs")], "--issue", "12", "--wait", status=0)
+    log = records(box.begun()[-1])
+    expect(log[0]["config"]["source"]["number"] == 12, log[0]["config"])
+    check_quoted(log[0]["task"])
+    for source in (3, {}, {"kind": "x", "number": 1}, {"kind": "pr", "number": 0},
+                   {"kind": "pr", "number": 1, "ours": True}, {"kind": "pr", "number": 1, "url": 3},
+                   {"kind": "pr", "number": 1, "title": "t" * 300}):
+        status, value = box.ask("POST", "/v1/sessions", {"workflow": flow[0], "cwd": box.cwd,
+                                                         "source": source})
+        expect(status == 422 and "source" in json.dumps(value), source, status, value)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([an_issue_is_the_task, a_merge_request_is_the_task, wrong_ones_begin_nothing,
                    a_pull_request_is_opened, its_words_are_those_of_reports, one_that_cannot_be_opened,
                    comments_make_a_fork, a_daemon_keeps_where_it_came_from]))

@@ -7,12 +7,13 @@ The corpus is tests/data/judge/corpus-own.ndjson (README.md there); a second one
 $SEGUE_SHARED, then in ../shared beside the sources, and skipped when it is not there.
 """
 import sys
+from pathlib import Path
 
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from support import Box, expect, main, need_build
+from support import Box, expect, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
@@ -45,16 +46,14 @@ def judged(case):
     with Box() as box:
         box.file("s.json", json.dumps({"replies": case.get("replies", [])}))
         for name, content in case.get("files", {}).items():
-            with open(f"{box.cwd}/{name}", "w") as f:
-                f.write(content)
+            Path(f"{box.cwd}/{name}").write_text(content)
         record = judgment_of_run(box, case) if "workflow" in case else judgment_of_text(box, case)
         expect("ambiguous" not in record, case["id"], "a judgment is not ambiguous: a stage is")
         return record.get("rule")
 
 
 def corpus(path):
-    with open(path) as f:
-        cases = [json.loads(line) for line in f]
+    cases = [json.loads(line) for line in Path(path).read_bytes().splitlines()]
     with ThreadPoolExecutor(2) as pool:
         rules = list(pool.map(judged, cases))
     wrong = []
@@ -80,5 +79,4 @@ def the_public_corpus():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([the_own_corpus, the_public_corpus]))

@@ -12,8 +12,7 @@ import sys
 import tempfile
 import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import BUILD, WAIT_S, expect, main  # noqa: E402
+from support import BUILD, WAIT_S, expect, main
 
 SHIM = os.path.join(BUILD, "segue-shim")
 ECHO = """
@@ -98,9 +97,8 @@ sys.exit(0 if got == [data] * 4 else 3)
             expect(done.returncode == 0 and outside.seen == 4, deep, done, outside.seen)
 
 
-def what_breaks_is_closed():
-    with Outside() as outside:
-        done = run(outside, """
+def what_breaks_is_closed(outside: Outside):
+    done = run(outside, """
 with go() as c:
     c.sendall(b"break")
     try:
@@ -119,50 +117,47 @@ for c in many:
         closed += 1
 print(closed)
 """)
-        expect(done.returncode == 0 and done.stdout == b"16\n", done)
-        outside.listener.close()
-        os.unlink(outside.path)
-        done = run(outside, "c = go(); print(c.recv(10))")
-        expect(done.stdout == b"b''\n", done)
+    expect(done.returncode == 0 and done.stdout == b"16\n", done)
+    outside.listener.close()
+    os.unlink(outside.path)
+    done = run(outside, "c = go(); print(c.recv(10))")
+    expect(done.stdout == b"b''\n", done)
 
 
-def it_ends_as_its_program_did():
-    with Outside() as outside:
-        for code, status in (("", 0), ("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137),
-                             ("os.fork() or os._exit(3)", 0),  # an orphan is reaped, not taken for it
-                             ("os.setsid(); os.fork() and os._exit(4)", 4)):
-            done = run(outside, code)
-            expect(done.returncode == status, code, done)
-        with subprocess.Popen([SHIM, "forward", outside.path, "", sys.executable, "-c", """
+def it_ends_as_its_program_did(outside: Outside):
+    for code, status in (("", 0), ("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137),
+                         ("os.fork() or os._exit(3)", 0),  # an orphan is reaped, not taken for it
+                         ("os.setsid(); os.fork() and os._exit(4)", 4)):
+        done = run(outside, code)
+        expect(done.returncode == status, code, done)
+    with subprocess.Popen([SHIM, "forward", outside.path, "", sys.executable, "-c", """
 import signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print("ready", flush=True)
 while True:
     signal.pause()
 """], stdout=subprocess.PIPE) as p:
-            expect(p.stdout.readline() == b"ready\n")
-            p.send_signal(signal.SIGTERM)  # goes on to the program
-            expect(p.wait(WAIT_S) == 5, p.returncode)
+        expect(p.stdout.readline() == b"ready\n")
+        p.send_signal(signal.SIGTERM)  # goes on to the program
+        expect(p.wait(WAIT_S) == 5, p.returncode)
 
 
-def variables():
-    with Outside() as outside:
-        env = {**os.environ, "ALL_PROXY": "http://elsewhere", "no_proxy": "old", "http_proxy": "http://old"}
-        done = run(outside, "print(sorted((k, v) for k, v in os.environ.items() if 'PROXY' in k.upper()))", bypass="a.example,b", env=env)
-        told = dict(eval(done.stdout))  # noqa: S307
-        url = told.pop("HTTPS_PROXY")
-        expect(url.startswith("http://127.0.0.1:") and told == {
-            "HTTP_PROXY": url, "http_proxy": url, "https_proxy": url, "NO_PROXY": "a.example,b", "no_proxy": "a.example,b",
-            "NODE_USE_ENV_PROXY": "1"}, told)
+def variables(outside: Outside):
+    env = {**os.environ, "ALL_PROXY": "http://elsewhere", "no_proxy": "old", "http_proxy": "http://old"}
+    done = run(outside, "print(sorted((k, v) for k, v in os.environ.items() if 'PROXY' in k.upper()))", bypass="a.example,b", env=env)
+    told = dict(eval(done.stdout))  # noqa: S307
+    url = told.pop("HTTPS_PROXY")
+    expect(url.startswith("http://127.0.0.1:") and told == {
+        "HTTP_PROXY": url, "http_proxy": url, "https_proxy": url, "NO_PROXY": "a.example,b", "no_proxy": "a.example,b",
+        "NODE_USE_ENV_PROXY": "1"}, told)
 
 
-def what_cannot_begin_says_so():
-    with Outside() as outside:
-        for words, status in (([], 2), ([outside.path], 2), ([outside.path, ""], 2), (["way", "", "true"], 2),
-                              (["/" + "f" * 5000 + "/way", "", "true"], 2),
-                              (["/nonexistent/way", "", "true"], 127), ([outside.path, "", "/nonexistent"], 127)):
-            done = subprocess.run([SHIM, "forward", *words], capture_output=True, timeout=WAIT_S, check=False)
-            expect(done.returncode == status and (status == 2 or b"segue-shim: " in done.stderr), words, done)
+def what_cannot_begin_says_so(outside: Outside):
+    for words, status in (([], 2), ([outside.path], 2), ([outside.path, ""], 2), (["way", "", "true"], 2),
+                          (["/" + "f" * 5000 + "/way", "", "true"], 2),
+                          (["/nonexistent/way", "", "true"], 127), ([outside.path, "", "/nonexistent"], 127)):
+        done = subprocess.run([SHIM, "forward", *words], capture_output=True, timeout=WAIT_S, check=False)
+        expect(done.returncode == status and (status == 2 or b"segue-shim: " in done.stderr), words, done)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Movements with children, in the real program: what runs is settled before a stop, a resume asks
-only who failed, and no fault point of a group loses or repeats what was paid.
-
-usage: group_test.py BUILD_DIR [CASE...]
-"""
+only who failed, and no fault point of a group loses or repeats what was paid."""
 import json
 import os
 import random
@@ -11,8 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import (BUILD, THREAD_SANITIZED, Box, Failed, chance, expect, main, need_build, of_type, preload, records,
-                     verified)
+from support import BUILD, THREAD_SANITIZED, Box, Failed, chance, expect, main, of_type, preload, records, verified
 
 AT_ONCE = 4
 MOST = 1000
@@ -70,29 +66,27 @@ WANTED = {"review.a": [(1, "tag_fallback")] * 2, "review.c": [(1, "tag_fallback"
           "review": [(2, "aggregate"), (1, "aggregate")]}
 
 
-def from_start_to_end():
-    with Box() as box:
-        done = box.segue("run", *files(box, TWO_ROUNDS))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = records(box.begun()[0])
-        expect(verdicts_of(log) == WANTED, verdicts_of(log))
-        verified(box, box.begun()[0])
-        out = done.stdout.decode()
-        expect("  2   review.a" in out and "aggregate" in out, out)
-        shown = box.segue("show", box.begun()[0], "review.b#2").stdout.decode()
-        expect("run 2" in shown and "[B:1]" in shown, shown)
-        shown = box.segue("show", box.begun()[0], "review#1").stdout.decode()
-        expect("turn 3  review.b  needs fix  (tag_fallback)" in shown and "turn 6" not in shown,
-               shown)
-        drawn = box.segue("graph", "--session", box.begun()[0]).stdout.decode()
-        expect("review  (3 at once; starts here)  2 runs" in drawn, drawn)
-        expect('any("needs fix") -> fix  once: aggregate' in drawn, drawn)
-        first = next(r for r in of_type(log, "call_start") if r["turn"] == 2)["prompt"]
-        expect({"ref": "1#/workflow/movements/0/parallel/0/instruction"} in first, first)
-        expect("[A:1]" in json.dumps(first) and "[REVIEW" not in json.dumps(first), first)
-        fix = next(r for r in of_type(log, "call_start") if r["turn"] == 5)
-        prompt = json.dumps(fix["prompt"])
-        expect(prompt.index("## a") < prompt.index("## b") < prompt.index("## c"), prompt)
+def from_start_to_end(box):
+    done = box.segue("run", *files(box, TWO_ROUNDS), status=0)
+    log = records(box.begun()[0])
+    expect(verdicts_of(log) == WANTED, verdicts_of(log))
+    verified(box, box.begun()[0])
+    out = done.stdout.decode()
+    expect("  2   review.a" in out and "aggregate" in out, out)
+    shown = box.segue("show", box.begun()[0], "review.b#2").stdout.decode()
+    expect("run 2" in shown and "[B:1]" in shown, shown)
+    shown = box.segue("show", box.begun()[0], "review#1").stdout.decode()
+    expect("turn 3  review.b  needs fix  (tag_fallback)" in shown and "turn 6" not in shown,
+           shown)
+    drawn = box.segue("graph", "--session", box.begun()[0]).stdout.decode()
+    expect("review  (3 at once; starts here)  2 runs" in drawn, drawn)
+    expect('any("needs fix") -> fix  once: aggregate' in drawn, drawn)
+    first = next(r for r in of_type(log, "call_start") if r["turn"] == 2)["prompt"]
+    expect({"ref": "1#/workflow/movements/0/parallel/0/instruction"} in first, first)
+    expect("[A:1]" in json.dumps(first) and "[REVIEW" not in json.dumps(first), first)
+    fix = next(r for r in of_type(log, "call_start") if r["turn"] == 5)
+    prompt = json.dumps(fix["prompt"])
+    expect(prompt.index("## a") < prompt.index("## b") < prompt.index("## c"), prompt)
 
 
 def what_runs_is_settled_first():
@@ -101,8 +95,7 @@ def what_runs_is_settled_first():
     replies = [{"movement": "review.a", "error": {"class": "auth"}, "delay_ms": 10},
                says("b", 1, delay_ms=300), says("c", 1), says("a", 1)]
     with Box() as box:
-        done = box.segue("run", *files(box, replies))
-        expect(done.returncode == 4, done.returncode, done.stderr)
+        box.segue("run", *files(box, replies), status=4)
         path = box.begun()[0]
         log = records(path)
         kinds = [r["type"] for r in log]
@@ -112,27 +105,25 @@ def what_runs_is_settled_first():
         expect(len(ends) == 1 and ends[0]["class"] == "auth", ends)
         shown = box.segue("show", path, "review").stdout.decode()
         expect("turn 2  review.a  error: error of the scenario" in shown, shown)
-        done = box.segue("resume", path)
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("resume", path, status=0)
         expect(len(of_type(records(path), "call_start")) == 4, "calls")
         verified(box, path)
 
 
-def children_are_checked_before_a_start():
+def children_are_checked_before_a_start(box):
     """A provider of a child that cannot run is said at its place; plan counts its calls."""
-    with Box() as box:
-        path = box.file("child.yaml", GROUP.replace(
-            "name: b, ", "name: b, provider: [claude, codex], "))
-        done = box.segue("run", path, "-t", "x", "-l", box.logs, env={"PATH": "/nowhere"})
-        line = 1 + open(path).read().split("\n").index(
-            next(x for x in open(path).read().split("\n") if "name: b" in x))
-        expect(done.returncode == 2, done.returncode, done.stderr)
-        expect(f"child.yaml:{line}:".encode() in done.stderr, done.stderr)
-        expect(not box.begun(), "it began")
-        words = files(box, TWO_ROUNDS)
-        plan = json.loads(box.segue("plan", *words[:3], "--task", "x", "--json").stdout)
-        found = {m["name"]: (m["reachable"], m["calls"]) for m in plan["movements"]}
-        expect(found["review"] == (True, 3) and found["review.b"] == (True, 1), found)
+    path = box.file("child.yaml", GROUP.replace(
+        "name: b, ", "name: b, provider: [claude, codex], "))
+    done = box.segue("run", path, "-t", "x", "-l", box.logs, env={"PATH": "/nowhere"})
+    line = 1 + open(path).read().split("\n").index(
+        next(x for x in open(path).read().split("\n") if "name: b" in x))
+    expect(done.returncode == 2, done.returncode, done.stderr)
+    expect(f"child.yaml:{line}:".encode() in done.stderr, done.stderr)
+    expect(not box.begun(), "it began")
+    words = files(box, TWO_ROUNDS)
+    plan = json.loads(box.segue("plan", *words[:3], "--task", "x", "--json").stdout)
+    found = {m["name"]: (m["reachable"], m["calls"]) for m in plan["movements"]}
+    expect(found["review"] == (True, 3) and found["review.b"] == (True, 1), found)
 
 
 STOPS = """
@@ -159,10 +150,9 @@ def a_failure_ends_its_siblings():
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
         box.file("home/config/segue/config.yaml", "providers: {script: {concurrency: 1}}")
-        done = box.segue("run", box.file("stops.yaml", STOPS), "--scenario",
-                         box.file("stops.json", json.dumps({"replies": replies})), "--cwd", box.cwd,
-                         "--logs", box.logs, "-t", "x")
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("run", box.file("stops.yaml", STOPS), "--scenario",
+                  box.file("stops.json", json.dumps({"replies": replies})), "--cwd", box.cwd,
+                  "--logs", box.logs, "-t", "x", status=0)
         log = records(box.begun()[0])
         verified(box, box.begun()[0])
         first = of_type(log, "admission")[0]  # a failed: its place is c's for a moment
@@ -177,8 +167,7 @@ def a_failure_ends_its_siblings():
 
 def syncs(box, *words):
     """How often a run of segue syncs its log."""
-    done = box.segue(*words, env=preload(SYNCS, {"SYNC_ORDER": box.dir + "/trace"}))
-    expect(done.returncode == 0, done.stdout, done.stderr)
+    box.segue(*words, env=preload(SYNCS, {"SYNC_ORDER": box.dir + "/trace"}), status=0)
     with open(box.dir + "/trace", encoding="utf-8", errors="replace") as trace:
         return sum(line.startswith("sync-\t") and ".ndjson" in line for line in trace)
 
@@ -271,7 +260,6 @@ def failed_writes():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([from_start_to_end, what_runs_is_settled_first,
                    children_are_checked_before_a_start, a_failure_ends_its_siblings,
                    results_that_end_together_share_a_sync, killed_at_any_moment,

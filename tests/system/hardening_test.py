@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """What the binary is made with: position-independent, read-only tables, canaries, checked copies,
-marked targets of jumps; and no path of the machine that built it.
-
-usage: hardening_test.py BUILD_DIR [CASE...]
-"""
+marked targets of jumps; and no path of the machine that built it."""
 import os
 import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from support import BUILD, SEGUE, expect, main, need_build, needs, skip
 
@@ -39,16 +37,14 @@ def jumps_are_marked():
 
 def no_path_of_the_builder():
     for path in (SEGUE, BUILD + "/segue-shim"):
-        with open(path, "rb") as f:
-            content = f.read()
+        content = Path(path).read_bytes()
         expect(os.fsencode(ROOT) + b"/src" not in content, path, "holds", ROOT)
 
 
 if __name__ == "__main__":
     need_build()
     needs("readelf")
-    with open(SEGUE, "rb") as binary:
-        bytes_of_it = binary.read()
+    bytes_of_it = Path(SEGUE).read_bytes()
     if b"__asan_init" in bytes_of_it or b"__tsan_init" in bytes_of_it or b"__gcov_" in bytes_of_it:
         skip("a build for tests of other things")
     sys.exit(main([segue_is_hardened, jumps_are_marked, no_path_of_the_builder]))

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 
 import mcp_test
-from support import WAIT_S, Box, expect, main, need_build, of_type, records, skip, verified
+from support import WAIT_S, Box, expect, main, of_type, records, skip, verified
 
 RULES = ("--rule", "done", "--rule", "not done")
 
@@ -31,96 +32,87 @@ def stop(box, text="All is done.", session="s1", *words, **more):
     return done, (json.loads(done.stdout) if done.stdout else None)
 
 
-def the_verdict_decides():
-    with Box() as box:
-        judge(box, """echo '{"reason": "the tests are missing", "step": 2}'\n""")
-        done, told = stop(box)
-        expect(told["decision"] == "block" and "the tests are missing" in told["reason"] and '"not done"' in told["reason"], done)
-        judge(box, """echo '{"reason": "it is there", "step": 1}'\n""")
-        done, told = stop(box)
-        expect(told == {} and done.returncode == 0, done)
-        verified(box, *box.log_paths())
-        log = records(box.log_paths()[0])
-        expect(of_type(log, "judgment")[0]["method"] == "structured_output", "the judgment is in a log")
-        expect(not [n for n in os.listdir(box.dir + "/tmp") if "segue-hook" in n], "nothing stays in the temporary folder")
+def the_verdict_decides(box):
+    judge(box, """echo '{"reason": "the tests are missing", "step": 2}'\n""")
+    done, told = stop(box)
+    expect(told["decision"] == "block" and "the tests are missing" in told["reason"] and '"not done"' in told["reason"], done)
+    judge(box, """echo '{"reason": "it is there", "step": 1}'\n""")
+    done, told = stop(box)
+    expect(told == {} and done.returncode == 0, done)
+    verified(box, *box.log_paths())
+    log = records(box.log_paths()[0])
+    expect(of_type(log, "judgment")[0]["method"] == "structured_output", "the judgment is in a log")
+    expect(not [n for n in os.listdir(box.dir + "/tmp") if "segue-hook" in n], "nothing stays in the temporary folder")
 
 
-def a_gate_comes_first_and_is_evidence():
-    with Box() as box:
-        judge(box, """touch judged; echo '{"reason": "it is there", "step": 1}'\n""")
-        done, told = stop(box, "All is done.", "s1", "--gate", "echo two tests failed; exit 3")
-        expect(told["decision"] == "block" and "two tests failed" in told["reason"] and "exit 3" in told["reason"], done)
-        expect(not os.path.exists(box.cwd + "/judged"), "it was judged although the gate failed")
-        done, told = stop(box, "All is done.", "s1", "--gate", "true")
-        expect(told == {}, done)
-        prompt = box.segue("show", "--logs", box.logs, "last", "answer", "--full").stdout.decode()
-        expect("Measured by the program" in prompt and "gate" in prompt, prompt)
+def a_gate_comes_first_and_is_evidence(box):
+    judge(box, """touch judged; echo '{"reason": "it is there", "step": 1}'\n""")
+    done, told = stop(box, "All is done.", "s1", "--gate", "echo two tests failed; exit 3")
+    expect(told["decision"] == "block" and "two tests failed" in told["reason"] and "exit 3" in told["reason"], done)
+    expect(not os.path.exists(box.cwd + "/judged"), "it was judged although the gate failed")
+    done, told = stop(box, "All is done.", "s1", "--gate", "true")
+    expect(told == {}, done)
+    prompt = box.segue("show", "--logs", box.logs, "last", "answer", "--full").stdout.decode()
+    expect("Measured by the program" in prompt and "gate" in prompt, prompt)
 
 
-def noes_are_bounded_and_a_silent_judge_holds_up_nobody():
-    with Box() as box:
-        judge(box, """echo '{"reason": "no", "step": 2}'\n""")
-        for i in range(2):
-            expect(stop(box, "x", "s1", "--most", "2")[1].get("decision") == "block", i)
-        done, told = stop(box, "x", "s1", "--most", "2")
-        expect("decision" not in told and "lets it stop after 2" in told["systemMessage"], done)
-        expect(stop(box, "x", "s2", "--most", "2")[1].get("decision") == "block", "another conversation counts for itself")
-        judge(box, "echo hm\n")
-        done, told = stop(box, "x", "s3")
-        expect("decision" not in told and "could not judge" in told["systemMessage"], done)
+def noes_are_bounded_and_a_silent_judge_holds_up_nobody(box):
+    judge(box, """echo '{"reason": "no", "step": 2}'\n""")
+    for i in range(2):
+        expect(stop(box, "x", "s1", "--most", "2")[1].get("decision") == "block", i)
+    done, told = stop(box, "x", "s1", "--most", "2")
+    expect("decision" not in told and "lets it stop after 2" in told["systemMessage"], done)
+    expect(stop(box, "x", "s2", "--most", "2")[1].get("decision") == "block", "another conversation counts for itself")
+    judge(box, "echo hm\n")
+    done, told = stop(box, "x", "s3")
+    expect("decision" not in told and "could not judge" in told["systemMessage"], done)
 
 
-def the_transcript_is_read_where_the_event_has_no_answer():
-    with Box() as box:
-        judge(box, """echo '{"reason": "ok it is so", "step": 1}'\n""")
-        lines = [{"type": "user", "message": {"content": "go"}},
-                 {"type": "assistant", "message": {"content": [{"type": "text", "text": "First words."}]}},
-                 {"type": "assistant", "message": {"content": [{"type": "text", "text": "The last words."}]}},
-                 {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "x", "input": {}}]}}]
-        path = box.file("t.jsonl", "".join(json.dumps(line) + "\n" for line in lines) + "{cut")
-        done, told = stop(box, None, "s1", transcript_path=path)
-        expect(told == {}, done)
-        ends = of_type(records(box.log_paths()[0]), "call_end")
-        expect(ends[0]["text"] == "The last words.", ends)
-        for event in (b"", b"[]", b"{}", b"no", json.dumps({"transcript_path": "/nowhere"}).encode()):
-            done = box.segue("hook", "claude-stop", *RULES, stdin=event)
-            expect(done.returncode == 1 and done.stdout == b"" and done.stderr, "2 would keep the agent from ending", event, done)
-        expect(box.segue("hook", "claude-stop", "--rule", "one", stdin=b"{}").returncode == 1, "one rule")
-        expect(box.segue("hook", "claude-stop", "--gaet", "x", *RULES, stdin=b"{}").returncode == 1, "a misspelt option")
-        expect(box.segue("hook", "other", *RULES, stdin=b"{}").returncode == 2, "another word")
+def the_transcript_is_read_where_the_event_has_no_answer(box):
+    judge(box, """echo '{"reason": "ok it is so", "step": 1}'\n""")
+    lines = [{"type": "user", "message": {"content": "go"}},
+             {"type": "assistant", "message": {"content": [{"type": "text", "text": "First words."}]}},
+             {"type": "assistant", "message": {"content": [{"type": "text", "text": "The last words."}]}},
+             {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "x", "input": {}}]}}]
+    path = box.file("t.jsonl", "".join(json.dumps(line) + "\n" for line in lines) + "{cut")
+    done, told = stop(box, None, "s1", transcript_path=path)
+    expect(told == {}, done)
+    ends = of_type(records(box.log_paths()[0]), "call_end")
+    expect(ends[0]["text"] == "The last words.", ends)
+    for event in (b"", b"[]", b"{}", b"no", json.dumps({"transcript_path": "/nowhere"}).encode()):
+        done = box.segue("hook", "claude-stop", *RULES, stdin=event)
+        expect(done.returncode == 1 and done.stdout == b"" and done.stderr, "2 would keep the agent from ending", event, done)
+    expect(box.segue("hook", "claude-stop", "--rule", "one", stdin=b"{}").returncode == 1, "one rule")
+    expect(box.segue("hook", "claude-stop", "--gaet", "x", *RULES, stdin=b"{}").returncode == 1, "a misspelt option")
+    expect(box.segue("hook", "other", *RULES, stdin=b"{}").returncode == 2, "another word")
 
 
-def install_shows_and_asks():
-    with Box() as box:
-        path = box.dir + "/home/.claude/settings.json"
-        words = ("hook", "install", *RULES, "--gate", "echo it's")
-        done = box.segue(*words)
-        expect(b"claude-stop" in done.stdout and b"nothing was written" in done.stderr and not os.path.exists(path), done)
-        done = box.segue(*words, "--yes")
-        with open(path, encoding="utf-8") as f:
-            settings = json.load(f)
-        line = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
-        expect(done.returncode == 0 and "--gate 'echo it'\\''s'" in line and "--yes" not in line, line)
-        settings["model"] = "kept"
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(settings, f)
-        expect(box.segue(*words, "--yes").returncode == 0, "again")
-        with open(path, encoding="utf-8") as f:
-            settings = json.load(f)
-        expect(settings["model"] == "kept" and len(settings["hooks"]["Stop"]) == 1, "the gate would run twice:", settings)
-        settings["hooks"]["Stop"].insert(0, {"hooks": [{"type": "command", "command": "somebody's"}]})
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(settings, f)
-        expect(box.segue("hook", "install", *RULES, "--gate", "make test", "--yes").returncode == 0, "another gate")
-        with open(path, encoding="utf-8") as f:
-            lines = [h["command"] for group in json.load(f)["hooks"]["Stop"] for h in group["hooks"]]
-        expect(len(lines) == 2 and lines[0] == "somebody's" and "--gate 'make test'" in lines[1], lines)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write("[1]")
-        done = box.segue(*words, "--yes")
-        expect(done.returncode != 0 and b"settings.json" in done.stderr, done)
-        with open(path, encoding="utf-8") as f:
-            expect(f.read() == "[1]", "a file that is not understood stays")
+def install_shows_and_asks(box):
+    path = box.dir + "/home/.claude/settings.json"
+    words = ("hook", "install", *RULES, "--gate", "echo it's")
+    done = box.segue(*words)
+    expect(b"claude-stop" in done.stdout and b"nothing was written" in done.stderr and not os.path.exists(path), done)
+    done = box.segue(*words, "--yes")
+    settings = json.loads(Path(path).read_text(encoding="utf-8"))
+    line = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
+    expect(done.returncode == 0 and "--gate 'echo it'\\''s'" in line and "--yes" not in line, line)
+    settings["model"] = "kept"
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(settings, f)
+    expect(box.segue(*words, "--yes").returncode == 0, "again")
+    settings = json.loads(Path(path).read_text(encoding="utf-8"))
+    expect(settings["model"] == "kept" and len(settings["hooks"]["Stop"]) == 1, "the gate would run twice:", settings)
+    settings["hooks"]["Stop"].insert(0, {"hooks": [{"type": "command", "command": "somebody's"}]})
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(settings, f)
+    expect(box.segue("hook", "install", *RULES, "--gate", "make test", "--yes").returncode == 0, "another gate")
+    with open(path, encoding="utf-8") as f:
+        lines = [h["command"] for group in json.load(f)["hooks"]["Stop"] for h in group["hooks"]]
+    expect(len(lines) == 2 and lines[0] == "somebody's" and "--gate 'make test'" in lines[1], lines)
+    Path(path).write_text("[1]", encoding="utf-8")
+    done = box.segue(*words, "--yes")
+    expect(done.returncode != 0 and b"settings.json" in done.stderr, done)
+    expect(Path(path).read_text(encoding="utf-8") == "[1]", "a file that is not understood stays")
 
 
 def claude_runs_it():
@@ -145,6 +137,5 @@ def claude_runs_it():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([the_verdict_decides, a_gate_comes_first_and_is_evidence, noes_are_bounded_and_a_silent_judge_holds_up_nobody,
                    the_transcript_is_read_where_the_event_has_no_answer, install_shows_and_asks, claude_runs_it]))

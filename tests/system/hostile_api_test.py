@@ -4,13 +4,11 @@ class, a short message that a terminal can show, one request, no more memory tha
 """
 import gzip
 import json
-import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from api_calls import drive  # noqa: E402
-from fake_api import TEXT, FakeApi, stream  # noqa: E402
-from support import expect, main, need_build  # noqa: E402
+from api_calls import drive
+from fake_api import TEXT, FakeApi, stream
+from support import expect, main
 
 DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
 KEY = "sk-segue-hostile-0123456789"
@@ -147,5 +145,4 @@ def case_hostile():
     return f"{len(ROWS)} kinds in {len(DIALECTS)} dialects"
 
 
-need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

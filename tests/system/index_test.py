@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """The index of a folder of many logs: lists say with it what they say without it, from the folder and
-from a daemon, also after logs went on, came and went, and when it was damaged.
-
-usage: index_test.py BUILD_DIR [CASE...]
-"""
+from a daemon, also after logs went on, came and went, and when it was damaged."""
 import contextlib
 import json
 import os
@@ -12,7 +9,7 @@ import sys
 
 import copied_logs
 from daemon import DaemonBox
-from support import expect, main, need_build
+from support import expect, main
 
 COUNT = 300
 FILTERS = ((), ("-s", "stopped"), ("-s", "complete,abort"), ("-s", "running,queued"), ("-s", "bad"),
@@ -22,8 +19,7 @@ FILTERS = ((), ("-s", "stopped"), ("-s", "complete,abort"), ("-s", "running,queu
 
 
 def listed(box, words, where):
-    done = box.segue("ls", "--json", "-n", "10000", *where, *words)
-    expect(done.returncode == 0, words, done.stderr)
+    done = box.segue("ls", "--json", "-n", "10000", *where, *words, status=0)
     return [json.loads(line)["id"] for line in done.stdout.splitlines()]
 
 
@@ -59,60 +55,54 @@ def same_with_and_without(box, filters=FILTERS):
     return len(listed(box, (), ("-l", box.logs)))
 
 
-def lists_are_the_same():
-    with DaemonBox() as box:
-        expect(copied_logs.fill(box, COUNT), "there is no room")
+def lists_are_the_same(box: DaemonBox):
+    expect(copied_logs.fill(box, COUNT), "there is no room")
+    indexed(box)
+    expect(same_with_and_without(box) == COUNT, "not all logs")
+    # one is stopped and goes on to its end, one is new, one is gone, one is another
+    stopped = listed(box, ("-s", "stopped"), ("-l", box.logs))
+    expect(stopped, "none is stopped")
+    reply = box.file("s.yaml", json.dumps({"replies": [{"text": "I did.\n\n[WORK:1]"}]}))
+    box.segue("resume", f"{box.logs}/{stopped[0]}.ndjson", "-s", reply, "--quiet", status=0)
+    expect(stopped[0] in listed(box, ("-s", "complete"), ("-l", box.logs)), "an old row counted")
+    box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", box.logs, status=0)
+    gone, bad = (listed(box, ("-s", "abort"), ("-l", box.logs))[i] for i in (0, 1))
+    os.unlink(f"{box.logs}/{gone}.ndjson")
+    with open(f"{box.logs}/{bad}.ndjson", "r+b") as f:
+        f.write(b"[")
+    expect(same_with_and_without(box) == COUNT, "not all logs")
+    expect(bad in listed(box, ("-s", "bad"), ("-l", box.logs)), "a changed log is not seen")
+    # the daemon says the same, and keeps it up to date
+    wanted = [listed(box, words, ("-l", box.logs)) for words in FILTERS]
+    box.serve()
+    for words, ids in zip(FILTERS, wanted):
+        got = listed(box, words, ())
+        expect(got == ids, words, len(got), "rows of the daemon,", len(ids), "of the folder")
+    box.end()
+
+
+def a_damaged_one_is_made_anew(box: DaemonBox):
+    expect(copied_logs.fill(box, COUNT), "there is no room")
+    for data in (None, b"", b"SQLite format 3\0" + bytes(500), os.urandom(40000)):
+        if data is not None:
+            with open(index_of(box), "wb") as f:
+                f.write(data)
         indexed(box)
-        expect(same_with_and_without(box) == COUNT, "not all logs")
-        # one is stopped and goes on to its end, one is new, one is gone, one is another
-        stopped = listed(box, ("-s", "stopped"), ("-l", box.logs))
-        expect(stopped, "none is stopped")
-        reply = box.file("s.yaml", json.dumps({"replies": [{"text": "I did.\n\n[WORK:1]"}]}))
-        done = box.segue("resume", f"{box.logs}/{stopped[0]}.ndjson", "-s", reply, "--quiet")
-        expect(done.returncode == 0, done.stderr)
-        expect(stopped[0] in listed(box, ("-s", "complete"), ("-l", box.logs)), "an old row counted")
-        done = box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", box.logs)
-        expect(done.returncode == 0, done.stderr)
-        gone, bad = (listed(box, ("-s", "abort"), ("-l", box.logs))[i] for i in (0, 1))
-        os.unlink(f"{box.logs}/{gone}.ndjson")
-        with open(f"{box.logs}/{bad}.ndjson", "r+b") as f:
-            f.write(b"[")
-        expect(same_with_and_without(box) == COUNT, "not all logs")
-        expect(bad in listed(box, ("-s", "bad"), ("-l", box.logs)), "a changed log is not seen")
-        # the daemon says the same, and keeps it up to date
-        wanted = [listed(box, words, ("-l", box.logs)) for words in FILTERS]
-        box.serve()
-        for words, ids in zip(FILTERS, wanted):
-            got = listed(box, words, ())
-            expect(got == ids, words, len(got), "rows of the daemon,", len(ids), "of the folder")
-        box.end()
+        expect(same_with_and_without(box, FILTERS[1:3]) == COUNT, "not all logs")
+    left = [name for name in os.listdir(box.logs) if name.startswith("index.sqlite-")]
+    expect(not left, "pieces are left:", left)
 
 
-def a_damaged_one_is_made_anew():
-    with DaemonBox() as box:
-        expect(copied_logs.fill(box, COUNT), "there is no room")
-        for data in (None, b"", b"SQLite format 3\0" + bytes(500), os.urandom(40000)):
-            if data is not None:
-                with open(index_of(box), "wb") as f:
-                    f.write(data)
-            indexed(box)
-            expect(same_with_and_without(box, FILTERS[1:3]) == COUNT, "not all logs")
-        left = [name for name in os.listdir(box.logs) if name.startswith("index.sqlite-")]
-        expect(not left, "pieces are left:", left)
-
-
-def a_folder_that_cannot_be_written():
+def a_folder_that_cannot_be_written(box: DaemonBox):
     """No index, and nothing else is wrong."""
-    with DaemonBox() as box:
-        expect(copied_logs.fill(box, COUNT), "there is no room")
-        os.mkdir(index_of(box))
-        box.serve()
-        expect(len(listed(box, ("-s", "stopped"), ())) > 0, "no list")
-        box.end()
+    expect(copied_logs.fill(box, COUNT), "there is no room")
+    os.mkdir(index_of(box))
+    box.serve()
+    expect(len(listed(box, ("-s", "stopped"), ())) > 0, "no list")
+    box.end()
 
 
 CASES = [lists_are_the_same, a_damaged_one_is_made_anew, a_folder_that_cannot_be_written]
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main(CASES))

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Children in worktrees of their own and the movement that merges them: killed at many records, and
-in the middle of a merge, each child's work is there once afterwards.
-
-usage: integrate_test.py BUILD_DIR [CASE...]
-"""
+in the middle of a merge, each child's work is there once afterwards."""
 import json
 import os
 import sys
+from pathlib import Path
 
-from support import Box, expect, main, need_build, of_type, records, sample, verified
+from support import Box, expect, main, of_type, records, sample, verified
 from worktree_test import git, repository, worktrees
 
 FLOW = """
@@ -63,37 +61,33 @@ def killed_after(number):
         process.wait()
         expect(killed or process.returncode == 0, number, process.stderr.read())
         if killed:
-            done = box.segue("resume", box.begun()[0])
-            expect(done.returncode == 0, number, done.stdout, done.stderr)
+            box.segue("resume", box.begun()[0], status=0)
         is_whole(box, "record", number)
         return killed
 
 
-def diffs_of_items():
-    with Box() as box:
-        repository(box)
-        done = box.segue(*run_words(box))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = box.begun()[0]
+def diffs_of_items(box):
+    repository(box)
+    box.segue(*run_words(box), status=0)
+    log = box.begun()[0]
 
-        def diff(*words, status=0):
-            done = box.segue("diff", log, *words)
-            expect(done.returncode == status, words, done.stdout, done.stderr)
-            return done.stderr if status else done.stdout
-        said = diff("part")
-        places = [said.find(word) for word in (b"== part, item 1: segue/", b"+one", b"== part, item 2", b"+two",
-                                               b"== part, item 3", b"+three")]
-        expect(-1 not in places and places == sorted(places), said)
-        for name in ("parts", "parts.part"):
-            expect(diff(name).count(b"== ") == 3, name)
-        said = diff("part", "--item", "2")
-        expect(b"+two" in said and b"+one" not in said and b"==" not in said, said)
-        value = json.loads(diff("part", "--json"))
-        expect([item["item"] for item in value["items"]] == [1, 2, 3] and
-               [item["files"][0]["added"] for item in value["items"]] == [1, 1, 1], value)
-        expect(b"item 4 of movement part has no worktree" in diff("part", "--item", "4", status=2), "4")
-        for words in (["part", "--item", "0"], ["part", "--item", "x"], ["--item", "1"]):
-            expect(b"--item must be the number of an item" in diff(*words, status=2), words)
+    def diff(*words, status=0):
+        done = box.segue("diff", log, *words, status=status)
+        return done.stderr if status else done.stdout
+    said = diff("part")
+    places = [said.find(word) for word in (b"== part, item 1: segue/", b"+one", b"== part, item 2", b"+two",
+                                           b"== part, item 3", b"+three")]
+    expect(-1 not in places and places == sorted(places), said)
+    for name in ("parts", "parts.part"):
+        expect(diff(name).count(b"== ") == 3, name)
+    said = diff("part", "--item", "2")
+    expect(b"+two" in said and b"+one" not in said and b"==" not in said, said)
+    value = json.loads(diff("part", "--json"))
+    expect([item["item"] for item in value["items"]] == [1, 2, 3] and
+           [item["files"][0]["added"] for item in value["items"]] == [1, 1, 1], value)
+    expect(b"item 4 of movement part has no worktree" in diff("part", "--item", "4", status=2), "4")
+    for words in (["part", "--item", "0"], ["part", "--item", "x"], ["--item", "1"]):
+        expect(b"--item must be the number of an item" in diff(*words, status=2), words)
 
 
 def killed_at_many_records():
@@ -104,33 +98,28 @@ def killed_at_many_records():
     return f"up to {number}"
 
 
-def one_that_was_cut_off_in_a_merge():
+def one_that_was_cut_off_in_a_merge(box):
     """As a kill in git's own work leaves it: locks, a file half added, no merge on record."""
-    with Box() as box:
-        repository(box)
-        expect(box.segue(*run_words(box)).returncode == 0, "run")
-        log = records(box.begun()[0])
-        made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
-        own = next(m for m in made if m["branch"] == "segue/" + log[0]["session"])
-        part = next(m for m in made if m is not own)
-        tip = git(box, "rev-parse", part["branch"])
-        git(box, "reset", "-q", "--hard", "main", at=own["path"])
-        folder = git(box, "rev-parse", "--absolute-git-dir", at=own["path"])
-        name = next(n for n in git(box, "ls-tree", "--name-only", tip).split() if n.endswith(".txt"))
-        for path, text in ((f"{own['path']}/{name}", "hal"), (own["path"] + "/a", "changed\n"),
-                           (folder + "/index.lock", ""), (folder + "/SEGUE_MERGE", f"merging {tip}\n")):
-            with open(path, "w") as f:
-                f.write(text)
-        with open(own["path"] + "/mine", "w") as f:
-            f.write("kept\n")
-        words = ["integrate", "--cwd", own["path"], *[m["branch"] for m in made if m is not own]]
-        done = box.segue(*words)
-        expect(done.returncode == 2 and b"was interrupted" in done.stderr, "by hand", done)
-        done = box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]})
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        expect(git(box, "status", "--porcelain", at=own["path"]) == "?? mine", "its tree")
-        is_whole(box)
-        expect(not os.path.exists(folder + "/SEGUE_MERGE"), "it is over")
+    repository(box)
+    expect(box.segue(*run_words(box)).returncode == 0, "run")
+    log = records(box.begun()[0])
+    made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
+    own = next(m for m in made if m["branch"] == "segue/" + log[0]["session"])
+    part = next(m for m in made if m is not own)
+    tip = git(box, "rev-parse", part["branch"])
+    git(box, "reset", "-q", "--hard", "main", at=own["path"])
+    folder = git(box, "rev-parse", "--absolute-git-dir", at=own["path"])
+    name = next(n for n in git(box, "ls-tree", "--name-only", tip).split() if n.endswith(".txt"))
+    for path, text in ((f"{own['path']}/{name}", "hal"), (own["path"] + "/a", "changed\n"),
+                       (folder + "/index.lock", ""), (folder + "/SEGUE_MERGE", f"merging {tip}\n")):
+        Path(path).write_text(text)
+    Path(own["path"] + "/mine").write_text("kept\n")
+    words = ["integrate", "--cwd", own["path"], *[m["branch"] for m in made if m is not own]]
+    box.segue(*words, status=2, err=b"was interrupted")
+    box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]}, status=0)
+    expect(git(box, "status", "--porcelain", at=own["path"]) == "?? mine", "its tree")
+    is_whole(box)
+    expect(not os.path.exists(folder + "/SEGUE_MERGE"), "it is over")
 
 
 def a_verdict_does_not_keep_a_branch_out():
@@ -138,8 +127,7 @@ def a_verdict_does_not_keep_a_branch_out():
     with Box() as box:
         repository(box)
         box.file("parts.yaml", flow)
-        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs, "--json")
-        expect(done.returncode == 0, done)
+        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs, "--json", status=0)
         log = [json.loads(line) for line in done.stdout.splitlines()]
         texts = "".join(r.get("text", "") for r in of_type(log, "call_end"))
         expect(texts.count("merged: segue/") == 3, "whatever its verdict, its work is committed", texts)
@@ -195,15 +183,13 @@ def copies_stay_out_of_merges():
         with Box() as box:
             repository(box)
             for name, text in ((".gitignore", ".env\nmodules\n"), (".env", "secret\n"), ("plain", "secret\n")):
-                with open(f"{box.cwd}/{name}", "w") as f:
-                    f.write(text)
+                Path(f"{box.cwd}/{name}").write_text(text)
             os.mkdir(box.cwd + "/modules")
             git(box, "add", ".gitignore")
             git(box, "commit", "-qm", "ignore")
             box.config("workspace: {copy: [.env, plain], link: [modules]}\n")
             done = box.segue("run", box.file("parts.yaml", flow), "--cwd", box.cwd, "--logs", box.logs,
-                             "--commit", commits, "--json")
-            expect(done.returncode == 0, done.stdout, done.stderr)
+                             "--commit", commits, "--json", status=0)
             log = [json.loads(line) for line in done.stdout.splitlines()]
             for made in [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]:
                 names = git(box, "log", "--format=", "-m", "--name-only", "main.." + made["branch"]).split()
@@ -211,8 +197,7 @@ def copies_stay_out_of_merges():
             own = "segue/" + log[0]["session"]
             expect(git(box, "show", own + ":a") == "one\none\ntwo\nthree", git(box, "show", own + ":a"))
             expect("made" in git(box, "ls-tree", "--name-only", own).split(), commits, "a new file")
-            done = box.segue("merge", "last", "--logs", box.logs)
-            expect(b"is in main" in done.stdout, done)
+            box.segue("merge", "last", "--logs", box.logs, out=b"is in main")
             done = box.segue("discard", "last", "--yes", "--logs", box.logs)
             expect(done.returncode == 0 and worktrees(box) == {}, done)
 
@@ -227,31 +212,26 @@ def a_fork_knows_the_branches():
     with Box() as box:
         repository(box)
         box.file("parts.yaml", flow)
-        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs)
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs, status=0)
         is_whole(box)
         first = records(box.begun()[0])
         own = "segue/" + first[0]["session"]
-        done = box.segue("fork", "last", "--from", "join", "--logs", box.logs)
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("fork", "last", "--from", "join", "--logs", box.logs, status=0)
         log = records(box.begun()[-1])
         carried = of_type(log, "carried")[0]["state"]["branches"]
         expect(len(carried) == 3, carried)
         text = next(r["text"] for r in of_type(log, "call_end"))
         expect(text.count("merged: segue/") == 3, text)
         name = next(n for n in git(box, "ls-tree", "--name-only", own).split() if n.endswith(".txt"))
-        with open(f"{box.cwd}/{name}", "w") as f:
-            f.write("main's\n")
+        Path(f"{box.cwd}/{name}").write_text("main's\n")
         git(box, "add", "-A")
         git(box, "commit", "-qm", "mine")
-        done = box.segue("merge", first[0]["session"], "--resolve", "resolve", "--logs", box.logs)
-        expect(done.returncode == 0 and b"is in main" in done.stdout, done.stdout, done.stderr)
+        box.segue("merge", first[0]["session"], "--resolve", "resolve", "--logs", box.logs, status=0, out=b"is in main")
         expect("main's" in git(box, "show", "main:" + name).splitlines(), git(box, "show", "main:" + name))
         verified(box, *box.begun())
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([diffs_of_items, killed_at_many_records, one_that_was_cut_off_in_a_merge,
                    a_verdict_does_not_keep_a_branch_out,
                    children_that_left_their_branches, copies_stay_out_of_merges,

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Keys where they do not belong: in the task, a workflow or a facet they are refused before anything
-is logged; what a program writes of one, however it is encoded, is not logged either.
-
-usage: keys_test.py BUILD_DIR [CASE...]
-"""
+is logged; what a program writes of one, however it is encoded, is not logged either."""
 import json
 import os
 import sys
 
 from daemon import DaemonBox
-from support import Box, expect, main, need_build, of_type, records
+from support import Box, expect, main, of_type, records
 
 KEY = "kx-Zz0+9/aB_c-dE1234567890fghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
 FORM = "sk-ant-api03-AbCd1234EfGh5678IjKl"  # nobody's, but a vendor's form
@@ -50,39 +47,37 @@ def what_is_none():
             expect(done.returncode == 0, task, said)
 
 
-def in_a_workflow_and_a_facet():
-    with Box() as box:
-        os.mkdir(box.dir + "/personas")
-        box.file("personas/planner.md", "You plan.\n")
-        w = box.file("a.yaml", AGENT.format(text="call it with " + KEY))
-        s = box.file("s.yaml", "replies: [{text: 'done [PLAN:1]'}]\n")
-        done, said = run(box, w, "--task", "t", "--scenario", s)
-        expect(done.returncode == 2, said)
-        expect("movements[plan].instruction holds the value of SOME_API_KEY" in said, said)
-        w = box.file("a.yaml", AGENT.format(text="Do it now."))
-        box.file("personas/planner.md", "You plan. The key is " + KEY + "\n")
-        done, said = run(box, w, "--task", "t", "--scenario", s)
-        expect(done.returncode == 2 and "movements[plan].persona holds" in said, said)
-        expect(box.log_paths() == [] and KEY not in said, said)
+def in_a_workflow_and_a_facet(box):
+    os.mkdir(box.dir + "/personas")
+    box.file("personas/planner.md", "You plan.\n")
+    w = box.file("a.yaml", AGENT.format(text="call it with " + KEY))
+    s = box.file("s.yaml", "replies: [{text: 'done [PLAN:1]'}]\n")
+    done, said = run(box, w, "--task", "t", "--scenario", s)
+    expect(done.returncode == 2, said)
+    expect("movements[plan].instruction holds the value of SOME_API_KEY" in said, said)
+    w = box.file("a.yaml", AGENT.format(text="Do it now."))
+    box.file("personas/planner.md", "You plan. The key is " + KEY + "\n")
+    done, said = run(box, w, "--task", "t", "--scenario", s)
+    expect(done.returncode == 2 and "movements[plan].persona holds" in said, said)
+    expect(box.log_paths() == [] and KEY not in said, said)
 
 
-def given_to_the_daemon():
+def given_to_the_daemon(box: DaemonBox):
     """The client knows its own environment; the daemon looks at what it is given."""
-    with DaemonBox() as box:
-        w = flow(box)
-        box.serve()
-        done = box.segue("submit", w, "--task", "use " + KEY, env={"SOME_API_KEY": KEY})
-        said = (done.stdout + done.stderr).decode()
-        expect(done.returncode == 2 and "the task holds the value of SOME_API_KEY" in said, said)
-        body = {"workflow": w, "cwd": box.cwd, "task": "use " + FORM}
-        status, reply = box.ask("POST", "/v1/sessions", body)
-        expect(status == 422 and "what looks like a key" in json.dumps(reply), status, reply)
-        status, reply = box.ask("POST", "/v1/sessions", {**body, "allow_secret": 1})
-        expect(status == 422, status, reply)
-        status, reply = box.ask("POST", "/v1/sessions", {**body, "allow_secret": True})
-        expect(status == 201, status, reply)
-        box.wait_status(reply["id"], "complete")
-        box.end()
+    w = flow(box)
+    box.serve()
+    done = box.segue("submit", w, "--task", "use " + KEY, env={"SOME_API_KEY": KEY})
+    said = (done.stdout + done.stderr).decode()
+    expect(done.returncode == 2 and "the task holds the value of SOME_API_KEY" in said, said)
+    body = {"workflow": w, "cwd": box.cwd, "task": "use " + FORM}
+    status, reply = box.ask("POST", "/v1/sessions", body)
+    expect(status == 422 and "what looks like a key" in json.dumps(reply), status, reply)
+    status, reply = box.ask("POST", "/v1/sessions", {**body, "allow_secret": 1})
+    expect(status == 422, status, reply)
+    status, reply = box.ask("POST", "/v1/sessions", {**body, "allow_secret": True})
+    expect(status == 201, status, reply)
+    box.wait_status(reply["id"], "complete")
+    box.end()
 
 
 def what_a_program_writes_of_it():
@@ -101,6 +96,5 @@ def what_a_program_writes_of_it():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([in_the_task, what_is_none, in_a_workflow_and_a_facet, given_to_the_daemon,
                    what_a_program_writes_of_it]))

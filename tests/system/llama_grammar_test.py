@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from support import needs, skip
 
@@ -29,8 +30,7 @@ def llama_folder(scratch):
     if os.environ.get("SEGUE_LONG") != "1":
         skip("SEGUE_REAL_LLAMA or SEGUE_LONG=1 is not set")
     needs("npm")
-    with open(os.path.join(scratch, "package.json"), "w") as out:
-        out.write('{"private": true}\n')
+    Path(os.path.join(scratch, "package.json")).write_text('{"private": true}\n')
     done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts",
                            "node-llama-cpp@" + VERSION], cwd=scratch, capture_output=True)
     if done.returncode:
@@ -39,8 +39,7 @@ def llama_folder(scratch):
 
 
 def read_lines(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
 def check(build, samples):

@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """Loops that are watched: the judge is asked at the exact threshold, only when the cycle would be
-entered once more, and is asked once whatever happens.
-
-usage: loops_test.py BUILD_DIR [CASE...]
-"""
+entered once more, and is asked once whatever happens."""
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import Box, Failed, expect, main, need_build, of_type, records, verified
+from support import Box, Failed, expect, main, of_type, records, verified
 
 AT_ONCE = 4
 MOST = 1000
@@ -60,21 +57,19 @@ def words_of(box, replies, flow=FLOW):
 
 
 def ran(box, replies, code=0, flow=FLOW):
-    done = box.segue("run", *words_of(box, replies, flow))
-    expect(done.returncode == code, done.returncode, done.stdout, done.stderr)
+    box.segue("run", *words_of(box, replies, flow), status=code)
     path = box.begun()[0]
     verified(box, path)
     return [r["movement"] for r in of_type(records(path), "turn_start")]
 
 
-def speaks_before_the_fourth_entry():
-    with Box() as box:
-        turns = ran(box, [*round_of(3), says(JUDGE, 1), says("review", 1)])
-        expect(turns == ["review", "fix"] * 3 + [JUDGE, "review"], turns)
-        log = records(box.begun()[0])
-        asked = "".join(p for r in of_type(log, "call_start") if r["turn"] == 7 for p in r["prompt"]
-                        if isinstance(p, str))
-        expect("review -> fix: 3 times. review said 2" in asked, asked)
+def speaks_before_the_fourth_entry(box):
+    turns = ran(box, [*round_of(3), says(JUDGE, 1), says("review", 1)])
+    expect(turns == ["review", "fix"] * 3 + [JUDGE, "review"], turns)
+    log = records(box.begun()[0])
+    asked = "".join(p for r in of_type(log, "call_start") if r["turn"] == 7 for p in r["prompt"]
+                    if isinstance(p, str))
+    expect("review -> fix: 3 times. review said 2" in asked, asked)
 
 
 def answer_of_the_loop_goes_on():
@@ -88,17 +83,15 @@ def answer_of_the_loop_goes_on():
         expect("_loop_judge_review_fix said" not in json.dumps(last["prompt"]), last["prompt"])
 
 
-def its_rule_leads_away():
-    with Box() as box:
-        turns = ran(box, [*round_of(3), says(JUDGE, 2), says("ask", 1)], 3)
-        expect(turns[-2:] == [JUDGE, "ask"], turns)
+def its_rule_leads_away(box):
+    turns = ran(box, [*round_of(3), says(JUDGE, 2), says("ask", 1)], 3)
+    expect(turns[-2:] == [JUDGE, "ask"], turns)
 
 
-def counts_begin_anew():
-    with Box() as box:
-        turns = ran(box, [*round_of(3), says(JUDGE, 1), *round_of(3), says(JUDGE, 1),
-                          says("review", 1)])
-        expect(turns.count(JUDGE) == 2 and turns.index(JUDGE) == 6, turns)
+def counts_begin_anew(box):
+    turns = ran(box, [*round_of(3), says(JUDGE, 1), *round_of(3), says(JUDGE, 1),
+                      says("review", 1)])
+    expect(turns.count(JUDGE) == 2 and turns.index(JUDGE) == 6, turns)
 
 
 def a_rule_that_leaves_asks_nobody():
@@ -113,37 +106,32 @@ def a_rule_that_leaves_asks_nobody():
         expect(turns.index(JUDGE) == 12, turns)
 
 
-def what_is_ignored_breaks_nothing():
-    with Box() as box:
-        turns = ran(box, [*round_of(1, 2), *round_of(1), *round_of(1, 2), says(JUDGE, 1),
-                          says("review", 1)])
-        expect(turns == ["review", "fix", "lint", "review", "fix", "review", "fix", "lint", JUDGE,
-                         "review"], turns)
+def what_is_ignored_breaks_nothing(box):
+    turns = ran(box, [*round_of(1, 2), *round_of(1), *round_of(1, 2), says(JUDGE, 1),
+                      says("review", 1)])
+    expect(turns == ["review", "fix", "lint", "review", "fix", "review", "fix", "lint", JUDGE,
+                     "review"], turns)
 
 
-def a_fork_counts_on():
-    with Box() as box:
-        words = words_of(box, [*round_of(3), says(JUDGE, 1), says("review", 1)])
-        box.segue("run", *words)
-        first = box.begun()[0]
-        done = box.segue("fork", first, "--from", "review#3", "--scenario", words[2])
-        expect(done.returncode == 0, done.returncode, done.stdout, done.stderr)
-        second = next(p for p in box.begun() if p != first)
-        turns = [r["movement"] for r in of_type(records(second), "turn_start")]
-        expect(turns == ["review", "fix", JUDGE, "review"], turns)
-        verified(box, second)
+def a_fork_counts_on(box):
+    words = words_of(box, [*round_of(3), says(JUDGE, 1), says("review", 1)])
+    box.segue("run", *words)
+    first = box.begun()[0]
+    box.segue("fork", first, "--from", "review#3", "--scenario", words[2], status=0)
+    second = next(p for p in box.begun() if p != first)
+    turns = [r["movement"] for r in of_type(records(second), "turn_start")]
+    expect(turns == ["review", "fix", JUDGE, "review"], turns)
+    verified(box, second)
 
 
-def mistakes_are_told():
-    with Box() as box:
-        bad = FLOW.replace("cycle: [review, fix]", "cycle: [review, fixx, review]").replace(
-            "next: ask}]", "next: asc}]")
-        done = box.segue("lint", box.file("bad.yaml", bad))
-        expect(b"there is no movement fixx: did you mean fix?" in done.stderr, done.stderr)
-        expect(b"review is listed twice" in done.stderr, done.stderr)
-        expect(b"there is no movement asc: did you mean ask?" in done.stderr, done.stderr)
-        done = box.segue("lint", box.file("good.yaml", FLOW))
-        expect(b"no rule leads to the movement ask" not in done.stderr, done.stderr)
+def mistakes_are_told(box):
+    bad = FLOW.replace("cycle: [review, fix]", "cycle: [review, fixx, review]").replace(
+        "next: ask}]", "next: asc}]")
+    done = box.segue("lint", box.file("bad.yaml", bad), err=b"there is no movement fixx: did you mean fix?")
+    expect(b"review is listed twice" in done.stderr, done.stderr)
+    expect(b"there is no movement asc: did you mean ask?" in done.stderr, done.stderr)
+    done = box.segue("lint", box.file("good.yaml", FLOW))
+    expect(b"no rule leads to the movement ask" not in done.stderr, done.stderr)
 
 
 WANTED = ["review", "fix"] * 3 + [JUDGE, "review"]
@@ -174,7 +162,6 @@ def exits_at_every_point():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([speaks_before_the_fourth_entry, answer_of_the_loop_goes_on, its_rule_leads_away,
                    counts_begin_anew, a_rule_that_leaves_asks_nobody,
                    what_is_ignored_breaks_nothing, a_fork_counts_on, mistakes_are_told,

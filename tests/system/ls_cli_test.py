@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """segue ls by time, workflow, method and provider, from the folder and from a daemon; a log that was
-changed is named; what doctor tells first.
-
-usage: ls_cli_test.py BUILD_DIR [CASE...]
-"""
+changed is named; what doctor tells first."""
 import json
 import os
 import sys
+from pathlib import Path
 
 from daemon import DaemonBox
-from support import Box, expect, main, need_build
+from support import expect, main
 
 CHECK = "name: tidy\nmovements:\n  - name: check\n    command: [echo, done]\n    rules:\n" \
         "      - {condition: when(exit == 0), next: COMPLETE}\n"
@@ -22,15 +20,13 @@ REPLY = 'replies: [{text: "I did.\\n\\n[PLAN:1]"}]\n'
 def made(box):
     """One session of each workflow: the ids."""
     box.segue("run", box.file("tidy.yaml", CHECK), "--logs", box.logs)
-    done = box.segue("run", box.file("ask.yaml", ASK), "--scenario", box.file("s.yaml", REPLY),
-                     "--logs", box.logs)
-    expect(done.returncode == 0, done.stdout, done.stderr)
+    box.segue("run", box.file("ask.yaml", ASK), "--scenario", box.file("s.yaml", REPLY),
+              "--logs", box.logs, status=0)
     return [os.path.basename(path)[:-7] for path in box.log_paths()]
 
 
 def listed(box, *words, logs=True):
-    done = box.segue("ls", "--json", *(("--logs", box.logs) if logs else ()), *words)
-    expect(done.returncode == 0, words, done.stderr)
+    done = box.segue("ls", "--json", *(("--logs", box.logs) if logs else ()), *words, status=0)
     return [json.loads(line)["id"] for line in done.stdout.splitlines()]
 
 
@@ -46,39 +42,35 @@ def look(box, tidy, ask, logs):
         expect(got == wanted, words, got, "wanted", wanted)
 
 
-def from_the_folder():
-    with Box() as box:
-        tidy, ask = made(box)
-        look(box, tidy, ask, True)
-        for words in (["--since", "yesterday"], ["--since", ""], ["--method", "guess"]):
-            done = box.segue("ls", "--logs", box.logs, *words)
-            expect(done.returncode == 2 and words[0].encode() in done.stderr, words, done.stderr)
+def from_the_folder(box):
+    tidy, ask = made(box)
+    look(box, tidy, ask, True)
+    for words in (["--since", "yesterday"], ["--since", ""], ["--method", "guess"]):
+        box.segue("ls", "--logs", box.logs, *words, status=2, err=words[0].encode())
 
 
-def from_a_daemon():
-    with DaemonBox() as box:
-        tidy, ask = made(box)
-        box.serve()
-        look(box, tidy, ask, False)
-        box.end()
+def from_a_daemon(box: DaemonBox):
+    tidy, ask = made(box)
+    box.serve()
+    look(box, tidy, ask, False)
+    box.end()
 
 
-def a_changed_log_is_named():
-    with Box() as box:
-        tidy, _ = made(box)
-        path = f"{box.logs}/{tidy}.ndjson"
-        with open(path, "r+b") as f:
-            f.write(b"[")  # in place of the first brace
-        done = box.segue("ls", "--logs", box.logs)
-        row = next(line for line in done.stdout.decode().splitlines() if line.startswith(tidy[:18]))
-        expect(" bad " in row, done.stdout)
-        expect(listed(box, "-s", "bad") == [tidy], "by status")
-        done = box.segue("rm", "-l", box.logs, tidy)
-        expect(done.returncode == 2 and b"give --force" in done.stderr and os.path.exists(path), done)
-        done = box.segue("rm", "-l", box.logs, "--older-than", "2000-01-01")
-        expect(done.returncode == 0 and done.stdout == b"0 removed\n", done)
-        done = box.segue("rm", "-l", box.logs, "--force", tidy)
-        expect(done.returncode == 0 and not os.path.exists(path), done)
+def a_changed_log_is_named(box):
+    tidy, _ = made(box)
+    path = f"{box.logs}/{tidy}.ndjson"
+    with open(path, "r+b") as f:
+        f.write(b"[")  # in place of the first brace
+    done = box.segue("ls", "--logs", box.logs)
+    row = next(line for line in done.stdout.decode().splitlines() if line.startswith(tidy[:18]))
+    expect(" bad " in row, done.stdout)
+    expect(listed(box, "-s", "bad") == [tidy], "by status")
+    done = box.segue("rm", "-l", box.logs, tidy)
+    expect(done.returncode == 2 and b"give --force" in done.stderr and os.path.exists(path), done)
+    done = box.segue("rm", "-l", box.logs, "--older-than", "2000-01-01")
+    expect(done.returncode == 0 and done.stdout == b"0 removed\n", done)
+    done = box.segue("rm", "-l", box.logs, "--force", tidy)
+    expect(done.returncode == 0 and not os.path.exists(path), done)
 
 
 def killed_starts(box):
@@ -105,95 +97,82 @@ def look_at_killed_starts(box, ids, *where):
         expect(not any(sid in seen for sid in ids), words, seen)
 
 
-def a_killed_start_is_listed_and_removed():
-    with Box() as box:
-        ids = killed_starts(box)
-        look_at_killed_starts(box, ids, "-l", box.logs)
-        done = box.segue("rm", "-l", box.logs, ids[0][:8])
-        expect(done.returncode == 0 and listed(box) == ids[1:], done)
-        done = box.segue("rm", "-l", box.logs, "--older-than", "1d")
-        expect(done.returncode == 0 and done.stdout == b"1 removed\n" and listed(box) == [], done)
-        expect(box.segue("verify", box.logs).returncode == 0, "the ledger takes it")
+def a_killed_start_is_listed_and_removed(box):
+    ids = killed_starts(box)
+    look_at_killed_starts(box, ids, "-l", box.logs)
+    done = box.segue("rm", "-l", box.logs, ids[0][:8])
+    expect(done.returncode == 0 and listed(box) == ids[1:], done)
+    done = box.segue("rm", "-l", box.logs, "--older-than", "1d")
+    expect(done.returncode == 0 and done.stdout == b"1 removed\n" and listed(box) == [], done)
+    expect(box.segue("verify", box.logs).returncode == 0, "the ledger takes it")
 
 
-def a_daemon_lists_a_killed_start():
-    with DaemonBox() as box:
-        made(box)
-        ids = killed_starts(box)
-        box.serve()
-        look_at_killed_starts(box, ids, "-S", box.socket)
-        box.end()
+def a_daemon_lists_a_killed_start(box: DaemonBox):
+    made(box)
+    ids = killed_starts(box)
+    box.serve()
+    look_at_killed_starts(box, ids, "-S", box.socket)
+    box.end()
 
 
-def an_emptied_log_is_not_a_killed_start():
-    with Box() as box:
-        tidy, ask = made(box)
-        open(f"{box.logs}/{tidy}.ndjson", "wb").close()
-        expect(listed(box, "-s", "bad") == [tidy] and listed(box, "-s", "empty") == [], "by the ledger")
-        done = box.segue("rm", "-l", box.logs, tidy)
-        expect(done.returncode == 2 and b"give --force" in done.stderr, done)
+def an_emptied_log_is_not_a_killed_start(box):
+    tidy, ask = made(box)
+    open(f"{box.logs}/{tidy}.ndjson", "wb").close()
+    expect(listed(box, "-s", "bad") == [tidy] and listed(box, "-s", "empty") == [], "by the ledger")
+    box.segue("rm", "-l", box.logs, tidy, status=2, err=b"give --force")
 
 
-def a_log_changed_in_its_middle_is_named():
-    with Box() as box:
-        tidy, ask = made(box)
-        path = f"{box.logs}/{tidy}.ndjson"
-        with open(path, "rb") as f:
-            log = f.read().splitlines(keepends=True)
-        log[2] = log[2].replace(b'"ts":"2', b'"ts":"3')
-        with open(path, "wb") as f:
-            f.write(b"".join(log))
-        rows = {r["id"]: r for r in map(json.loads, box.segue("ls", "--json", "-l", box.logs).stdout.splitlines())}
-        expect(rows[tidy]["status"] == "bad" and "segue verify" in rows[tidy]["message"], rows[tidy])
-        expect(rows[ask]["status"] != "bad", rows[ask])
-        expect(listed(box, "-s", "bad") == [tidy], "by status")
-        expect(set(listed(box, "-s", "bad,complete")) <= {tidy, ask}, "with another one")
+def a_log_changed_in_its_middle_is_named(box):
+    tidy, ask = made(box)
+    path = f"{box.logs}/{tidy}.ndjson"
+    log = Path(path).read_bytes().splitlines(keepends=True)
+    log[2] = log[2].replace(b'"ts":"2', b'"ts":"3')
+    Path(path).write_bytes(b"".join(log))
+    rows = {r["id"]: r for r in map(json.loads, box.segue("ls", "--json", "-l", box.logs).stdout.splitlines())}
+    expect(rows[tidy]["status"] == "bad" and "segue verify" in rows[tidy]["message"], rows[tidy])
+    expect(rows[ask]["status"] != "bad", rows[ask])
+    expect(listed(box, "-s", "bad") == [tidy], "by status")
+    expect(set(listed(box, "-s", "bad,complete")) <= {tidy, ask}, "with another one")
 
 
-def where_it_looked_is_said():
-    with Box() as box:
-        done = box.segue("ls")
-        expect(done.stderr.decode() == f"no sessions in {box.dir}/home/state/segue/logs\n", done)
-        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    command: [echo, x]\n"
-                        "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
-        expect(box.segue("run", flow, "-q", "-l", "logs").returncode == 0, "it runs")
-        os.mkdir(box.dir + "/copies")
-        box.file("copies/mine.ndjson", "{}\n")
-        done = box.segue("verify", box.dir + "/copies")
-        expect(b"name logs with other names one by one" in done.stderr, "nothing was checked", done)
-        done = box.segue("ls", "-l", "logs", "--method", "human")
-        expect(done.stderr.decode() == f"no session matches in {box.cwd}/logs\n", done)
-        done = box.segue("ls")
-        expect(f"in another folder: segue ls --logs {box.cwd}/logs" in done.stderr.decode(), done)
-        expect(b"another folder" not in box.segue("ls", "-l", "logs").stderr, "it was looked there")
+def where_it_looked_is_said(box):
+    done = box.segue("ls")
+    expect(done.stderr.decode() == f"no sessions in {box.dir}/home/state/segue/logs\n", done)
+    flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    command: [echo, x]\n"
+                    "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
+    expect(box.segue("run", flow, "-q", "-l", "logs").returncode == 0, "it runs")
+    os.mkdir(box.dir + "/copies")
+    box.file("copies/mine.ndjson", "{}\n")
+    box.segue("verify", box.dir + "/copies", err=b"name logs with other names one by one")
+    done = box.segue("ls", "-l", "logs", "--method", "human")
+    expect(done.stderr.decode() == f"no session matches in {box.cwd}/logs\n", done)
+    box.segue("ls", err=f"in another folder: segue ls --logs {box.cwd}/logs")
+    expect(b"another folder" not in box.segue("ls", "-l", "logs").stderr, "it was looked there")
 
 
-def doctor_tells_first_what_is_there():
-    with Box() as box:
-        done = box.segue("doctor", "--json", "--quick")
-        found = json.loads(done.stdout)["findings"]
-        providers = [f["state"] for f in found if f["what"].startswith("provider ") and
-                     "folder" not in f["what"]]
-        expect(providers == sorted(providers, key=lambda s: s != "ok"), providers)
-        [config] = [f for f in found if f["what"] == "configuration"]
-        expect(box.dir + "/home/config/segue/config.yaml" in config["text"] and
-               "does not exist" in config["text"], config)
+def doctor_tells_first_what_is_there(box):
+    done = box.segue("doctor", "--json", "--quick")
+    found = json.loads(done.stdout)["findings"]
+    providers = [f["state"] for f in found if f["what"].startswith("provider ") and
+                 "folder" not in f["what"]]
+    expect(providers == sorted(providers, key=lambda s: s != "ok"), providers)
+    [config] = [f for f in found if f["what"] == "configuration"]
+    expect(box.dir + "/home/config/segue/config.yaml" in config["text"] and
+           "does not exist" in config["text"], config)
 
 
-def a_row_is_one_line():
+def a_row_is_one_line(box):
     """On narrow terminals it has less; that it is one line goes before all else."""
-    with Box() as box:
-        name = "a-workflow-with-a-long-name"
-        box.segue("run", box.file("w.yaml", f"name: {name}\nmovements:\n  - name: a-movement-with-a-long-name\n"
-                                  "    command: ['true']\n    rules: [{condition: when(exit == 0), next: COMPLETE}]\n"))
-        for columns in (56, 60, 66, 80, 95, 96, 100, 120):
-            lines = box.segue("ls", env={"COLUMNS": str(columns)}).stdout.decode().splitlines()
-            expect(len(lines) == 2 and all(len(line) <= columns for line in lines), columns, lines)
-            expect("complete" in lines[1] and ("MOVEMENT" in lines[0]) == (columns >= 66), lines)
+    name = "a-workflow-with-a-long-name"
+    box.segue("run", box.file("w.yaml", f"name: {name}\nmovements:\n  - name: a-movement-with-a-long-name\n"
+                              "    command: ['true']\n    rules: [{condition: when(exit == 0), next: COMPLETE}]\n"))
+    for columns in (56, 60, 66, 80, 95, 96, 100, 120):
+        lines = box.segue("ls", env={"COLUMNS": str(columns)}).stdout.decode().splitlines()
+        expect(len(lines) == 2 and all(len(line) <= columns for line in lines), columns, lines)
+        expect("complete" in lines[1] and ("MOVEMENT" in lines[0]) == (columns >= 66), lines)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([from_the_folder, from_a_daemon, a_killed_start_is_listed_and_removed,
                    a_daemon_lists_a_killed_start, an_emptied_log_is_not_a_killed_start, a_changed_log_is_named, a_log_changed_in_its_middle_is_named,
                    where_it_looked_is_said, a_row_is_one_line,

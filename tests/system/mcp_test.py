@@ -10,7 +10,7 @@ import sys
 import threading
 
 from daemon import DaemonBox
-from support import SEGUE, WAIT_S, Box, expect, main, need_build, records, skip
+from support import SEGUE, WAIT_S, expect, main, records, skip
 
 WORKFLOW = """name: tiny
 movements:
@@ -70,129 +70,123 @@ class Server:
         expect(self.process.returncode == 0, self.process.returncode, self.process.stderr.read())
 
 
-def both_eras_are_spoken():
-    with Box() as box:
-        server = Server(box)
-        for asked, told in (("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")):
-            got = server.ask("initialize", {"protocolVersion": asked, "capabilities": {}, "clientInfo": {}})
-            expect(got["result"]["protocolVersion"] == told, got)
-        server.send("notifications/initialized", number=False)
-        expect(server.ask("ping")["result"] == {}, "ping")
-        tools = {t["name"]: t for t in server.ask("tools/list")["result"]["tools"]}
-        expect({"submit", "list", "show", "watch", "answer", "cancel", "judge", "extract", "verify"} == set(tools), tools)
-        expect(tools["judge"]["inputSchema"]["required"] == ["text", "rules"], tools["judge"])
-        expect("resultType" not in server.ask("ping")["result"], "the old era has no such key")
-        got = server.ask("server/discover", MODERN)["result"]
-        expect(got["supportedVersions"][0] == "2026-07-28" and got["resultType"] == "complete", got)
-        expect(server.ask("tools/list", MODERN)["result"]["resultType"] == "complete", "tools/list")
-        for method in ("server/discover", "tools/list", "tools/call"):
-            asked = {"_meta": {**MODERN["_meta"], "io.modelcontextprotocol/protocolVersion": "2031-01-01"}}
-            error = server.ask(method, asked)["error"]
-            expect(error["code"] == -32022 and error["data"] == {"supported": ["2026-07-28", "2025-11-25"],
-                                                                 "requested": "2031-01-01"}, method, error)
-        server.end()
+def both_eras_are_spoken(box):
+    server = Server(box)
+    for asked, told in (("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")):
+        got = server.ask("initialize", {"protocolVersion": asked, "capabilities": {}, "clientInfo": {}})
+        expect(got["result"]["protocolVersion"] == told, got)
+    server.send("notifications/initialized", number=False)
+    expect(server.ask("ping")["result"] == {}, "ping")
+    tools = {t["name"]: t for t in server.ask("tools/list")["result"]["tools"]}
+    expect({"submit", "list", "show", "watch", "answer", "cancel", "judge", "extract", "verify"} == set(tools), tools)
+    expect(tools["judge"]["inputSchema"]["required"] == ["text", "rules"], tools["judge"])
+    expect("resultType" not in server.ask("ping")["result"], "the old era has no such key")
+    got = server.ask("server/discover", MODERN)["result"]
+    expect(got["supportedVersions"][0] == "2026-07-28" and got["resultType"] == "complete", got)
+    expect(server.ask("tools/list", MODERN)["result"]["resultType"] == "complete", "tools/list")
+    for method in ("server/discover", "tools/list", "tools/call"):
+        asked = {"_meta": {**MODERN["_meta"], "io.modelcontextprotocol/protocolVersion": "2031-01-01"}}
+        error = server.ask(method, asked)["error"]
+        expect(error["code"] == -32022 and error["data"] == {"supported": ["2026-07-28", "2025-11-25"],
+                                                             "requested": "2031-01-01"}, method, error)
+    server.end()
 
 
-def a_session_is_driven_by_it():
-    with DaemonBox() as box:
-        box.serve()
-        flow = box.file("tiny.yaml", WORKFLOW)
-        server = Server(box)
-        failed, text, result = server.call("submit", workflow=flow, task="--help\nis a task", cwd=box.cwd)
-        expect(not failed, text)
-        sid = result["structuredContent"]["id"]
-        failed, text, _ = server.call("watch", id=sid, seconds=60)
-        expect(not failed and "COMPLETE" in text, text)
-        failed, text, _ = server.call("show", id=sid, movement="work")
-        expect(not failed and "all is done" in text and "method when" in text, text)
-        failed, text, _ = server.call("list", number=1)
-        expect(not failed and sid in text, text)
-        listed = server.ask("resources/list")["result"]["resources"]
-        expect([r["name"] for r in listed] == [sid], listed)
-        log = server.ask("resources/read", {"uri": listed[0]["uri"]})["result"]["contents"][0]["text"]
-        first = json.loads(log.splitlines()[0])
-        expect(first["type"] == "session_start" and first["task"] == "--help\nis a task", first)
-        failed, text, _ = server.call("verify", id=sid)
-        expect(not failed, text)
-        failed, text, _ = server.call("cancel", id=sid)
-        expect(failed, "it was over:", text)
-        server.end()
+def a_session_is_driven_by_it(box: DaemonBox):
+    box.serve()
+    flow = box.file("tiny.yaml", WORKFLOW)
+    server = Server(box)
+    failed, text, result = server.call("submit", workflow=flow, task="--help\nis a task", cwd=box.cwd)
+    expect(not failed, text)
+    sid = result["structuredContent"]["id"]
+    failed, text, _ = server.call("watch", id=sid, seconds=60)
+    expect(not failed and "COMPLETE" in text, text)
+    failed, text, _ = server.call("show", id=sid, movement="work")
+    expect(not failed and "all is done" in text and "method when" in text, text)
+    failed, text, _ = server.call("list", number=1)
+    expect(not failed and sid in text, text)
+    listed = server.ask("resources/list")["result"]["resources"]
+    expect([r["name"] for r in listed] == [sid], listed)
+    log = server.ask("resources/read", {"uri": listed[0]["uri"]})["result"]["contents"][0]["text"]
+    first = json.loads(log.splitlines()[0])
+    expect(first["type"] == "session_start" and first["task"] == "--help\nis a task", first)
+    failed, text, _ = server.call("verify", id=sid)
+    expect(not failed, text)
+    failed, text, _ = server.call("cancel", id=sid)
+    expect(failed, "it was over:", text)
+    server.end()
 
 
-def a_watch_holds_up_nobody():
-    with DaemonBox() as box:
-        box.serve()
-        gate = box.dir + "/gate"
-        flow = box.file("slow.yaml", WORKFLOW.replace('[echo, "all is done"]', f'[sh, -c, "until test -e {gate}; do sleep 0.05; done"]'))
-        server = Server(box)
-        sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
-        watch = server.send("tools/call", {"name": "watch", "arguments": {"id": sid, "seconds": 300}})
-        expect(server.ask("ping")["result"] == {}, "ping")
-        expect(watch not in server.early, "it is over too early")
-        short = server.call("watch", id=sid, seconds=1)
-        expect(not short[0] and "it is still running" in short[1], short)
-        open(gate, "w", encoding="utf-8").close()
-        got = server.answer(watch)["result"]
-        expect("COMPLETE" in got["content"][0]["text"], got)
-        server.end()
+def a_watch_holds_up_nobody(box: DaemonBox):
+    box.serve()
+    gate = box.dir + "/gate"
+    flow = box.file("slow.yaml", WORKFLOW.replace('[echo, "all is done"]', f'[sh, -c, "until test -e {gate}; do sleep 0.05; done"]'))
+    server = Server(box)
+    sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
+    watch = server.send("tools/call", {"name": "watch", "arguments": {"id": sid, "seconds": 300}})
+    expect(server.ask("ping")["result"] == {}, "ping")
+    expect(watch not in server.early, "it is over too early")
+    short = server.call("watch", id=sid, seconds=1)
+    expect(not short[0] and "it is still running" in short[1], short)
+    open(gate, "w", encoding="utf-8").close()
+    got = server.answer(watch)["result"]
+    expect("COMPLETE" in got["content"][0]["text"], got)
+    server.end()
 
 
-def an_answer_is_told_apart_from_a_persons():
-    with DaemonBox() as box:
-        box.serve()
-        os.mkdir(box.dir + "/tmp/" + "long" * 20)
-        box.env["TMPDIR"] = box.dir + "/tmp/" + "long" * 20
-        flow = box.file("ask.yaml", "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
-                        "    rules: [{condition: when(true), next: COMPLETE}]\n")
-        server = Server(box)
-        sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
-        box.wait_status(sid, "stopped", "waiting")
-        failed, text, _ = server.call("answer", id=sid, text="--yes, the blue one")
-        expect(not failed, text)
-        expect("COMPLETE" in server.call("watch", id=sid, seconds=60)[1], "it goes on")
-        answers = [r for r in records(box.log(sid)) if r["type"] == "answer"]
-        told = json.dumps(answers)
-        expect("a client of MCP" in told and "--yes, the blue one" in told, answers)
-        expect(os.listdir(box.env["TMPDIR"]) == [], "no file stays")
-        server.end()
+def an_answer_is_told_apart_from_a_persons(box: DaemonBox):
+    box.serve()
+    os.mkdir(box.dir + "/tmp/" + "long" * 20)
+    box.env["TMPDIR"] = box.dir + "/tmp/" + "long" * 20
+    flow = box.file("ask.yaml", "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
+                    "    rules: [{condition: when(true), next: COMPLETE}]\n")
+    server = Server(box)
+    sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
+    box.wait_status(sid, "stopped", "waiting")
+    failed, text, _ = server.call("answer", id=sid, text="--yes, the blue one")
+    expect(not failed, text)
+    expect("COMPLETE" in server.call("watch", id=sid, seconds=60)[1], "it goes on")
+    answers = [r for r in records(box.log(sid)) if r["type"] == "answer"]
+    told = json.dumps(answers)
+    expect("a client of MCP" in told and "--yes, the blue one" in told, answers)
+    expect(os.listdir(box.env["TMPDIR"]) == [], "no file stays")
+    server.end()
 
 
-def texts_are_judged_and_read():
-    with Box() as box:
-        server = Server(box)
-        failed, text, result = server.call("extract", text='Sure: {"step": 2,} there', schema={"type": "object", "required": ["step"]})
-        expect(not failed and result["structuredContent"]["value"] == {"step": 2}, text)
-        failed, text, _ = server.call("judge", text="It is done.\n\n[STEP:2]", rules=["broken", "done"], stages="phase1_tag", provider="script")
-        expect(not failed and json.loads(text)["rule"] == 2, text)
-        failed, text, _ = server.call("judge", text="x", rules=["--help", "b"], stages="phase1_tag", provider="script")
-        expect(failed and "usage" not in text, "a rule is no option:", text)
-        server.end()
+def texts_are_judged_and_read(box):
+    server = Server(box)
+    failed, text, result = server.call("extract", text='Sure: {"step": 2,} there', schema={"type": "object", "required": ["step"]})
+    expect(not failed and result["structuredContent"]["value"] == {"step": 2}, text)
+    failed, text, _ = server.call("judge", text="It is done.\n\n[STEP:2]", rules=["broken", "done"], stages="phase1_tag", provider="script")
+    expect(not failed and json.loads(text)["rule"] == 2, text)
+    failed, text, _ = server.call("judge", text="x", rules=["--help", "b"], stages="phase1_tag", provider="script")
+    expect(failed and "usage" not in text, "a rule is no option:", text)
+    server.end()
 
 
-def mistakes_are_told_and_end_nothing():
-    with Box() as box:
-        server = Server(box)
-        # Half of a character, as a client writes that cut a text by UTF-16 units; blank lines; one that is too long.
-        server.raw(b'{"jsonrpc": "2.0", "id": "half", "method": "tools/call", "params": {"name": "extract", "arguments": '
-                   b'{"text": "\\ud83d {\\"step\\": 2}"}}}')
-        got = server.read()
-        expect(got["id"] == "half" and got["result"]["structuredContent"]["value"] == {"step": 2}, got)
-        server.raw(b"\n  \n" + b'{"jsonrpc": "2.0", "id": 0, "method": "' + b"x" * (16 << 20) + b'"}')
-        expect("16 MiB" in server.read()["error"]["message"], "a line that is too long")
-        for raw, code in ((b"no json", -32700), (b"[]", -32600), (b'{"id": 1}', -32600), (b"\xff\xfe", -32700)):
-            server.raw(raw)
-            expect(server.read()["error"]["code"] == code, raw)
-        expect(server.ask("no/method")["error"]["code"] == -32601, "method")
-        expect(server.ask("tools/call", {"name": "rm"})["error"]["code"] == -32602, "tool")
-        expect(server.ask("resources/read", {"uri": "file:///etc/passwd"})["error"]["code"] == -32602, "resource")
-        expect(server.ask("resources/read", {"uri": "segue://session/../../x"})["error"]["code"] == -32602, "resource")
-        for arguments, words in (({}, "needs id"), ({"id": 3}, "type string"), ({"id": "x", "wrong": 1}, "no argument"),
-                                 ({"id": "a\0b"}, "type string"), ({"id": "--help"}, "")):
-            failed, text, _ = server.call("show", **arguments)
-            expect(failed and words in text and "usage" not in text, arguments, text)
-        server.send("notifications/cancelled", {"requestId": 1}, number=False)
-        expect(server.ask("ping")["result"] == {}, "ping")
-        server.end()
+def mistakes_are_told_and_end_nothing(box):
+    server = Server(box)
+    # Half of a character, as a client writes that cut a text by UTF-16 units; blank lines; one that is too long.
+    server.raw(b'{"jsonrpc": "2.0", "id": "half", "method": "tools/call", "params": {"name": "extract", "arguments": '
+               b'{"text": "\\ud83d {\\"step\\": 2}"}}}')
+    got = server.read()
+    expect(got["id"] == "half" and got["result"]["structuredContent"]["value"] == {"step": 2}, got)
+    server.raw(b"\n  \n" + b'{"jsonrpc": "2.0", "id": 0, "method": "' + b"x" * (16 << 20) + b'"}')
+    expect("16 MiB" in server.read()["error"]["message"], "a line that is too long")
+    for raw, code in ((b"no json", -32700), (b"[]", -32600), (b'{"id": 1}', -32600), (b"\xff\xfe", -32700)):
+        server.raw(raw)
+        expect(server.read()["error"]["code"] == code, raw)
+    expect(server.ask("no/method")["error"]["code"] == -32601, "method")
+    expect(server.ask("tools/call", {"name": "rm"})["error"]["code"] == -32602, "tool")
+    expect(server.ask("resources/read", {"uri": "file:///etc/passwd"})["error"]["code"] == -32602, "resource")
+    expect(server.ask("resources/read", {"uri": "segue://session/../../x"})["error"]["code"] == -32602, "resource")
+    for arguments, words in (({}, "needs id"), ({"id": 3}, "type string"), ({"id": "x", "wrong": 1}, "no argument"),
+                             ({"id": "a\0b"}, "type string"), ({"id": "--help"}, "")):
+        failed, text, _ = server.call("show", **arguments)
+        expect(failed and words in text and "usage" not in text, arguments, text)
+    server.send("notifications/cancelled", {"requestId": 1}, number=False)
+    expect(server.ask("ping")["result"] == {}, "ping")
+    server.end()
 
 
 # ---- the real client -------------------------------------------------------------------------------
@@ -274,6 +268,5 @@ def claude_drives_a_workflow():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([both_eras_are_spoken, a_session_is_driven_by_it, a_watch_holds_up_nobody, an_answer_is_told_apart_from_a_persons, texts_are_judged_and_read,
                    mistakes_are_told_and_end_nothing, claude_drives_a_workflow]))

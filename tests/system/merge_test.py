@@ -1,22 +1,19 @@
 #!/usr/bin/env python3
 """What becomes of a session's branch: diff, merge with conflicts of three kinds, discard, the list of
-worktrees, rm.
-
-usage: merge_test.py BUILD_DIR [CASE...]
-"""
+worktrees, rm."""
 import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from support import Box, expect, main, need_build, records, verified
+from support import Box, expect, main, records, verified
 from worktree_test import git, repository, run, worktrees
 
 
 def write(box, name, text):
-    with open(f"{box.cwd}/{name}", "w") as f:
-        f.write(text)
+    Path(f"{box.cwd}/{name}").write_text(text)
 
 
 def commit(box, *files, message="theirs"):
@@ -32,54 +29,51 @@ def begun(box, command="echo more >> a", **more):
 
 
 def asked(box, *words, status=0):
-    done = box.segue(*words, "--logs", box.logs)
-    expect(done.returncode == status, words, done.returncode, done.stdout, done.stderr)
+    done = box.segue(*words, "--logs", box.logs, status=status)
     return done
 
 
-def diffs():
-    with Box() as box:
-        branch = begun(box, "echo more >> a; echo x > 'n w'", flags=["--commit", "off"])
-        done = asked(box, "diff", "last")
-        expect(b"+more" in done.stdout and b"1 new file that is not" in done.stderr, done)
-        path = list(worktrees(box))[0]
-        git(box, "add", "-A", at=path)
-        git(box, "commit", "-qm", "mine", at=path)
-        expect(b"n w" in asked(box, "diff", "last", "--stat").stdout, "stat")
-        value = json.loads(asked(box, "diff", "last", "--json").stdout)
-        expect(value["files"] == [{"path": "a", "added": 1, "removed": 0},
-                                  {"path": "n w", "added": 1, "removed": 0}], value)
-        git(box, "worktree", "remove", path)
-        expect(b"+more" in asked(box, "diff", "last").stdout, "of the branch alone")
-        expect(b"no commit of a movement" in asked(box, "diff", "last", "test", status=2).stderr, "x")
-        run(box, "echo again >> a", flags=["--commit", "movement"], name="second.yaml")
-        expect(b"+again" in asked(box, "diff", "last", "test").stdout, "of a movement")
-        run(box, "echo here >> a", flags=["-W", "here", "--commit", "end"], name="third.yaml")
-        expect(b"+here" in asked(box, "diff", "last").stdout, "of commits here")
-        del branch
+def diffs(box):
+    branch = begun(box, "echo more >> a; echo x > 'n w'", flags=["--commit", "off"])
+    done = asked(box, "diff", "last")
+    expect(b"+more" in done.stdout and b"1 new file that is not" in done.stderr, done)
+    path = list(worktrees(box))[0]
+    git(box, "add", "-A", at=path)
+    git(box, "commit", "-qm", "mine", at=path)
+    expect(b"n w" in asked(box, "diff", "last", "--stat").stdout, "stat")
+    value = json.loads(asked(box, "diff", "last", "--json").stdout)
+    expect(value["files"] == [{"path": "a", "added": 1, "removed": 0},
+                              {"path": "n w", "added": 1, "removed": 0}], value)
+    git(box, "worktree", "remove", path)
+    expect(b"+more" in asked(box, "diff", "last").stdout, "of the branch alone")
+    expect(b"no commit of a movement" in asked(box, "diff", "last", "test", status=2).stderr, "x")
+    run(box, "echo again >> a", flags=["--commit", "movement"], name="second.yaml")
+    expect(b"+again" in asked(box, "diff", "last", "test").stdout, "of a movement")
+    run(box, "echo here >> a", flags=["-W", "here", "--commit", "end"], name="third.yaml")
+    expect(b"+here" in asked(box, "diff", "last").stdout, "of commits here")
+    del branch
 
 
-def merges():
-    with Box() as box:
-        branch = begun(box)
-        write(box, "b", "theirs\n")
-        expect(b"is in main" in asked(box, "merge", "last").stdout, "untracked files are no matter")
-        expect(git(box, "show", "main:a") == "one\nmore", "main")
-        expect(open(box.cwd + "/a").read() == "one\nmore\n", "its folder")
-        expect(git(box, "rev-list", "--merges", "--count", "main") == "1", "a merge")
-        expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
-        run(box, "echo second > c", name="second.yaml")
-        git(box, "branch", "other")
-        done = json.loads(asked(box, "merge", "last", "--squash", "--into", "other", "--json").stdout)
-        expect(git(box, "log", "-1", "--format=%H %P", "other").split() ==
-               [done["commit"], git(box, "rev-parse", "main")], done)
-        expect(not os.path.exists(box.cwd + "/c"), "main is another branch")
-        write(box, "a", "mine\n")
-        done = asked(box, "merge", "last", status=2)
-        expect(b"uncommitted changes" in done.stderr, done.stderr)
-        expect(b"there is no branch nothing" in asked(box, "merge", "last", "--into", "nothing",
-                                                      status=2).stderr, "no branch")
-        del branch
+def merges(box):
+    branch = begun(box)
+    write(box, "b", "theirs\n")
+    expect(b"is in main" in asked(box, "merge", "last").stdout, "untracked files are no matter")
+    expect(git(box, "show", "main:a") == "one\nmore", "main")
+    expect(open(box.cwd + "/a").read() == "one\nmore\n", "its folder")
+    expect(git(box, "rev-list", "--merges", "--count", "main") == "1", "a merge")
+    expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
+    run(box, "echo second > c", name="second.yaml")
+    git(box, "branch", "other")
+    done = json.loads(asked(box, "merge", "last", "--squash", "--into", "other", "--json").stdout)
+    expect(git(box, "log", "-1", "--format=%H %P", "other").split() ==
+           [done["commit"], git(box, "rev-parse", "main")], done)
+    expect(not os.path.exists(box.cwd + "/c"), "main is another branch")
+    write(box, "a", "mine\n")
+    done = asked(box, "merge", "last", status=2)
+    expect(b"uncommitted changes" in done.stderr, done.stderr)
+    expect(b"there is no branch nothing" in asked(box, "merge", "last", "--into", "nothing",
+                                                  status=2).stderr, "no branch")
+    del branch
 
 
 def conflicts(command, theirs, files):
@@ -121,59 +115,56 @@ def conflict_of_two_new_files():
     conflicts("echo ours > 'n w'; echo ours > été", theirs, ["n w", "été"])
 
 
-def resolves():
+def resolves(box):
     """The workflow goes on where both sides are merged, and what it makes of that is merged."""
-    with Box() as box:
-        branch_of = begun(box, "echo ours >> a; touch made")
-        write(box, "a", "one\ntheirs\n")
-        commit(box)
-        before = git(box, "rev-parse", "main")
+    branch_of = begun(box, "echo ours >> a; touch made")
+    write(box, "a", "one\ntheirs\n")
+    commit(box)
+    before = git(box, "rev-parse", "main")
 
-        def replies(tag):
-            return box.file("resolve.json", json.dumps({"replies": [
-                {"movement": "fix", "text": "the first session's"},
-                {"movement": "fix", "contains": "- a\n", "text": f"[FIX:{tag}]",
-                 "write": {"a": "one\ntheirs\nours\n"}}]}))
-        done = asked(box, "merge", "last", "--resolve", "tset", "-s", replies(1), status=2)
-        expect(b"did you mean" in done.stderr or b"has no movement" in done.stderr, done.stderr)
-        expect(git(box, "rev-parse", "main") == before, "nothing was changed")
-        done = asked(box, "merge", "last", "--resolve", "fix", "-s", replies(1))
-        expect(b"is in main" in done.stdout, done.stdout, done.stderr)
-        log = records(box.begun()[-1])
-        expect(log[0]["config"]["workspace"] == {"base": git(box, "rev-parse", branch_of), "merge": before},
-               log[0]["config"])
-        expect(git(box, "show", "main:a") == "one\ntheirs\nours\nours", "a")
-        own = "segue/" + log[0]["session"]
-        expect(git(box, "log", "-1", "--format=%P", own).split() == [git(box, "rev-parse", branch_of), before],
-               "its commit is the merge")
-        expect(git(box, "status", "--porcelain", "--untracked-files=no") == "", "main tree")
-        expect(b"is already merged" in asked(box, "merge", branch_of[6:]).stdout, "the first one too")
-        verified(box, *box.begun())
-
-
-def a_resolution_that_changes_nothing_is_a_merge_too():
-    with Box() as box:
-        begun(box, "true > a; echo ours > a")
-        write(box, "a", "theirs\n")
-        commit(box)
-        replies = box.file("resolve.json", json.dumps({"replies": [
+    def replies(tag):
+        return box.file("resolve.json", json.dumps({"replies": [
             {"movement": "fix", "text": "the first session's"},
-            {"movement": "fix", "text": "[FIX:1]", "write": {"a": "ours\n"}}]}))
-        asked(box, "merge", "last", "--resolve", "fix", "-s", replies, "-q")
-        expect(git(box, "show", "main:a") == "ours", "ours")
-        expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
+            {"movement": "fix", "contains": "- a\n", "text": f"[FIX:{tag}]",
+             "write": {"a": "one\ntheirs\nours\n"}}]}))
+    done = asked(box, "merge", "last", "--resolve", "tset", "-s", replies(1), status=2)
+    expect(b"did you mean" in done.stderr or b"has no movement" in done.stderr, done.stderr)
+    expect(git(box, "rev-parse", "main") == before, "nothing was changed")
+    done = asked(box, "merge", "last", "--resolve", "fix", "-s", replies(1))
+    expect(b"is in main" in done.stdout, done.stdout, done.stderr)
+    log = records(box.begun()[-1])
+    expect(log[0]["config"]["workspace"] == {"base": git(box, "rev-parse", branch_of), "merge": before},
+           log[0]["config"])
+    expect(git(box, "show", "main:a") == "one\ntheirs\nours\nours", "a")
+    own = "segue/" + log[0]["session"]
+    expect(git(box, "log", "-1", "--format=%P", own).split() == [git(box, "rev-parse", branch_of), before],
+           "its commit is the merge")
+    expect(git(box, "status", "--porcelain", "--untracked-files=no") == "", "main tree")
+    expect(b"is already merged" in asked(box, "merge", branch_of[6:]).stdout, "the first one too")
+    verified(box, *box.begun())
 
 
-def a_fork_goes_on_from_the_branch():
-    with Box() as box:
-        parent = begun(box, "echo more >> a")
-        done = asked(box, "fork", "last", "--from", "test")
-        made = next(r["data"] for r in records(box.begun()[-1]) if r.get("event") == "made")
-        expect(made["base"] == git(box, "rev-parse", parent) and made["branch"] != parent, made, done)
-        expect(git(box, "show", made["branch"] + ":a") == "one\nmore\nmore", "both sessions' work")
-        expect(git(box, "status", "--porcelain") == "", "main tree")
-        run(box, name="named.yaml", flags=["--branch", "mine"])
-        asked(box, "fork", "last", "--from", "test")
+def a_resolution_that_changes_nothing_is_a_merge_too(box):
+    begun(box, "true > a; echo ours > a")
+    write(box, "a", "theirs\n")
+    commit(box)
+    replies = box.file("resolve.json", json.dumps({"replies": [
+        {"movement": "fix", "text": "the first session's"},
+        {"movement": "fix", "text": "[FIX:1]", "write": {"a": "ours\n"}}]}))
+    asked(box, "merge", "last", "--resolve", "fix", "-s", replies, "-q")
+    expect(git(box, "show", "main:a") == "ours", "ours")
+    expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
+
+
+def a_fork_goes_on_from_the_branch(box):
+    parent = begun(box, "echo more >> a")
+    done = asked(box, "fork", "last", "--from", "test")
+    made = next(r["data"] for r in records(box.begun()[-1]) if r.get("event") == "made")
+    expect(made["base"] == git(box, "rev-parse", parent) and made["branch"] != parent, made, done)
+    expect(git(box, "show", made["branch"] + ":a") == "one\nmore\nmore", "both sessions' work")
+    expect(git(box, "status", "--porcelain") == "", "main tree")
+    run(box, name="named.yaml", flags=["--branch", "mine"])
+    asked(box, "fork", "last", "--from", "test")
 
 
 def branch(box, name, deed):
@@ -185,34 +176,32 @@ def branch(box, name, deed):
 
 
 def integrated(box, *branches, stdin=None, status=0):
-    done = box.segue("integrate", *branches, stdin=stdin)
-    expect(done.returncode == status, branches, done.returncode, done.stdout, done.stderr)
+    done = box.segue("integrate", *branches, stdin=stdin, status=status)
     return done
 
 
-def integrates():
+def integrates(box):
     """All that merge, then the one in conflict, whose files are told until they are resolved."""
-    with Box() as box:
-        repository(box)
-        branch(box, "b 1".replace(" ", "-"), lambda: write(box, "b", "b\n"))
-        branch(box, "other", lambda: write(box, "a", "one\nother\n"))
-        branch(box, "third", lambda: write(box, "a", "one\nthird\n"))
-        branch(box, "last", lambda: write(box, "c", "c\n"))
-        done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n", status=1)
-        expect(b"merged: other\nnot merged: third\nthese files are in conflict:\n  a\n" in done.stdout,
-               done.stdout)
-        expect(b"<<<<<<<" in open(box.cwd + "/a", "rb").read(), "no marks")
-        done = integrated(box, "third", "last", status=1)
-        expect(b"these files are in conflict:\n  a\n" in done.stdout, "told once more", done)
-        write(box, "a", "one\nother\nthird\n")
-        done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n")
-        expect(b"resolved" in done.stdout and b"merged: last" in done.stdout, done.stdout)
-        expect(git(box, "rev-list", "--merges", "--count", "main") == "4", "a merge each")
-        expect(git(box, "status", "--porcelain") == "", "all is committed")
-        before = git(box, "rev-parse", "HEAD")
-        integrated(box, "b-1", "other", "third", "last")
-        expect(git(box, "rev-parse", "HEAD") == before, "twice is once")
-        expect(b"there is nothing to merge" in integrated(box, stdin=b"").stdout, "none")
+    repository(box)
+    branch(box, "b 1".replace(" ", "-"), lambda: write(box, "b", "b\n"))
+    branch(box, "other", lambda: write(box, "a", "one\nother\n"))
+    branch(box, "third", lambda: write(box, "a", "one\nthird\n"))
+    branch(box, "last", lambda: write(box, "c", "c\n"))
+    done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n", status=1)
+    expect(b"merged: other\nnot merged: third\nthese files are in conflict:\n  a\n" in done.stdout,
+           done.stdout)
+    expect(b"<<<<<<<" in open(box.cwd + "/a", "rb").read(), "no marks")
+    done = integrated(box, "third", "last", status=1)
+    expect(b"these files are in conflict:\n  a\n" in done.stdout, "told once more", done)
+    write(box, "a", "one\nother\nthird\n")
+    done = integrated(box, stdin=b"b-1\nother\nthird\nlast\n")
+    expect(b"resolved" in done.stdout and b"merged: last" in done.stdout, done.stdout)
+    expect(git(box, "rev-list", "--merges", "--count", "main") == "4", "a merge each")
+    expect(git(box, "status", "--porcelain") == "", "all is committed")
+    before = git(box, "rev-parse", "HEAD")
+    integrated(box, "b-1", "other", "third", "last")
+    expect(git(box, "rev-parse", "HEAD") == before, "twice is once")
+    expect(b"there is nothing to merge" in integrated(box, stdin=b"").stdout, "none")
 
 
 def integrates_conflicts_of_other_kinds():
@@ -235,30 +224,26 @@ def integrates_conflicts_of_other_kinds():
             expect(git(box, "show", "HEAD:" + name) == "both", name)
 
 
-def integrates_nothing_of_this():
-    with Box() as box:
-        repository(box)
-        branch(box, "x", lambda: write(box, "b", "b\n"))
-        for hostile in ("none", "--output=x", "-x", "../x", "x..x", "a b"):
-            expect(b"there is no branch" in integrated(box, "--", hostile, status=2).stderr, hostile)
-        write(box, "a", "mine\n")
-        expect(b"uncommitted" in integrated(box, "x", status=2).stderr, "dirty")
-        git(box, "checkout", "-q", "a")
-        # A merge of somebody else's is not touched; nor one of segue's that was cut off here.
-        branch(box, "y", lambda: write(box, "a", "y\n"))
-        write(box, "a", "z\n")
-        commit(box)
-        git(box, "merge", "y", ok=False)
-        expect(b"a merge is in progress" in integrated(box, "y", status=2).stderr, "his own")
-        git(box, "merge", "--abort")
-        with open(box.cwd + "/.git/SEGUE_MERGE", "w") as f:
-            f.write("merging " + git(box, "rev-parse", "y") + "\n")
-        expect(b"was interrupted" in integrated(box, "y", status=2).stderr, "in the main tree")
-        os.remove(box.cwd + "/.git/SEGUE_MERGE")
-        done = box.segue("integrate", "x", "--cwd", box.dir)
-        expect(done.returncode == 2 and b"not a git repository" in done.stderr, done)
-        done = box.segue("integrate", "x", "--cwd", box.dir + "/nowhere")
-        expect(done.returncode == 2, done)
+def integrates_nothing_of_this(box):
+    repository(box)
+    branch(box, "x", lambda: write(box, "b", "b\n"))
+    for hostile in ("none", "--output=x", "-x", "../x", "x..x", "a b"):
+        expect(b"there is no branch" in integrated(box, "--", hostile, status=2).stderr, hostile)
+    write(box, "a", "mine\n")
+    expect(b"uncommitted" in integrated(box, "x", status=2).stderr, "dirty")
+    git(box, "checkout", "-q", "a")
+    # A merge of somebody else's is not touched; nor one of segue's that was cut off here.
+    branch(box, "y", lambda: write(box, "a", "y\n"))
+    write(box, "a", "z\n")
+    commit(box)
+    git(box, "merge", "y", ok=False)
+    expect(b"a merge is in progress" in integrated(box, "y", status=2).stderr, "his own")
+    git(box, "merge", "--abort")
+    Path(box.cwd + "/.git/SEGUE_MERGE").write_text("merging " + git(box, "rev-parse", "y") + "\n")
+    expect(b"was interrupted" in integrated(box, "y", status=2).stderr, "in the main tree")
+    os.remove(box.cwd + "/.git/SEGUE_MERGE")
+    box.segue("integrate", "x", "--cwd", box.dir, status=2, err=b"not a git repository")
+    box.segue("integrate", "x", "--cwd", box.dir + "/nowhere", status=2)
 
 
 MINE = "git checkout -q -b mine"
@@ -325,18 +310,17 @@ def no_strays():
         expect(b"is already merged" in asked(box, "merge", "last").stdout, "nothing is known of it")
 
 
-def two_that_have_grown_apart():
-    with Box() as box:
-        own = begun(box, f"{ONE}; git checkout -q -b mine main; {TWO}")
-        said = asked(box, "merge", "last", status=2).stderr.decode()
-        expect("stands on mine" in said, said)
-        done = subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, capture_output=True)
-        expect(done.returncode != 0 and b"non-fast-forward" in done.stderr, "neither's commits are lost", done)
-        git(box, "merge", "-q", own, at=list(worktrees(box))[0])
-        subprocess.run(said[said.index("git -C "):said.index(" push ")] + " push . mine:" + own, shell=True,
-                       env=box.env, check=True, capture_output=True)
-        asked(box, "merge", "last")
-        expect(os.path.exists(box.cwd + "/w1") and os.path.exists(box.cwd + "/w2"), "both")
+def two_that_have_grown_apart(box):
+    own = begun(box, f"{ONE}; git checkout -q -b mine main; {TWO}")
+    said = asked(box, "merge", "last", status=2).stderr.decode()
+    expect("stands on mine" in said, said)
+    done = subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, capture_output=True)
+    expect(done.returncode != 0 and b"non-fast-forward" in done.stderr, "neither's commits are lost", done)
+    git(box, "merge", "-q", own, at=list(worktrees(box))[0])
+    subprocess.run(said[said.index("git -C "):said.index(" push ")] + " push . mine:" + own, shell=True,
+                   env=box.env, check=True, capture_output=True)
+    asked(box, "merge", "last")
+    expect(os.path.exists(box.cwd + "/w1") and os.path.exists(box.cwd + "/w2"), "both")
 
 
 def commits_that_only_head_holds():
@@ -392,70 +376,63 @@ def what_a_branch_holds_may_go():
     with Box() as box: # untracked files count, whatever git's status is set to
         begun(box)
         git(box, "config", "status.showUntrackedFiles", "no")
-        with open(list_of(box)[0] + "/new", "w") as f:
-            f.write("x")
+        Path(list_of(box)[0] + "/new").write_text("x")
         expect(b"uncommitted" in asked(box, "discard", "last", "--yes", status=2).stderr, "new files")
 
 
-def discards():
-    with Box() as box:
-        branch = begun(box)
-        path = list(worktrees(box))[0]
-        expect(b"give --yes" in asked(box, "discard", "last", status=2).stderr, "asks")
-        with open(path + "/new", "w") as f:
-            f.write("x")
-        done = asked(box, "discard", "last", "--yes", status=2)
-        expect(b"uncommitted" in done.stderr and os.path.exists(path), done.stderr)
-        asked(box, "discard", "last", "--yes", "--force")
-        expect(worktrees(box) == {} and not os.path.exists(path), "worktree")
-        expect(git(box, "branch", "--format=%(refname:short)") == "main", "branch", branch)
-        asked(box, "discard", "last", "--yes")
-        run(box, flags=["-W", "here"])
-        expect(b"has no branch of its own" in asked(box, "discard", "last", "-y", status=2).stderr, "x")
+def discards(box):
+    branch = begun(box)
+    path = list(worktrees(box))[0]
+    expect(b"give --yes" in asked(box, "discard", "last", status=2).stderr, "asks")
+    Path(path + "/new").write_text("x")
+    done = asked(box, "discard", "last", "--yes", status=2)
+    expect(b"uncommitted" in done.stderr and os.path.exists(path), done.stderr)
+    asked(box, "discard", "last", "--yes", "--force")
+    expect(worktrees(box) == {} and not os.path.exists(path), "worktree")
+    expect(git(box, "branch", "--format=%(refname:short)") == "main", "branch", branch)
+    asked(box, "discard", "last", "--yes")
+    run(box, flags=["-W", "here"])
+    expect(b"has no branch of its own" in asked(box, "discard", "last", "-y", status=2).stderr, "x")
 
 
-def lists():
-    with Box() as box:
-        expect(b"no worktrees in" in asked(box, "worktrees").stderr, "none")
-        branch = begun(box)
-        path = list(worktrees(box))[0]
-        row = json.loads(asked(box, "worktrees", "--json").stdout)
-        expect((row["path"], row["branch"], row["dirty"], row["status"]) ==
-               (path, branch, False, "complete") and row["bytes"] > 0, row)
-        with open(path + "/new", "w") as f:
-            f.write("x")
-        out = asked(box, "worktrees").stdout.decode()
-        expect("complete" in out and "not committed" in out, out)
-        box.config(f"workspace: {{folder: {box.dir}/elsewhere}}\n")
-        expect(b"no worktrees in" in asked(box, "worktrees").stderr, "elsewhere")
+def lists(box):
+    expect(b"no worktrees in" in asked(box, "worktrees").stderr, "none")
+    branch = begun(box)
+    path = list(worktrees(box))[0]
+    row = json.loads(asked(box, "worktrees", "--json").stdout)
+    expect((row["path"], row["branch"], row["dirty"], row["status"]) ==
+           (path, branch, False, "complete") and row["bytes"] > 0, row)
+    Path(path + "/new").write_text("x")
+    out = asked(box, "worktrees").stdout.decode()
+    expect("complete" in out and "not committed" in out, out)
+    box.config(f"workspace: {{folder: {box.dir}/elsewhere}}\n")
+    expect(b"no worktrees in" in asked(box, "worktrees").stderr, "elsewhere")
 
 
-def removes():
-    with Box() as box:
-        branch = begun(box)
-        path = list(worktrees(box))[0]
-        session = box.begun()[0]
-        with open(path + "/new", "w") as f:
-            f.write("x")
-        done = asked(box, "rm", "last", status=2)
-        expect(b"uncommitted" in done.stderr and os.path.exists(session), done.stderr)
-        os.remove(path + "/new")
-        done = asked(box, "rm", "last")
-        expect(b"its branch stays" in done.stderr and branch.encode() in done.stderr, done.stderr)
-        expect(not os.path.exists(session) and worktrees(box) == {}, "log and worktree")
-        expect(git(box, "rev-parse", branch), "the branch")
-        run(box, name="second.yaml")
-        asked(box, "merge", "last")
-        asked(box, "rm", "--older-than", "1h")
-        expect(len(box.begun()) == 1, "too young")
-        done = asked(box, "rm", "--older-than", "0s")
-        expect(done.stdout == b"1 removed\n" and box.begun() == [], done)
-        expect(git(box, "branch", "--format=%(refname:short)").split() == ["main", branch],
-               "a merged branch goes")
-        run(box, "kill -9 $PPID", ok=False, name="third.yaml")
-        expect(asked(box, "rm", "--older-than", "0s").stdout == b"0 removed\n", "one that can go on")
-        expect(asked(box, "rm", "--older-than", "0s", "--stopped").stdout == b"1 removed\n", "stopped")
-        expect(b"name sessions, or give" in asked(box, "rm", status=2).stderr, "nothing named")
+def removes(box):
+    branch = begun(box)
+    path = list(worktrees(box))[0]
+    session = box.begun()[0]
+    Path(path + "/new").write_text("x")
+    done = asked(box, "rm", "last", status=2)
+    expect(b"uncommitted" in done.stderr and os.path.exists(session), done.stderr)
+    os.remove(path + "/new")
+    done = asked(box, "rm", "last")
+    expect(b"its branch stays" in done.stderr and branch.encode() in done.stderr, done.stderr)
+    expect(not os.path.exists(session) and worktrees(box) == {}, "log and worktree")
+    expect(git(box, "rev-parse", branch), "the branch")
+    run(box, name="second.yaml")
+    asked(box, "merge", "last")
+    asked(box, "rm", "--older-than", "1h")
+    expect(len(box.begun()) == 1, "too young")
+    done = asked(box, "rm", "--older-than", "0s")
+    expect(done.stdout == b"1 removed\n" and box.begun() == [], done)
+    expect(git(box, "branch", "--format=%(refname:short)").split() == ["main", branch],
+           "a merged branch goes")
+    run(box, "kill -9 $PPID", ok=False, name="third.yaml")
+    expect(asked(box, "rm", "--older-than", "0s").stdout == b"0 removed\n", "one that can go on")
+    expect(asked(box, "rm", "--older-than", "0s", "--stopped").stdout == b"1 removed\n", "stopped")
+    expect(b"name sessions, or give" in asked(box, "rm", status=2).stderr, "nothing named")
 
 
 ECHO = """
@@ -465,42 +442,39 @@ movements:
 """
 
 
-def blobs_go_with_the_last_log():
+def blobs_go_with_the_last_log(box):
     """Two sessions with the same long output and one with another: each blob goes with the last log
     that names it, but for one that was used a moment ago."""
-    with Box() as box:
-        def said(letter, task=()):
-            flow = box.file("echo.yaml", ECHO.replace(
-                "COMMAND", f"head -c 100000 /dev/zero | tr '\\\\0' {letter}"))
-            done = box.segue("run", flow, "--logs", box.logs, *task)
-            expect(done.returncode == 0, done.stderr)
-            return box.begun()[-1]
-        long = box.file("long.txt", "t" * 100000)
-        first, second = said("a", ["--task-file", long]), said("a")
-        other = said("b")
-        blobs = box.logs + "/blobs"
-        names = os.listdir(blobs)
-        expect(len(names) == 3, names)
-        for name in names:
-            os.utime(f"{blobs}/{name}", (1, 1))
-        asked(box, "rm", first)
-        expect(len(os.listdir(blobs)) == 2, "its task goes, its output is another's too")
-        expect(asked(box, "verify", second).returncode == 0, "verify")
-        expect(b"" == asked(box, "rm", second, other).stderr and os.listdir(blobs) == [], "all gone")
-        young = said("c")
-        done = asked(box, "rm", young)
-        expect((b"1 blob stays" in done.stderr) == (len(os.listdir(blobs)) == 1), done.stderr)
-        left = os.listdir(blobs)
-        said("d")
-        said("e")
-        for name in os.listdir(blobs):
-            os.utime(f"{blobs}/{name}", (1, 1))
-        asked(box, "rm", "--older-than", "0s")
-        expect(os.listdir(blobs) == left, "those of many at once")
+    def said(letter, task=()):
+        flow = box.file("echo.yaml", ECHO.replace(
+            "COMMAND", f"head -c 100000 /dev/zero | tr '\\\\0' {letter}"))
+        box.segue("run", flow, "--logs", box.logs, *task, status=0)
+        return box.begun()[-1]
+    long = box.file("long.txt", "t" * 100000)
+    first, second = said("a", ["--task-file", long]), said("a")
+    other = said("b")
+    blobs = box.logs + "/blobs"
+    names = os.listdir(blobs)
+    expect(len(names) == 3, names)
+    for name in names:
+        os.utime(f"{blobs}/{name}", (1, 1))
+    asked(box, "rm", first)
+    expect(len(os.listdir(blobs)) == 2, "its task goes, its output is another's too")
+    expect(asked(box, "verify", second).returncode == 0, "verify")
+    expect(b"" == asked(box, "rm", second, other).stderr and os.listdir(blobs) == [], "all gone")
+    young = said("c")
+    done = asked(box, "rm", young)
+    expect((b"1 blob stays" in done.stderr) == (len(os.listdir(blobs)) == 1), done.stderr)
+    left = os.listdir(blobs)
+    said("d")
+    said("e")
+    for name in os.listdir(blobs):
+        os.utime(f"{blobs}/{name}", (1, 1))
+    asked(box, "rm", "--older-than", "0s")
+    expect(os.listdir(blobs) == left, "those of many at once")
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
                    conflict_of_two_new_files, resolves,
                    a_resolution_that_changes_nothing_is_a_merge_too, a_fork_goes_on_from_the_branch, integrates, integrates_conflicts_of_other_kinds,

@@ -11,10 +11,9 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from api_calls import SCHEMA, drive  # noqa: E402
-from fake_api import TEXT, FakeApi, error_frame, sse, stream  # noqa: E402
-from support import Box, expect, hour_to_come, main, need_build, of_type, records  # noqa: E402
+from api_calls import SCHEMA, drive
+from fake_api import TEXT, FakeApi, error_frame, sse, stream
+from support import Box, expect, hour_to_come, main, of_type, records
 
 DIALECTS = ["anthropic", "openai", "openai-chat", "gemini", "ollama", "llamacpp"]
 LINES = "a\u2028b\u2029c\u0085d\x0be\x00f\n[WORK:1]"
@@ -325,5 +324,4 @@ def case_a_client_that_only_lives():
             expect(ends[0].get("error", {}).get("class") == wanted and (done.returncode == 0) == (wanted is None), line, done.stdout, ends[0])
 
 
-need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import WAIT_S, Box, at_once, expect, main, need_build, needs, of_type, read_until, records  # noqa: E402
+from support import WAIT_S, Box, at_once, expect, main, needs, of_type, read_until, records
 
 FAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_opencode.py")
 WORKFLOW = """name: one
@@ -59,8 +59,7 @@ def nothing_is_left(box, within_s=20):
 
 
 def asked(box):
-    with open(box.dir + "/state/asked.jsonl") as f:
-        return [json.loads(line) for line in f]
+    return [json.loads(line) for line in Path(box.dir + "/state/asked.jsonl").read_bytes().splitlines()]
 
 
 def run(fake, check, stage="phase1_tag", workflow=WORKFLOW, **settings):
@@ -143,8 +142,7 @@ def errors_have_classes():
         expect(error["class"] == kind, fake, error)
     with Box() as box:  # one that is not there is found before anything starts
         setup(box, "plain", program=["/nonexistent/opencode"])
-        done = box.segue(*words(box))
-        expect(done.returncode == 2 and b"/nonexistent/opencode is not installed" in done.stderr, done)
+        box.segue(*words(box), status=2, err=b"/nonexistent/opencode is not installed")
         expect(box.log_paths() == [], "a session began")
     error = first_error("plain", model="nameless")
     expect(error["class"] == "bad_request", error)
@@ -271,21 +269,19 @@ def a_cancel_and_a_kill():
                 expect(was_asked == (fake != "nostart"), "was it asked to stop?", was_asked)
 
 
-def what_is_told_of_it():
-    with Box() as box:
-        for transport, how in (("native", "tool"), ("exec", "prompt"), ("acp", "prompt")):
-            setup(box, "plain", transport=transport)
-            listed = json.loads(box.segue("providers", "--json", "--quick").stdout)
-            row = [p for p in listed["providers"] if p["name"] == "opencode"][0]
-            expect(row["transport"] == transport and row["schema"] == how, row)
+def what_is_told_of_it(box):
+    for transport, how in (("native", "tool"), ("exec", "prompt"), ("acp", "prompt")):
+        setup(box, "plain", transport=transport)
+        listed = json.loads(box.segue("providers", "--json", "--quick").stdout)
+        row = [p for p in listed["providers"] if p["name"] == "opencode"][0]
+        expect(row["transport"] == transport and row["schema"] == how, row)
 
 
 def with_less_than_the_network_it_is_refused_before_the_start():
     with Box() as box:
         setup(box, "plain")
         path = box.dir + "/home/config/segue/config.yaml"
-        with open(path) as f:
-            config = json.load(f)
+        config = json.loads(Path(path).read_text())
         for network in ("none", "api"):
             config["sandbox"].update({"level": "guard", "network": network})
             with open(path, "w") as f:
@@ -303,19 +299,17 @@ def with_less_than_the_network_it_is_refused_before_the_start():
     return None
 
 
-def two_at_once():
-    with Box() as box:
-        setup(box, "plain")
-        one = words(box)  # writes the workflow: once
-        runs = [box.start(*one) for _ in range(3)]
-        for process in runs:
-            _, err = process.communicate(timeout=WAIT_S)
-            expect(process.returncode == 0, process.returncode, err)
-        nothing_is_left(box)
+def two_at_once(box):
+    setup(box, "plain")
+    one = words(box)  # writes the workflow: once
+    runs = [box.start(*one) for _ in range(3)]
+    for process in runs:
+        _, err = process.communicate(timeout=WAIT_S)
+        expect(process.returncode == 0, process.returncode, err)
+    nothing_is_left(box)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([an_answer, a_tool, structured_answers, errors_have_classes, silence_is_ended,
                    one_more_try_is_its_own, questions_are_answered_by_policy,
                    a_conversation_goes_on, the_password_stays_out, its_output_is_no_answer,

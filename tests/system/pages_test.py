@@ -14,8 +14,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from support import BUILD, WAIT_S, Box, expect, main, need_build
+from support import BUILD, WAIT_S, Box, expect, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Where the page goes on with alternatives, of which each would need a session of its own.
@@ -27,8 +28,7 @@ SHELL = ("mkdir ", "cat >", "PATH=")
 
 def blocks(path):
     """The indented blocks up to LAST, without their indent."""
-    with open(path, encoding="utf-8") as f:
-        text = LAST.split(f.read())[0]
+    text = LAST.split(Path(path).read_text(encoding="utf-8"))[0]
     found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)
     return [re.sub(r"^    ", "", block, flags=re.M).strip("\n") for block in found]
 
@@ -121,11 +121,9 @@ def rewrite(page, command, old, new):
         return "".join(f"    {line}".rstrip() + "\n" for line in [*("$ " + command).split("\n"), *lines])
     while old and not old[-1].strip():
         old = old[:-1]
-    with open(page, encoding="utf-8") as f:
-        text = f.read()
+    text = Path(page).read_text(encoding="utf-8")
     expect(block(old) in text, page, "cannot be written anew at", command)
-    with open(page, "w", encoding="utf-8") as f:
-        f.write(text.replace(block(old), block(new), 1))
+    Path(page).write_text(text.replace(block(old), block(new), 1), encoding="utf-8")
 
 
 def what_is_left_out_and_what_is_not():
@@ -156,8 +154,7 @@ class Shell:
         script = f"{script}\necho \"$PWD\" >'{self.box.dir}/pwd'\n"
         done = subprocess.run(["bash", "-c", script], cwd=self.cwd, env=self.box.env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=WAIT_S)
-        with open(self.box.dir + "/pwd", encoding="utf-8") as f:
-            self.cwd = f.read().strip()
+        self.cwd = Path(self.box.dir + "/pwd").read_text(encoding="utf-8").strip()
         return done.stdout
 
     def interrupted(self, command, begin):
@@ -215,18 +212,17 @@ def the_judgment_of_readme():
     return it_prints_what_it_shows(ROOT + "/README.md", 1)
 
 
-def json_tools():
-    with Box() as box:
-        os.makedirs(box.dir + "/bin")
-        os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
-        box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
-        shell, count = Shell(box), 0
-        for block in blocks(ROOT + "/docs/json-tools.md"):
-            for command, shown in commands_of(block):
-                holds(ROOT + "/docs/json-tools.md", command, shown, shell.run(command))
-                count += 1
-        expect(count >= 10, "the page has", count, "commands")
-        return f"{count} commands"
+def json_tools(box):
+    os.makedirs(box.dir + "/bin")
+    os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
+    box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
+    shell, count = Shell(box), 0
+    for block in blocks(ROOT + "/docs/json-tools.md"):
+        for command, shown in commands_of(block):
+            holds(ROOT + "/docs/json-tools.md", command, shown, shell.run(command))
+            count += 1
+    expect(count >= 10, "the page has", count, "commands")
+    return f"{count} commands"
 
 
 def documents():
@@ -248,8 +244,7 @@ def every_option_that_a_page_names_is_there():
         return helps[words]
 
     for path in documents():
-        with open(path, encoding="utf-8") as f:
-            text = f.read().replace("\\\n", " ")
+        text = Path(path).read_text(encoding="utf-8").replace("\\\n", " ")
         for command, below, rest in re.findall(r"(?:`|^    (?:\$ )?)segue ([a-z]+)( [a-z]+)?([^`\n]*)", text, re.M):
             known = told(command)
             expect(known, path, "names a command that is not there:", command)
@@ -296,48 +291,44 @@ def on_the_path(box, **programs):
     os.makedirs(box.dir + "/bin", exist_ok=True)
     os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
     for name, text in programs.items():
-        with open(f"{box.dir}/bin/{name}", "w", encoding="utf-8") as f:
-            f.write(text)
+        Path(f"{box.dir}/bin/{name}").write_text(text, encoding="utf-8")
         os.chmod(f"{box.dir}/bin/{name}", 0o755)
     box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
 
 
-def audit():
+def audit(box):
     """Each command of the page, over sessions of a workflow named release; judges are a program."""
-    with Box() as box:
-        on_the_path(box, scout=JUDGE)
-        for name in ("ollama", "claude", "codex", "gemini"):
-            folder = box.dir + "/home/config/segue/providers"
-            os.makedirs(folder, exist_ok=True)
-            with open(f"{folder}/{name}.yaml", "w", encoding="utf-8") as f:
-                f.write(PROFILE.format(program="scout"))
-        flow = box.file("release.yaml", RELEASE)
-        for rule in "112":
-            done = box.segue("run", flow, "--scenario", box.file("r.yaml", REPLIES.replace("RULE", rule)), "--cwd", box.cwd)
-            expect(done.returncode in (0, 3), done.stdout.decode(), done.stderr.decode())
-        shutil.copytree(f"{ROOT}/src/prompts", box.cwd + "/tried")
-        listed = subprocess.run(["segue", "ls", "--json"], env=box.env, cwd=box.cwd, capture_output=True, check=True)
-        ids = re.findall(r'"id": ?"([0-9a-f-]+)"', listed.stdout.decode())
-        os.symlink(box.dir + "/home/state/segue/logs", box.cwd + "/logs")
-        again = box.file("again.yaml", "replies:\n" + "".join("  - {purpose: judge, text: '{\"matched_index\": 1, \"reason\": \"r\"}'}\n" * 8))
-        shell, count = Shell(box), 0
-        for block in blocks(ROOT + "/docs/audit.md"):
-            for command, shown in commands_of(block):
-                if command.startswith("cat "):
-                    with open(f"{box.cwd}/{command[4:]}", "w", encoding="utf-8") as f:
-                        f.write("\n".join(shown) + "\n")
-                if "rejudge last" in command:
-                    command += " --scenario " + again  # the judge of these sessions is the script
-                for printed, real in zip(re.findall(r"\b01a[0-9a-f]{5}\b", command), ids):
-                    command = command.replace(printed, real)
-                said = shell.run(f"set -e\n{command}\necho done").splitlines()
-                expect(said and said[-1] == "done", command, said)
-                holds(ROOT + "/docs/audit.md", command, shown, "\n".join(said[:-1]))
-                count += 1
-        expect(count >= 18, "the page has", count, "commands")
-        for name in ("days.csv", "run.html", "morning.html", "out.xml"):
-            expect(os.path.getsize(f"{box.cwd}/{name}") > 100, name)
-        return f"{count} commands"
+    on_the_path(box, scout=JUDGE)
+    for name in ("ollama", "claude", "codex", "gemini"):
+        folder = box.dir + "/home/config/segue/providers"
+        os.makedirs(folder, exist_ok=True)
+        Path(f"{folder}/{name}.yaml").write_text(PROFILE.format(program="scout"), encoding="utf-8")
+    flow = box.file("release.yaml", RELEASE)
+    for rule in "112":
+        done = box.segue("run", flow, "--scenario", box.file("r.yaml", REPLIES.replace("RULE", rule)), "--cwd", box.cwd)
+        expect(done.returncode in (0, 3), done.stdout.decode(), done.stderr.decode())
+    shutil.copytree(f"{ROOT}/src/prompts", box.cwd + "/tried")
+    listed = subprocess.run(["segue", "ls", "--json"], env=box.env, cwd=box.cwd, capture_output=True, check=True)
+    ids = re.findall(r'"id": ?"([0-9a-f-]+)"', listed.stdout.decode())
+    os.symlink(box.dir + "/home/state/segue/logs", box.cwd + "/logs")
+    again = box.file("again.yaml", "replies:\n" + "".join("  - {purpose: judge, text: '{\"matched_index\": 1, \"reason\": \"r\"}'}\n" * 8))
+    shell, count = Shell(box), 0
+    for block in blocks(ROOT + "/docs/audit.md"):
+        for command, shown in commands_of(block):
+            if command.startswith("cat "):
+                Path(f"{box.cwd}/{command[4:]}").write_text("\n".join(shown) + "\n", encoding="utf-8")
+            if "rejudge last" in command:
+                command += " --scenario " + again  # the judge of these sessions is the script
+            for printed, real in zip(re.findall(r"\b01a[0-9a-f]{5}\b", command), ids):
+                command = command.replace(printed, real)
+            said = shell.run(f"set -e\n{command}\necho done").splitlines()
+            expect(said and said[-1] == "done", command, said)
+            holds(ROOT + "/docs/audit.md", command, shown, "\n".join(said[:-1]))
+            count += 1
+    expect(count >= 18, "the page has", count, "commands")
+    for name in ("days.csv", "run.html", "morning.html", "out.xml"):
+        expect(os.path.getsize(f"{box.cwd}/{name}") > 100, name)
+    return f"{count} commands"
 
 
 def the_japanese_tour():
@@ -366,29 +357,26 @@ movements:
 """
 
 
-def workspaces():
+def workspaces(box):
     """The commands on a worktree, in the page's order; those of issues and pull requests have tests with gh."""
-    with Box() as box:
-        on_the_path(box)
-        box.env.update(GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@b")
-        for name, text in (("fix.yaml", FIX), ("parser.c", "int parse(void);\n")):
-            with open(f"{box.cwd}/{name}", "w", encoding="utf-8") as f:
-                f.write(text)
-        shell, count = Shell(box), 0
-        shell.run("git init -q -b main . && git add -A && git commit -qm start")
-        for block in blocks(ROOT + "/docs/workspaces.md"):
-            for command, _ in commands_of(block):
-                if re.search(r"--issue|--pr|segue pr", command):
-                    continue
-                command = command.replace("segue discard last ", "segue discard last --yes ")
-                said = shell.run(f"set -e\n{command}\necho done").splitlines()
-                expect(said and said[-1] == "done", command, said)
-                shell.run("git add -A && git commit -qm work")  # what edits the tree itself is committed by hand
-                count += 1
-        expect(count >= 8, "the page has", count, "commands")
-        return f"{count} commands"
+    on_the_path(box)
+    box.env.update(GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@b")
+    for name, text in (("fix.yaml", FIX), ("parser.c", "int parse(void);\n")):
+        Path(f"{box.cwd}/{name}").write_text(text, encoding="utf-8")
+    shell, count = Shell(box), 0
+    shell.run("git init -q -b main . && git add -A && git commit -qm start")
+    for block in blocks(ROOT + "/docs/workspaces.md"):
+        for command, _ in commands_of(block):
+            if re.search(r"--issue|--pr|segue pr", command):
+                continue
+            command = command.replace("segue discard last ", "segue discard last --yes ")
+            said = shell.run(f"set -e\n{command}\necho done").splitlines()
+            expect(said and said[-1] == "done", command, said)
+            shell.run("git add -A && git commit -qm work")  # what edits the tree itself is committed by hand
+            count += 1
+    expect(count >= 8, "the page has", count, "commands")
+    return f"{count} commands"
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([what_is_left_out_and_what_is_not, the_tour, the_judgment_of_readme, json_tools, the_japanese_tour, every_option_that_a_page_names_is_there, audit, workspaces]))

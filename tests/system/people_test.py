@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions that ask persons: questions, approvals and answers, with a daemon and without one.
-
-usage: people_test.py BUILD_DIR [CASE...]
-"""
+"""Sessions that ask persons: questions, approvals and answers, with a daemon and without one."""
 import json
 import os
 import pty
@@ -12,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from daemon import DaemonBox
 from support import SANITIZED, Box as PlainBox
-from support import (SEGUE, WAIT_S, expect, main, need_build, of_type, records,
-                     verdicts, verified)
+from support import SEGUE, WAIT_S, expect, main, of_type, records, verdicts, verified
 
 ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
 
@@ -142,76 +139,70 @@ class Box(PlainBox):
 
 
 def start(box, text, *words, status=7, name="w.yaml", task="x"):
-    done = box.segue("run", box.file(name, text), "--task", task, "-q", *words)
-    expect(done.returncode == status, done.returncode, done.stderr)
+    box.segue("run", box.file(name, text), "--task", task, "-q", *words, status=status)
     return box.log_paths()[-1]
 
 
 def told(box, *words, status=0):
-    done = box.segue(*words)
-    expect(done.returncode == status, words, "gave", done.returncode, done.stdout, done.stderr)
+    done = box.segue(*words, status=status)
     return (done.stdout + done.stderr).decode()
 
 
 def inbox(box, *words):
-    done = box.segue("inbox", "--json", *words)
-    expect(done.returncode == 0, done.stderr)
+    done = box.segue("inbox", "--json", *words, status=0)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def a_choice_without_a_daemon():
-    with Box() as box:
-        log = start(box, WHICH, task="shop")
-        stop = records(log)[-1]
-        expect(stop["reason"] == "question" and len(stop["questions"]) == 1, stop)
-        waiting = inbox(box)
-        expect(len(waiting) == 1, waiting)
-        asked = waiting[0]
-        expect(asked["movement"] == "which" and asked["text"] == "Which database for shop?" and
-               asked["choices"] == ["postgres", "sqlite"] and asked["kind"] == "ask" and
-               asked["blocks"] == ["show", "COMPLETE"] and asked["id"] in log, asked)
-        expect("one of its choices" in told(box, "answer", log, "mysql", status=2), "a wrong choice")
-        expect("1 to 2" in told(box, "answer", log, "--choice", "3", status=2), "a third choice")
-        expect("segue answer" in told(box, "approve", log, status=2), "no approval")
-        told(box, "answer", log, "--choice", "1", "--name", "Alice")
-        again = told(box, "answer", log, "sqlite", status=1)
-        expect(f"answered already, by one who says Alice (uid {ME['uid']})" in again and "postgres" in again, again)
-        expect(inbox(box) == [], "it still waits")
-        told(box, "resume", log)
-        done = records(log)
-        answer = of_type(done, "answer")
-        expect(len(answer) == 1 and answer[0]["by"] == {**ME, "name": "Alice", "user": ME["name"]} and
-               answer[0]["text"] == "postgres" and answer[0]["choice"] == 1, answer)
-        expect([v[1:] for v in verdicts(done)] == [("which", 1, "human"), ("show", 1, "when")],
-               verdicts(done))
-        shown = [r for r in of_type(done, "call_end")][-1]["text"]
-        expect(shown == "got postgres and postgres", shown)
-        expect(done[-1]["outcome"] == "complete", done[-1])
-        expect("answered already" in told(box, "answer", log, "sqlite", status=1), "after the end")
-        verified(box, log)
+def a_choice_without_a_daemon(box: Box):
+    log = start(box, WHICH, task="shop")
+    stop = records(log)[-1]
+    expect(stop["reason"] == "question" and len(stop["questions"]) == 1, stop)
+    waiting = inbox(box)
+    expect(len(waiting) == 1, waiting)
+    asked = waiting[0]
+    expect(asked["movement"] == "which" and asked["text"] == "Which database for shop?" and
+           asked["choices"] == ["postgres", "sqlite"] and asked["kind"] == "ask" and
+           asked["blocks"] == ["show", "COMPLETE"] and asked["id"] in log, asked)
+    expect("one of its choices" in told(box, "answer", log, "mysql", status=2), "a wrong choice")
+    expect("1 to 2" in told(box, "answer", log, "--choice", "3", status=2), "a third choice")
+    expect("segue answer" in told(box, "approve", log, status=2), "no approval")
+    told(box, "answer", log, "--choice", "1", "--name", "Alice")
+    again = told(box, "answer", log, "sqlite", status=1)
+    expect(f"answered already, by one who says Alice (uid {ME['uid']})" in again and "postgres" in again, again)
+    expect(inbox(box) == [], "it still waits")
+    told(box, "resume", log)
+    done = records(log)
+    answer = of_type(done, "answer")
+    expect(len(answer) == 1 and answer[0]["by"] == {**ME, "name": "Alice", "user": ME["name"]} and
+           answer[0]["text"] == "postgres" and answer[0]["choice"] == 1, answer)
+    expect([v[1:] for v in verdicts(done)] == [("which", 1, "human"), ("show", 1, "when")],
+           verdicts(done))
+    shown = [r for r in of_type(done, "call_end")][-1]["text"]
+    expect(shown == "got postgres and postgres", shown)
+    expect(done[-1]["outcome"] == "complete", done[-1])
+    expect("answered already" in told(box, "answer", log, "sqlite", status=1), "after the end")
+    verified(box, log)
 
 
-def a_text_from_a_file_and_going_on_at_once():
-    with Box() as box:
-        log = start(box, FREE % "")
-        text = box.file("a.txt", "a name\nof two lines\n")
-        expect("empty" in told(box, "answer", log, "  ", status=2), "an empty answer")
-        told(box, "answer", log, "name", "--file", text, "--resume")
-        answer = of_type(records(log), "answer")[0]
-        expect(answer["text"] == "a name\nof two lines" and answer["answer"] == "text", answer)
-        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
-        verified(box, log)
+def a_text_from_a_file_and_going_on_at_once(box: Box):
+    log = start(box, FREE % "")
+    text = box.file("a.txt", "a name\nof two lines\n")
+    expect("empty" in told(box, "answer", log, "  ", status=2), "an empty answer")
+    told(box, "answer", log, "name", "--file", text, "--resume")
+    answer = of_type(records(log), "answer")[0]
+    expect(answer["text"] == "a name\nof two lines" and answer["answer"] == "text", answer)
+    expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+    verified(box, log)
 
 
-def a_value_fits_its_schema():
-    with Box() as box:
-        log = start(box, SCHEMA)
-        expect("width" in told(box, "answer", log, '{"width": "wide"}', status=2), "a wrong value")
-        told(box, "answer", log, '{"width": 12}', "--resume")
-        answer = of_type(records(log), "answer")[0]
-        expect(answer["value"] == {"width": 12} and answer["answer"] == "value", answer)
-        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
-        verified(box, log)
+def a_value_fits_its_schema(box: Box):
+    log = start(box, SCHEMA)
+    expect("width" in told(box, "answer", log, '{"width": "wide"}', status=2), "a wrong value")
+    told(box, "answer", log, '{"width": 12}', "--resume")
+    answer = of_type(records(log), "answer")[0]
+    expect(answer["value"] == {"width": 12} and answer["answer"] == "value", answer)
+    expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+    verified(box, log)
 
 
 def what_would_be_run_is_approved_or_not():
@@ -277,78 +268,73 @@ movements:
 """
 
 
-def an_approval_shows_what_was_changed():
-    with Box() as box:
-        subprocess.run(["git", "init", "-q"], cwd=box.cwd, env=box.env, check=True)
-        log = start(box, CHANGES)
-        asked = inbox(box)[0]
-        expect(len(asked["files"]) == 51 and asked["files"][-1] == {"more": 11}, asked["files"])
-        expect(len(of_type(records(log), "question")[0]["question"]["files"]) == 61, "the log has all")
-        shown = told(box, "inbox")
-        expect("would run: echo shipped\n    changed so far:\n      many-1  +1 -0\n" in shown and
-               "      and 11 more\n" in shown, shown)
-        told(box, "approve", log, "--resume")
-        verified(box, log)
+def an_approval_shows_what_was_changed(box: Box):
+    subprocess.run(["git", "init", "-q"], cwd=box.cwd, env=box.env, check=True)
+    log = start(box, CHANGES)
+    asked = inbox(box)[0]
+    expect(len(asked["files"]) == 51 and asked["files"][-1] == {"more": 11}, asked["files"])
+    expect(len(of_type(records(log), "question")[0]["question"]["files"]) == 61, "the log has all")
+    shown = told(box, "inbox")
+    expect("would run: echo shipped\n    changed so far:\n      many-1  +1 -0\n" in shown and
+           "      and 11 more\n" in shown, shown)
+    told(box, "approve", log, "--resume")
+    verified(box, log)
 
 
-def an_approval_shows_the_lines_that_were_changed():
-    with Box() as box:
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-        for name, text in (("one\x1b[31m", "x\n"), ("same", "x\n"), ("zlong", "")):
-            with open(f"{box.cwd}/{name}", "w", encoding="utf-8") as f:
-                f.write(text)
-        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
-            subprocess.run([*git, *words], cwd=box.cwd, env=box.env, check=True)
-        # A diff driver and a pager of the repository's, which must not run.
-        for key, value in (("diff.external", "touch ran; false"), ("core.pager", "touch ran; cat")):
-            subprocess.run([*git, "config", key, value], cwd=box.cwd, env=box.env, check=True)
-        start(box, CHANGES.replace("seq 3 > three; for i in $(seq 60); do echo > many-$i; done",
-                                   "for f in one*; do echo y $(echo G1szMW0K | base64 -d) >> \"$f\"; done; seq 20000 > zlong"))
-        plain, (asked,) = inbox(box)[0], inbox(box, "--diff")
-        expect("diff" not in plain, "nobody asked for it")
-        expect("+y" in asked["diff"] and "\x1b" not in asked["diff"] and "same" not in asked["diff"], asked["diff"][:400])
-        expect(asked["diff_cut"] is True and len(asked["diff"].encode()) <= 65536 * 2, len(asked["diff"]))
-        shown = told(box, "inbox", "--diff")
-        expect("+y" in shown and "more than can be shown" in shown and "\x1b" not in shown, shown[-400:])
-        expect(not os.path.exists(box.cwd + "/ran"), "a program of the repository's ran")
+def an_approval_shows_the_lines_that_were_changed(box: Box):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for name, text in (("one\x1b[31m", "x\n"), ("same", "x\n"), ("zlong", "")):
+        Path(f"{box.cwd}/{name}").write_text(text, encoding="utf-8")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], cwd=box.cwd, env=box.env, check=True)
+    # A diff driver and a pager of the repository's, which must not run.
+    for key, value in (("diff.external", "touch ran; false"), ("core.pager", "touch ran; cat")):
+        subprocess.run([*git, "config", key, value], cwd=box.cwd, env=box.env, check=True)
+    start(box, CHANGES.replace("seq 3 > three; for i in $(seq 60); do echo > many-$i; done",
+                               "for f in one*; do echo y $(echo G1szMW0K | base64 -d) >> \"$f\"; done; seq 20000 > zlong"))
+    plain, (asked,) = inbox(box)[0], inbox(box, "--diff")
+    expect("diff" not in plain, "nobody asked for it")
+    expect("+y" in asked["diff"] and "\x1b" not in asked["diff"] and "same" not in asked["diff"], asked["diff"][:400])
+    expect(asked["diff_cut"] is True and len(asked["diff"].encode()) <= 65536 * 2, len(asked["diff"]))
+    shown = told(box, "inbox", "--diff")
+    expect("+y" in shown and "more than can be shown" in shown and "\x1b" not in shown, shown[-400:])
+    expect(not os.path.exists(box.cwd + "/ran"), "a program of the repository's ran")
 
 
-def a_rule_that_requires_an_answer():
-    with Box() as box:
-        scenario = box.file("s.yaml", """replies:
+def a_rule_that_requires_an_answer(box: Box):
+    scenario = box.file("s.yaml", """replies:
   - {text: "Which colour?\\n\\n[PLAN:2]"}
   - {contains: "> Which colour?", text: "blue it is\\n\\n[PLAN:1]"}
 """)
-        log = start(box, INPUT, "--scenario", scenario)
-        asked = inbox(box)[0]
-        expect(asked["kind"] == "input" and "Which colour?" in asked["text"], asked)
-        told(box, "answer", log, "--resume", "blue")
-        prompt = json.dumps(of_type(records(log), "call_start")[-1]["prompt"])
-        expect("> Which colour?" in prompt and "blue" in prompt and "What a person" in prompt, prompt)
-        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
-        verified(box, log)
+    log = start(box, INPUT, "--scenario", scenario)
+    asked = inbox(box)[0]
+    expect(asked["kind"] == "input" and "Which colour?" in asked["text"], asked)
+    told(box, "answer", log, "--resume", "blue")
+    prompt = json.dumps(of_type(records(log), "call_start")[-1]["prompt"])
+    expect("> Which colour?" in prompt and "blue" in prompt and "What a person" in prompt, prompt)
+    expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+    verified(box, log)
 
 
-def children_are_asked_apart():
-    with Box() as box:
-        scenario = box.file("s.yaml", """replies:
+def children_are_asked_apart(box: Box):
+    scenario = box.file("s.yaml", """replies:
   - {movement: both.a, text: "a?\\n\\n[A:2]"}
   - {movement: both.b, text: "b?\\n\\n[B:2]"}
   - {movement: both.b, contains: "for b", text: "b\\n\\n[B:1]"}
   - {movement: both.a, contains: "for a", text: "a\\n\\n[A:1]"}
 """)
-        log = start(box, CHILDREN, "--scenario", scenario)
-        expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.b", "both.c"], inbox(box))
-        told(box, "answer", log, "b", "for b", "--resume", status=7)
-        expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.c"], inbox(box))
-        told(box, "answer", log, "a", "for a")
-        told(box, "reject", log, "c", "--reason", "no c", "--resume", status=3)
-        log = records(log)
-        prompts = {r["movement"] if "movement" in r else r["turn"]: json.dumps(r["prompt"])
-                   for r in of_type(log, "call_start")}
-        expect(not any("for a" in p and "for b" in p for p in prompts.values()), prompts)
-        expect(len(of_type(log, "call_start")) == 4, "calls")
-        verified(box, box.log_paths()[0])
+    log = start(box, CHILDREN, "--scenario", scenario)
+    expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.b", "both.c"], inbox(box))
+    told(box, "answer", log, "b", "for b", "--resume", status=7)
+    expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.c"], inbox(box))
+    told(box, "answer", log, "a", "for a")
+    told(box, "reject", log, "c", "--reason", "no c", "--resume", status=3)
+    log = records(log)
+    prompts = {r["movement"] if "movement" in r else r["turn"]: json.dumps(r["prompt"])
+               for r in of_type(log, "call_start")}
+    expect(not any("for a" in p and "for b" in p for p in prompts.values()), prompts)
+    expect(len(of_type(log, "call_start")) == 4, "calls")
+    verified(box, box.log_paths()[0])
 
 
 SPLIT = """
@@ -400,51 +386,47 @@ def judges_who_do_not_agree_ask():
         verified(box, log)
 
 
-def what_was_answered_is_waited_for():
+def what_was_answered_is_waited_for(box: Box):
     """Between an answer and the daemon's next step a log still says that it stopped: whoever follows
     it must not take that for its end."""
-    with Box() as box:
-        log = start(box, "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
-                    "    rules: [{condition: when(true), next: COMPLETE}]\n")
-        expect("no process is running" not in box.segue("show", log, "--follow").stderr.decode(), "it waits for a person")
-        told(box, "answer", log, "the blue one")
-        done = box.segue("show", log, "--follow")
-        expect("no process is running this session" in done.stderr.decode(), "it was looked at once only:", done)
-        told(box, "resume", log)
-        expect("COMPLETE" in told(box, "show", log, "--follow"), "it is over")
+    log = start(box, "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
+                "    rules: [{condition: when(true), next: COMPLETE}]\n")
+    expect("no process is running" not in box.segue("show", log, "--follow").stderr.decode(), "it waits for a person")
+    told(box, "answer", log, "the blue one")
+    box.segue("show", log, "--follow", err="no process is running this session")
+    told(box, "resume", log)
+    expect("COMPLETE" in told(box, "show", log, "--follow"), "it is over")
 
 
-def a_fork_knows_what_was_answered():
-    with Box() as box:
-        scenario = box.file("s.yaml", """replies:
+def a_fork_knows_what_was_answered(box: Box):
+    scenario = box.file("s.yaml", """replies:
   - {text: "Which colour?\\n\\n[PLAN:2]"}
   - {contains: "> Which colour?", times: 0, text: "blue it is\\n\\n[PLAN:2]"}
 """)
-        log = start(box, INPUT, "--scenario", scenario)
-        told(box, "answer", log, "--resume", "blue", status=7)
-        told(box, "answer", log, "--resume", "dark blue", status=7)
-        told(box, "fork", log, "--from", "plan#2", "-q", status=7)
-        forked = records([p for p in box.log_paths() if p != log][0])
-        carried = of_type(forked, "carried")[0]["state"]["inputs"]
-        expect("> Which colour?" in carried["plan"] and "blue" in carried["plan"] and
-               "dark" not in carried["plan"], carried)
-        prompt = json.dumps(of_type(forked, "call_start")[0]["prompt"])
-        expect("> Which colour?" in prompt and "dark" not in prompt, prompt)
-        verified(box, *box.log_paths())
+    log = start(box, INPUT, "--scenario", scenario)
+    told(box, "answer", log, "--resume", "blue", status=7)
+    told(box, "answer", log, "--resume", "dark blue", status=7)
+    told(box, "fork", log, "--from", "plan#2", "-q", status=7)
+    forked = records([p for p in box.log_paths() if p != log][0])
+    carried = of_type(forked, "carried")[0]["state"]["inputs"]
+    expect("> Which colour?" in carried["plan"] and "blue" in carried["plan"] and
+           "dark" not in carried["plan"], carried)
+    prompt = json.dumps(of_type(forked, "call_start")[0]["prompt"])
+    expect("> Which colour?" in prompt and "dark" not in prompt, prompt)
+    verified(box, *box.log_paths())
 
 
-def an_escalated_value_is_answered():
-    with Box() as box:
-        scenario = box.file("s.yaml", "replies: [{text: dunno}]")
-        log = start(box, ESCALATED, "--scenario", scenario)
-        asked = inbox(box)[0]
-        expect(asked["kind"] == "value" and "mood" in asked["text"], asked)
-        expect(records(log)[-1]["reason"] == "escalated", records(log)[-1])
-        told(box, "answer", log, '{"mood": "grey"}', status=2)
-        told(box, "answer", log, '{"mood": "good"}', "--resume")
-        expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
-        expect(len(of_type(records(log), "call_start")) == 1, "another call")
-        verified(box, log)
+def an_escalated_value_is_answered(box: Box):
+    scenario = box.file("s.yaml", "replies: [{text: dunno}]")
+    log = start(box, ESCALATED, "--scenario", scenario)
+    asked = inbox(box)[0]
+    expect(asked["kind"] == "value" and "mood" in asked["text"], asked)
+    expect(records(log)[-1]["reason"] == "escalated", records(log)[-1])
+    told(box, "answer", log, '{"mood": "grey"}', status=2)
+    told(box, "answer", log, '{"mood": "good"}', "--resume")
+    expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
+    expect(len(of_type(records(log), "call_start")) == 1, "another call")
+    verified(box, log)
 
 
 class Terminal:
@@ -651,29 +633,27 @@ def a_person_takes_part_by_the_inbox():
         box.check_all()
 
 
-def hostile_texts_do_not_steer_the_terminal():
-    with Box() as box:
-        log = start(box, WHICH, task="\x1b[31mred\x07\x1b]0;t\x07")
-        shown = box.segue("inbox").stdout
-        expect(b"\x1b" not in shown and b"\x07" not in shown and b"red" in shown, shown)
-        told(box, "answer", log, "--file", box.file("big", b"x" * 70000), status=2)
-        expect("UTF-8" in told(box, "answer", log, "--file", box.file("bad", b"\xff\xfe"), status=2),
-               "bytes that are no text")
+def hostile_texts_do_not_steer_the_terminal(box: Box):
+    log = start(box, WHICH, task="\x1b[31mred\x07\x1b]0;t\x07")
+    shown = box.segue("inbox").stdout
+    expect(b"\x1b" not in shown and b"\x07" not in shown and b"red" in shown, shown)
+    told(box, "answer", log, "--file", box.file("big", b"x" * 70000), status=2)
+    expect("UTF-8" in told(box, "answer", log, "--file", box.file("bad", b"\xff\xfe"), status=2),
+           "bytes that are no text")
 
 
-def a_deadline_that_passes_while_nothing_runs():
-    with Box() as box:
-        log = start(box, FREE % "default: nameless\n      deadline: 300ms")
-        question = of_type(records(log), "question")[0]
-        expect(inbox(box)[0]["until"] == question["until"], inbox(box), question)
-        while not late(box, log):
-            time.sleep(0.02)
-        told(box, "resume", log, status=3)
-        answer = of_type(records(log), "answer")[0]
-        expect(answer["reason"] == "deadline" and answer["text"] == "nameless" and
-               "by" not in answer, answer)
-        expect("by its deadline" in told(box, "answer", log, "late", status=1), "late")
-        verified(box, log)
+def a_deadline_that_passes_while_nothing_runs(box: Box):
+    log = start(box, FREE % "default: nameless\n      deadline: 300ms")
+    question = of_type(records(log), "question")[0]
+    expect(inbox(box)[0]["until"] == question["until"], inbox(box), question)
+    while not late(box, log):
+        time.sleep(0.02)
+    told(box, "resume", log, status=3)
+    answer = of_type(records(log), "answer")[0]
+    expect(answer["reason"] == "deadline" and answer["text"] == "nameless" and
+           "by" not in answer, answer)
+    expect("by its deadline" in told(box, "answer", log, "late", status=1), "late")
+    verified(box, log)
 
 
 def late(box, log):
@@ -681,42 +661,40 @@ def late(box, log):
     return b"deadline passed" in box.segue("answer", log, "name", " ").stderr
 
 
-def two_questions_of_a_killed_daemon():
-    with DaemonBox() as box:
-        box.serve()
-        workflow = box.file("two.yaml", TWO)
-        sid = box.submit(workflow, task="x")
-        box.wait_status(sid, "needs_input")
-        box.process.kill()
-        box.process.wait()
-        open_now = inbox(box, "--logs", box.logs)
-        expect([q["movement"] for q in open_now] == ["both.left", "both.right"], open_now)
-        calls = len(of_type(records(box.log(sid)), "call_start"))
-        box.serve()
-        expect([q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left", "both.right"],
-               box.get("/v1/inbox"))
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x"})
-        expect(status == 422 and "both.left, both.right" in said["detail"], status, said)
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
-                               {"text": "R", "movement": "right", "name": "bob"})
-        expect(status == 202, status, said)
-        box.until(lambda: [q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left"] and
-                  box.session(sid)["status"] == "needs_input", "the other one does not wait alone")
-        expect(len(of_type(records(box.log(sid)), "call_start")) == calls, "a call between")
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
-                               {"text": "R2", "movement": "right"})
-        expect(status == 409 and "by one who says bob" in said["detail"], status, said)
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "L"})
-        expect(status == 202, status, said)
-        box.wait_status(sid, "complete")
-        log = records(box.log(sid))
-        expect([(a["movement"], a["text"]) for a in of_type(log, "answer")] ==
-               [("both.right", "R"), ("both.left", "L")], of_type(log, "answer"))
-        expect(of_type(log, "call_end")[-1]["text"] == "L+R", of_type(log, "call_end")[-1])
-        with open(box.cwd + "/ran", encoding="ascii") as f:
-            expect(f.read() == "ran\n", "the sibling ran again")
-        box.check_all()
-        verified(box, box.log(sid))
+def two_questions_of_a_killed_daemon(box: DaemonBox):
+    box.serve()
+    workflow = box.file("two.yaml", TWO)
+    sid = box.submit(workflow, task="x")
+    box.wait_status(sid, "needs_input")
+    box.process.kill()
+    box.process.wait()
+    open_now = inbox(box, "--logs", box.logs)
+    expect([q["movement"] for q in open_now] == ["both.left", "both.right"], open_now)
+    calls = len(of_type(records(box.log(sid)), "call_start"))
+    box.serve()
+    expect([q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left", "both.right"],
+           box.get("/v1/inbox"))
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x"})
+    expect(status == 422 and "both.left, both.right" in said["detail"], status, said)
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
+                           {"text": "R", "movement": "right", "name": "bob"})
+    expect(status == 202, status, said)
+    box.until(lambda: [q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left"] and
+              box.session(sid)["status"] == "needs_input", "the other one does not wait alone")
+    expect(len(of_type(records(box.log(sid)), "call_start")) == calls, "a call between")
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
+                           {"text": "R2", "movement": "right"})
+    expect(status == 409 and "by one who says bob" in said["detail"], status, said)
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "L"})
+    expect(status == 202, status, said)
+    box.wait_status(sid, "complete")
+    log = records(box.log(sid))
+    expect([(a["movement"], a["text"]) for a in of_type(log, "answer")] ==
+           [("both.right", "R"), ("both.left", "L")], of_type(log, "answer"))
+    expect(of_type(log, "call_end")[-1]["text"] == "L+R", of_type(log, "call_end")[-1])
+    expect(Path(box.cwd + "/ran").read_text(encoding="ascii") == "ran\n", "the sibling ran again")
+    box.check_all()
+    verified(box, box.log(sid))
 
 
 def answered_while_its_stop_is_written():
@@ -767,63 +745,60 @@ def killed_before_the_stop_is_written():
         verified(box, box.log(sid))
 
 
-def the_daemon_takes_the_default():
-    with DaemonBox() as box:
-        box.serve()
-        sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 1s"), task="x")
-        box.wait_status(sid, "needs_input")
-        box.wait_status(sid, "abort")  # nobody asks it to
-        sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 400ms"), task="x")
-        box.wait_status(sid, "needs_input", "abort")
-        box.end()
-        box.serve()  # and over a restart
-        box.wait_status(sid, "abort")
-        expect(of_type(records(box.log(sid)), "answer")[0]["reason"] == "deadline", "not by it")
-        verified(box, box.log(sid))
+def the_daemon_takes_the_default(box: DaemonBox):
+    box.serve()
+    sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 1s"), task="x")
+    box.wait_status(sid, "needs_input")
+    box.wait_status(sid, "abort")  # nobody asks it to
+    sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 400ms"), task="x")
+    box.wait_status(sid, "needs_input", "abort")
+    box.end()
+    box.serve()  # and over a restart
+    box.wait_status(sid, "abort")
+    expect(of_type(records(box.log(sid)), "answer")[0]["reason"] == "deadline", "not by it")
+    verified(box, box.log(sid))
 
 
-def commands_find_the_daemon():
-    with DaemonBox() as box:
-        box.serve()
-        sid = box.submit(box.file("w.yaml", WHICH), task="x")
-        box.wait_status(sid, "needs_input")
-        expect([q["id"] for q in inbox(box)] == [sid], inbox(box))
-        told(box, "answer", sid, "sqlite")
-        box.wait_status(sid, "complete")
-        expect("answered already" in told(box, "answer", sid, "sqlite", status=1), "a second one")
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"txt": "x"})
-        expect(status == 422 and "did you mean" in said["detail"], status, said)
-        status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x", "choice": 1})
-        expect(status == 422, status, said)
-        status, said = box.ask("POST", "/v1/sessions/0000/answer", {"text": "x"})
-        expect(status == 404, status, said)
-        box.check_all()
+def commands_find_the_daemon(box: DaemonBox):
+    box.serve()
+    sid = box.submit(box.file("w.yaml", WHICH), task="x")
+    box.wait_status(sid, "needs_input")
+    expect([q["id"] for q in inbox(box)] == [sid], inbox(box))
+    told(box, "answer", sid, "sqlite")
+    box.wait_status(sid, "complete")
+    expect("answered already" in told(box, "answer", sid, "sqlite", status=1), "a second one")
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"txt": "x"})
+    expect(status == 422 and "did you mean" in said["detail"], status, said)
+    status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": "x", "choice": 1})
+    expect(status == 422, status, said)
+    status, said = box.ask("POST", "/v1/sessions/0000/answer", {"text": "x"})
+    expect(status == 404, status, said)
+    box.check_all()
 
 
-def a_thousand_that_wait():
-    with DaemonBox() as box:
-        box.serve("--max-sessions", "8")
-        workflow = box.file("w.yaml", WHICH)
-        def wait(count):
-            for _ in range(count):
-                box.submit(workflow, task="x")
-            box.until(lambda: box.get("/v1/health")["sessions"] ==
-                      {**box.get("/v1/health")["sessions"], "running": 0, "queued": 0}, "they still run")
+def a_thousand_that_wait(box: DaemonBox):
+    box.serve("--max-sessions", "8")
+    workflow = box.file("w.yaml", WHICH)
+    def wait(count):
+        for _ in range(count):
+            box.submit(workflow, task="x")
+        box.until(lambda: box.get("/v1/health")["sessions"] ==
+                  {**box.get("/v1/health")["sessions"], "running": 0, "queued": 0}, "they still run")
 
-        # What is there once comes at any time: each thread of the pool has a heap of its own, the index of logs keeps
-        # pages. What each session costs comes with each thousand.
-        wait(300)
-        fds, count, grown = box.fds(), 1000, []
-        while not grown or not SANITIZED and min(grown) > count // 2 and len(grown) < 3:
-            rss = box.rss_kib()
-            wait(count)
-            grown.append(box.rss_kib() - rss)
-        box.until(lambda: box.fds() <= fds, "descriptors:", fds, box.fds())
-        best = min(timed(box) for _ in range(5))
-        expect(len(box.get("/v1/inbox")["inbox"]) == count * len(grown) + 300, "some are missing")
-        if not SANITIZED:
-            expect(min(grown) <= count // 2, "KiB for", count, ":", grown)
-        return f"{grown} KiB, inbox {best * 1000:.0f} ms"
+    # What is there once comes at any time: each thread of the pool has a heap of its own, the index of logs keeps
+    # pages. What each session costs comes with each thousand.
+    wait(300)
+    fds, count, grown = box.fds(), 1000, []
+    while not grown or not SANITIZED and min(grown) > count // 2 and len(grown) < 3:
+        rss = box.rss_kib()
+        wait(count)
+        grown.append(box.rss_kib() - rss)
+    box.until(lambda: box.fds() <= fds, "descriptors:", fds, box.fds())
+    best = min(timed(box) for _ in range(5))
+    expect(len(box.get("/v1/inbox")["inbox"]) == count * len(grown) + 300, "some are missing")
+    if not SANITIZED:
+        expect(min(grown) <= count // 2, "KiB for", count, ":", grown)
+    return f"{grown} KiB, inbox {best * 1000:.0f} ms"
 
 
 def timed(box):
@@ -833,7 +808,6 @@ def timed(box):
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_choice_without_a_daemon, a_text_from_a_file_and_going_on_at_once,
                    a_value_fits_its_schema, what_would_be_run_is_approved_or_not,
                    a_rule_that_requires_an_answer, children_are_asked_apart,

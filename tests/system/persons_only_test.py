@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Only a person answers: programs that a session runs try it for another session, with and without a
-sandbox, by each command and over the control socket, and with what might hide where they come from.
-
-usage: persons_only_test.py BUILD_DIR [CASE...]
-"""
+sandbox, by each command and over the control socket, and with what might hide where they come from."""
 import json
 import os
 import pwd
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from daemon import ROOT, DaemonBox
-from support import SEGUE, Box, expect, main, need_build, of_type, records, verified
+from support import SEGUE, Box, expect, main, of_type, records, verified
 
 ASKS = """
 name: asks
@@ -107,8 +105,7 @@ def made(box, lines, flow=MAKES % ""):
     done = box.segue("run", box.file("b.yaml", flow), "-t", "x")
     new = [p for p in box.log_paths() if p not in before]
     expect(done.returncode == 0 and len(new) >= 1, done)
-    with open(box.cwd + "/ended", encoding="ascii") as f:
-        return new[0], f.read().split(), done
+    return new[0], Path(box.cwd + "/ended").read_text(encoding="ascii").split(), done
 
 
 def tried(log):
@@ -116,65 +113,60 @@ def tried(log):
     return [e["data"]["tried"] for e in of_type(records(log), "call_event") if "tried" in e.get("data", {})]
 
 
-def a_makefile_approves_another_session():
-    with Own() as box:
-        log = waiting(box, ASKS)
-        before = open(log, "rb").read()
-        ways = [w for w in WAYS if can(w)]
-        for w in WAYS.keys() - set(ways):
-            print(f"      skipped: {w}: prlimit, or unshare of a user, is not to be had")
-        own, ended, done = made(box, [WAYS[w] % f"approve {id_of(log)} --name boss" for w in ways])
-        expect(open(log, "rb").read() == before, "nothing was answered", records(log)[-1])
-        expect(ended == ["1"] * len(ways), dict(zip(ways, ended)), done)
-        told = tried(own)
-        expect(len(told) == 1 and told[0].split(", ")[0] == f"segue approve {id_of(log)}", told)
-        line = f"tried to answer for a person: segue approve {id_of(log)}"
-        expect(line in done.stdout.decode(), "a line of the run", done)
-        for words in (["show", own], ["show", own, "make"], ["report", own]):
-            expect(line in box.segue(*words).stdout.decode(), words, box.segue(*words))
-        shown = json.loads(box.segue("show", own, "--as", "view").stdout)
-        expect(told[0] in json.dumps(shown), shown)
-        verified(box, own, log)
-        done = box.segue("approve", log, "--name", "boss", "--resume")  # a person's own shell
-        expect(done.returncode == 0, done)
-        for record in records(own) + records(log):
-            done = box.segue("check", ROOT + "/schemas/session-log.json", box.file("line.json", json.dumps(record)))
-            expect(done.returncode == 0, record, done)
+def a_makefile_approves_another_session(box: Own):
+    log = waiting(box, ASKS)
+    before = open(log, "rb").read()
+    ways = [w for w in WAYS if can(w)]
+    for w in WAYS.keys() - set(ways):
+        print(f"      skipped: {w}: prlimit, or unshare of a user, is not to be had")
+    own, ended, done = made(box, [WAYS[w] % f"approve {id_of(log)} --name boss" for w in ways])
+    expect(open(log, "rb").read() == before, "nothing was answered", records(log)[-1])
+    expect(ended == ["1"] * len(ways), dict(zip(ways, ended)), done)
+    told = tried(own)
+    expect(len(told) == 1 and told[0].split(", ")[0] == f"segue approve {id_of(log)}", told)
+    line = f"tried to answer for a person: segue approve {id_of(log)}"
+    expect(line in done.stdout.decode(), "a line of the run", done)
+    for words in (["show", own], ["show", own, "make"], ["report", own]):
+        expect(line in box.segue(*words).stdout.decode(), words, box.segue(*words))
+    shown = json.loads(box.segue("show", own, "--as", "view").stdout)
+    expect(told[0] in json.dumps(shown), shown)
+    verified(box, own, log)
+    box.segue("approve", log, "--name", "boss", "--resume", status=0)  # a person's own shell
+    for record in records(own) + records(log):
+        box.segue("check", ROOT + "/schemas/session-log.json", box.file("line.json", json.dumps(record)), status=0)
 
 
-def a_program_decides_nothing():
-    with Own() as box:
-        replies = box.file("s.json", '{"replies": [{"text": "I do not know"}]}')
-        asks, undecided = waiting(box, ASKS), waiting(box, UNDECIDED, "-s", replies)
-        subprocess.run(["git", "init", "-q", box.cwd], check=True, env=box.env)
-        box.file("work/kept", "k")
-        protects = waiting(box, PROTECTS)
-        all_of = {"answer": [asks, "yes"], "approve": [asks], "reject": [asks, "--reason", "no"], "steer": [asks, "go"],
-                  "resume": [undecided, "--rule", "1"], "label": [undecided, "look", "1", "--as", "boss"]}
-        lines = {k: f'"$S" {k} ' + " ".join(v) for k, v in all_of.items()}
-        lines["budget"] = f'"$S" resume {undecided} --add-budget tokens=1000'
-        lines["turns"] = f'"$S" resume {undecided} --max-movements 9'
-        lines["another"] = f'"$S" resume {undecided} --provider claude'
-        lines["cut"] = f'"$S" resume {asks} --cut'
-        lines["release"] = f'"$S" resume {protects} --release'
-        lines["protected"] = f'"$S" resume {protects}'
-        lines["approved"] = f'"$S" approve {protects}'
-        lines["there"] = f'"$S" resume {undecided} --daemon --rule 1'
-        before = [open(p, "rb").read() for p in (asks, undecided, protects)]
-        own, ended, done = made(box, lines.values())
-        expect([open(p, "rb").read() for p in (asks, undecided, protects)] == before, "nothing was decided")
-        expect(ended == ["1"] * len(lines), dict(zip(lines, ended)), done)
-        expect(not os.path.exists(box.logs + "/labels"), "no label")
-        for word in ("answer", "approve", "reject", "steer", "resume", "label"):
-            expect(f"segue {word} /" in tried(own)[0], word, tried(own))
-        # What decides nothing is everybody's: to look, and to go on with what a crash left.
-        own, ended, done = made(box, [f'"$S" show {asks}', '"$S" ls', '"$S" inbox'])
-        expect(ended == ["0"] * 3 and tried(own) == [], ended, done)
-        # A person may.
-        expect(box.segue("label", undecided, "look", "1", "--as", "boss").returncode in (0, 1, 2), "asked")
-        done = box.segue("resume", undecided, "--rule", "1")
-        expect(done.returncode == 0, done)
-        expect(box.segue("approve", protects).returncode == 0, "its change is accepted")
+def a_program_decides_nothing(box: Own):
+    replies = box.file("s.json", '{"replies": [{"text": "I do not know"}]}')
+    asks, undecided = waiting(box, ASKS), waiting(box, UNDECIDED, "-s", replies)
+    subprocess.run(["git", "init", "-q", box.cwd], check=True, env=box.env)
+    box.file("work/kept", "k")
+    protects = waiting(box, PROTECTS)
+    all_of = {"answer": [asks, "yes"], "approve": [asks], "reject": [asks, "--reason", "no"], "steer": [asks, "go"],
+              "resume": [undecided, "--rule", "1"], "label": [undecided, "look", "1", "--as", "boss"]}
+    lines = {k: f'"$S" {k} ' + " ".join(v) for k, v in all_of.items()}
+    lines["budget"] = f'"$S" resume {undecided} --add-budget tokens=1000'
+    lines["turns"] = f'"$S" resume {undecided} --max-movements 9'
+    lines["another"] = f'"$S" resume {undecided} --provider claude'
+    lines["cut"] = f'"$S" resume {asks} --cut'
+    lines["release"] = f'"$S" resume {protects} --release'
+    lines["protected"] = f'"$S" resume {protects}'
+    lines["approved"] = f'"$S" approve {protects}'
+    lines["there"] = f'"$S" resume {undecided} --daemon --rule 1'
+    before = [open(p, "rb").read() for p in (asks, undecided, protects)]
+    own, ended, done = made(box, lines.values())
+    expect([open(p, "rb").read() for p in (asks, undecided, protects)] == before, "nothing was decided")
+    expect(ended == ["1"] * len(lines), dict(zip(lines, ended)), done)
+    expect(not os.path.exists(box.logs + "/labels"), "no label")
+    for word in ("answer", "approve", "reject", "steer", "resume", "label"):
+        expect(f"segue {word} /" in tried(own)[0], word, tried(own))
+    # What decides nothing is everybody's: to look, and to go on with what a crash left.
+    own, ended, done = made(box, [f'"$S" show {asks}', '"$S" ls', '"$S" inbox'])
+    expect(ended == ["0"] * 3 and tried(own) == [], ended, done)
+    # A person may.
+    expect(box.segue("label", undecided, "look", "1", "--as", "boss").returncode in (0, 1, 2), "asked")
+    box.segue("resume", undecided, "--rule", "1", status=0)
+    expect(box.segue("approve", protects).returncode == 0, "its change is accepted")
 
 
 def where_a_sandbox_reaches(box):
@@ -182,14 +174,13 @@ def where_a_sandbox_reaches(box):
     box.program = shutil.copy(SEGUE, box.dir + "/itself")
 
 
-def in_a_sandbox_it_is_refused_and_told():
-    with Own() as box:
-        where_a_sandbox_reaches(box)
-        log = waiting(box, ASKS)
-        before = open(log, "rb").read()
-        own, ended, done = made(box, [f'"$S" approve {id_of(log)} --name boss'], MAKES % "sandbox: guard, ")
-        expect(open(log, "rb").read() == before and ended == ["1"], ended, done)
-        expect(tried(own) == [f"segue approve {id_of(log)}"], tried(own), records(own))
+def in_a_sandbox_it_is_refused_and_told(box: Own):
+    where_a_sandbox_reaches(box)
+    log = waiting(box, ASKS)
+    before = open(log, "rb").read()
+    own, ended, done = made(box, [f'"$S" approve {id_of(log)} --name boss'], MAKES % "sandbox: guard, ")
+    expect(open(log, "rb").read() == before and ended == ["1"], ended, done)
+    expect(tried(own) == [f"segue approve {id_of(log)}"], tried(own), records(own))
 
 
 TYPES = """
@@ -229,27 +220,25 @@ def an_agent_is_refused_and_told():
             expect(tried(own) == [f"segue approve {id_of(log)}"], level, tried(own), done)
 
 
-def its_own_session_within_asks_nobody():
+def its_own_session_within_asks_nobody(box: Own):
     """A session that a program runs on a terminal of its own is not answered by that program."""
-    with Own() as box:
-        box.file("work/in.yaml", ASKS)
-        box.file("work/types.py", TYPES)
-        own, ended, done = made(box, ['python3 types.py "$S" run in.yaml -t x'])
-        within = [p for p in box.log_paths() if p != own]
-        expect(len(within) == 1 and of_type(records(within[0]), "answer") == [], records(within[0])[-1], done)
+    box.file("work/in.yaml", ASKS)
+    box.file("work/types.py", TYPES)
+    own, ended, done = made(box, ['python3 types.py "$S" run in.yaml -t x'])
+    within = [p for p in box.log_paths() if p != own]
+    expect(len(within) == 1 and of_type(records(within[0]), "answer") == [], records(within[0])[-1], done)
 
 
-def notes_are_not_trusted():
+def notes_are_not_trusted(box: Own):
     """What a program writes where notes stand is one short line of plain text, or nothing."""
-    with Own() as box:
-        for what in ('printf "a\\033[31m\\nb\\n" > "$TMPDIR/.segue-note-0"', 'mkfifo "$TMPDIR/.segue-note-0"',
-                     'yes | head -c 100000 > "$TMPDIR/.segue-note-0"', 'ln -s /etc/passwd "$TMPDIR/.segue-note-0"',
-                     'mkdir "$TMPDIR/.segue-note-0"; "$S" approve last', 'TMPDIR=/ "$S" approve last'):
-            own, _, done = made(box, [what])
-            told = tried(own)
-            expect(all(len(t) < 2000 and t.isprintable() and t.isascii() for t in told), what, told)
-            expect("root:" not in str(told), what, told)
-        expect(told == ["segue approve last"], "the shim knows the folder", told)
+    for what in ('printf "a\\033[31m\\nb\\n" > "$TMPDIR/.segue-note-0"', 'mkfifo "$TMPDIR/.segue-note-0"',
+                 'yes | head -c 100000 > "$TMPDIR/.segue-note-0"', 'ln -s /etc/passwd "$TMPDIR/.segue-note-0"',
+                 'mkdir "$TMPDIR/.segue-note-0"; "$S" approve last', 'TMPDIR=/ "$S" approve last'):
+        own, _, done = made(box, [what])
+        told = tried(own)
+        expect(all(len(t) < 2000 and t.isprintable() and t.isascii() for t in told), what, told)
+        expect("root:" not in str(told), what, told)
+    expect(told == ["segue approve last"], "the shim knows the folder", told)
 
 
 ASKED = r"""
@@ -300,8 +289,7 @@ def over_the_socket():
             box.file("work/Makefile", f"all:\n\t@python3 ask.py{far}; {SEGUE} approve {asked} --socket {box.socket}; true\n")
             own = box.submit(box.file("b.yaml", MAKES % ""), task="x")
             box.wait_status(own, "complete")
-            with open(box.cwd + "/asked", encoding="utf-8") as f:
-                got = json.load(f)
+            got = json.loads(Path(box.cwd + "/asked").read_text(encoding="utf-8"))
             expect([s for s, _ in got] == [403] * len(asks), got)
             expect(open(log, "rb").read() == before, "nothing was answered")
             told = tried(f"{box.logs}/{own}.ndjson")
@@ -330,26 +318,23 @@ def the_users_own_program_that_is_notified_may():
         expect(ended == ["1"] and tried(own), ended, done)
 
 
-def a_typed_name_is_only_said():
-    with Own() as box:
-        log = waiting(box, ASKS)
-        me = pwd.getpwuid(os.geteuid()).pw_name
-        expect(box.segue("approve", log, "--name", "boss").returncode == 0, "approved")
-        again = box.segue("approve", log)
-        expect(again.returncode == 1 and f"by one who says boss (uid {os.geteuid()})" in again.stderr.decode(), again)
-        by = of_type(records(log), "answer")[0]["by"]
-        expect(by == {"uid": os.geteuid(), "name": "boss", "user": me}, by)
-        expect(box.segue("resume", log).returncode == 0, "it ends")
-        for words in (["show", log], ["report", log]):
-            expect("says boss: approve" in box.segue(*words).stdout.decode(), words, box.segue(*words))
-        other = waiting(box, ASKS)
-        expect(box.segue("approve", other, "--name", me, "--resume").returncode == 0, "approved")
-        expect(of_type(records(other), "answer")[0]["by"] == {"uid": os.geteuid(), "name": me}, "the system's name")
-        expect("says" not in box.segue("show", other).stdout.decode(), box.segue("show", other))
+def a_typed_name_is_only_said(box: Own):
+    log = waiting(box, ASKS)
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    expect(box.segue("approve", log, "--name", "boss").returncode == 0, "approved")
+    box.segue("approve", log, status=1, err=f"by one who says boss (uid {os.geteuid()})")
+    by = of_type(records(log), "answer")[0]["by"]
+    expect(by == {"uid": os.geteuid(), "name": "boss", "user": me}, by)
+    expect(box.segue("resume", log).returncode == 0, "it ends")
+    for words in (["show", log], ["report", log]):
+        expect("says boss: approve" in box.segue(*words).stdout.decode(), words, box.segue(*words))
+    other = waiting(box, ASKS)
+    expect(box.segue("approve", other, "--name", me, "--resume").returncode == 0, "approved")
+    expect(of_type(records(other), "answer")[0]["by"] == {"uid": os.geteuid(), "name": me}, "the system's name")
+    expect("says" not in box.segue("show", other).stdout.decode(), box.segue("show", other))
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_makefile_approves_another_session, a_program_decides_nothing, in_a_sandbox_it_is_refused_and_told,
                    an_agent_is_refused_and_told,
                    its_own_session_within_asks_nobody, notes_are_not_trusted, over_the_socket,

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from support import Box, expect, main
+from support import expect, main
 
 FLOW = """name: priced
 max_movements: 5
@@ -31,8 +31,7 @@ REPLIES = json.dumps({"replies": [{"text": "done", "usage": {"input": 10, "outpu
 
 
 def plan(box, workflow, *words, status=0):
-    done = box.segue("plan", workflow, "--json", "--quick", "--logs", box.logs, "--cwd", box.cwd, *words)
-    expect(done.returncode == status, done)
+    done = box.segue("plan", workflow, "--json", "--quick", "--logs", box.logs, "--cwd", box.cwd, *words, status=status)
     lines = done.stdout.decode().splitlines(keepends=True)  # errors stand before it, one a line
     return json.loads("".join(line for line in lines if not line.startswith('{"error"')))
 
@@ -41,84 +40,76 @@ def prices(box, price):
     box.config(f"prices: {{m: {price}}}\n")
 
 
-def what_would_run():
-    with Box() as box:
-        w, s = box.file("w.yaml", FLOW), box.file("s.json", REPLIES)
-        told = plan(box, w, "-s", s)
-        write, check, lost = told["movements"]
-        expect([m["reachable"] for m in told["movements"]] == [True, True, False], told)
-        expect(write["work"][0]["provider"] == "script" and write["permission"] == "edit", write)
-        expect(write["judge"][0]["provider"] == "script", write)
-        expect(write["next"] == ["check", "write"] and check["next"] == ["COMPLETE", "write"], told)
-        expect(check["command"] == ["echo", "done"] and "work" not in check, check)
-        # one to write, one for the tag, three to judge; a check asks nobody: five writes are worst
-        expect(write["calls"] == 5 and check["calls"] == 0, write, check)
-        expect(told["calls"] == 25, told["calls"])
-        expect(told["history"] is None, told)
-        text = box.segue("plan", w, "-s", s, "--cwd", box.cwd).stdout.decode()
-        expect("at most 5 turns, at most 25 calls to providers" in text, text)
-        expect("judged by script: phase3_tag, ai_judge" in text, text)
-        alone = "name: a\nmax_movements: 1\nmovements:\n  - name: a\n    command: [echo, x]\n" \
-                "    rules: [{condition: when(true), next: COMPLETE}]\n"
-        text = box.segue("plan", box.file("a.yaml", alone)).stdout.decode()
-        expect("at most 1 turn, no calls to providers\n" in text, text)
+def what_would_run(box):
+    w, s = box.file("w.yaml", FLOW), box.file("s.json", REPLIES)
+    told = plan(box, w, "-s", s)
+    write, check, lost = told["movements"]
+    expect([m["reachable"] for m in told["movements"]] == [True, True, False], told)
+    expect(write["work"][0]["provider"] == "script" and write["permission"] == "edit", write)
+    expect(write["judge"][0]["provider"] == "script", write)
+    expect(write["next"] == ["check", "write"] and check["next"] == ["COMPLETE", "write"], told)
+    expect(check["command"] == ["echo", "done"] and "work" not in check, check)
+    # one to write, one for the tag, three to judge; a check asks nobody: five writes are worst
+    expect(write["calls"] == 5 and check["calls"] == 0, write, check)
+    expect(told["calls"] == 25, told["calls"])
+    expect(told["history"] is None, told)
+    text = box.segue("plan", w, "-s", s, "--cwd", box.cwd).stdout.decode()
+    expect("at most 5 turns, at most 25 calls to providers" in text, text)
+    expect("judged by script: phase3_tag, ai_judge" in text, text)
+    alone = "name: a\nmax_movements: 1\nmovements:\n  - name: a\n    command: [echo, x]\n" \
+            "    rules: [{condition: when(true), next: COMPLETE}]\n"
+    text = box.segue("plan", box.file("a.yaml", alone)).stdout.decode()
+    expect("at most 1 turn, no calls to providers\n" in text, text)
 
 
-def an_endless_one_has_no_bound():
-    with Box() as box:
-        s = box.file("s.json", REPLIES)
-        told = plan(box, box.file("w.yaml", FLOW.replace("5\n", "infinite\n", 1)), "-s", s)
-        expect(told["calls"] is None and told["max_movements"] is None, told)
-        straight = FLOW.replace("5\n", "infinite\n", 1).replace("next: write", "next: ABORT")
-        expect(plan(box, box.file("v.yaml", straight), "-s", s)["calls"] == 5, "one way through it")
-        many = FLOW.replace("max_movements: 5", "max_movements: 1000000")
-        expect(plan(box, box.file("u.yaml", many), "-s", s)["calls"] == 5000000, "many turns")
+def an_endless_one_has_no_bound(box):
+    s = box.file("s.json", REPLIES)
+    told = plan(box, box.file("w.yaml", FLOW.replace("5\n", "infinite\n", 1)), "-s", s)
+    expect(told["calls"] is None and told["max_movements"] is None, told)
+    straight = FLOW.replace("5\n", "infinite\n", 1).replace("next: write", "next: ABORT")
+    expect(plan(box, box.file("v.yaml", straight), "-s", s)["calls"] == 5, "one way through it")
+    many = FLOW.replace("max_movements: 5", "max_movements: 1000000")
+    expect(plan(box, box.file("u.yaml", many), "-s", s)["calls"] == 5000000, "many turns")
 
 
-def the_cost_is_bounded_where_it_can_be():
-    with Box() as box:
-        prices(box, "{input: 1, output: 10}")
-        text = FLOW.replace("provider: script", "provider: anthropic\nmodel: m")
-        text = text.replace("max_reasks: 2}", "max_reasks: 2, options: {max_tokens: 100}}")
-        box.env["ANTHROPIC_API_KEY"] = "k" * 20
-        told = plan(box, box.file("w.yaml", text))
-        # 5 times: 1,000 tokens to write and 4 times 100 to judge, at $10 a million
-        expect(abs(told["cost"]["answers_usd"] - 0.07) < 1e-9, told["cost"])
-        told = plan(box, box.file("v.yaml", text.replace(", options: {max_tokens: 100}", "")))
-        expect(told["cost"]["answers_usd"] is None, told["cost"])
-        expect(told["cost"]["unknown"] == ["no max_tokens in the options of write"], told["cost"])
+def the_cost_is_bounded_where_it_can_be(box):
+    prices(box, "{input: 1, output: 10}")
+    text = FLOW.replace("provider: script", "provider: anthropic\nmodel: m")
+    text = text.replace("max_reasks: 2}", "max_reasks: 2, options: {max_tokens: 100}}")
+    box.env["ANTHROPIC_API_KEY"] = "k" * 20
+    told = plan(box, box.file("w.yaml", text))
+    # 5 times: 1,000 tokens to write and 4 times 100 to judge, at $10 a million
+    expect(abs(told["cost"]["answers_usd"] - 0.07) < 1e-9, told["cost"])
+    told = plan(box, box.file("v.yaml", text.replace(", options: {max_tokens: 100}", "")))
+    expect(told["cost"]["answers_usd"] is None, told["cost"])
+    expect(told["cost"]["unknown"] == ["no max_tokens in the options of write"], told["cost"])
 
 
-def what_the_last_ones_used():
-    with Box() as box:
-        prices(box, "{input: 25000, output: 0}")
-        w = box.file("w.yaml", FLOW.replace("provider: script", "provider: script\nmodel: m"))
-        s = box.file("s.json", REPLIES)
-        for _ in range(3):
-            done = box.segue("run", w, "-s", s, "--logs", box.logs, "--cwd", box.cwd)
-            expect(done.returncode == 0, done)
-        told = plan(box, w, "-s", s)["history"]
-        expect(told["runs"] == 3 and told["tokens"] == {"p50": 20.0, "p90": 20.0}, told)
-        expect(abs(told["cost_usd"]["p50"] - 0.325) < 1e-9 and told["duration_ms"]["p90"] >= 0, told)
-        other = box.file("other.yaml", FLOW.replace("name: priced", "name: another"))
-        expect(plan(box, other, "-s", s)["history"] is None, "another workflow's sessions")
+def what_the_last_ones_used(box):
+    prices(box, "{input: 25000, output: 0}")
+    w = box.file("w.yaml", FLOW.replace("provider: script", "provider: script\nmodel: m"))
+    s = box.file("s.json", REPLIES)
+    for _ in range(3):
+        box.segue("run", w, "-s", s, "--logs", box.logs, "--cwd", box.cwd, status=0)
+    told = plan(box, w, "-s", s)["history"]
+    expect(told["runs"] == 3 and told["tokens"] == {"p50": 20.0, "p90": 20.0}, told)
+    expect(abs(told["cost_usd"]["p50"] - 0.325) < 1e-9 and told["duration_ms"]["p90"] >= 0, told)
+    other = box.file("other.yaml", FLOW.replace("name: priced", "name: another"))
+    expect(plan(box, other, "-s", s)["history"] is None, "another workflow's sessions")
 
 
-def permissions_as_they_can_be_held():
-    with Box() as box:
-        text = FLOW.replace("edit: true", "provider: codex\n    permission: edit\n    run: [pytest]")
-        told = plan(box, box.file("w.yaml", text), status=2)
-        [who] = told["movements"][0]["work"]
-        expect(who["provider"] == "codex" and "any program" in who["permission_gap"], who)
-        done = box.segue("plan", box.dir + "/w.yaml", "--quick", "--cwd", box.cwd)
-        expect("edit, runs pytest" in done.stdout.decode() and "codex, edit: " in done.stdout.decode(), done)
+def permissions_as_they_can_be_held(box):
+    text = FLOW.replace("edit: true", "provider: codex\n    permission: edit\n    run: [pytest]")
+    told = plan(box, box.file("w.yaml", text), status=2)
+    [who] = told["movements"][0]["work"]
+    expect(who["provider"] == "codex" and "any program" in who["permission_gap"], who)
+    box.segue("plan", box.dir + "/w.yaml", "--quick", "--cwd", box.cwd, out=("edit, runs pytest", "codex, edit: "))
 
 
-def what_keeps_it_from_running():
-    with Box() as box:
-        done = box.segue("plan", box.file("w.yaml", FLOW), "--json", "--quick", "--cwd", box.cwd)
-        lines = done.stdout.decode()
-        expect(done.returncode == 2 and "give --scenario FILE" in lines, done)
+def what_keeps_it_from_running(box):
+    done = box.segue("plan", box.file("w.yaml", FLOW), "--json", "--quick", "--cwd", box.cwd)
+    lines = done.stdout.decode()
+    expect(done.returncode == 2 and "give --scenario FILE" in lines, done)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
-"""`segue prompt` shows what `segue run` sends, and says when a question is never asked.
-
-usage: prompt_cli_test.py BUILD_DIR [CASE...]
-"""
+"""`segue prompt` shows what `segue run` sends, and says when a question is never asked."""
 import json
 import re
 import sys
 
-from support import Box, expect, main, need_build, of_type, prompt_text, records
+from support import Box, expect, main, of_type, prompt_text, records
 
 STAGES = ["structured_output", "phase3_tag", "ai_judge"]
 ZEROS = "0" * 16
@@ -37,8 +34,7 @@ def shows_what_is_sent():
             replies = [{"purpose": "execute", "text": answer}, {"stage": STAGES[0], "text": "?"},
                        {"stage": STAGES[1], "text": "?"}, {"stage": STAGES[2], "text": "[JUDGE:1]"}]
             scenario = box.file("s.json", json.dumps({"replies": replies}))
-            done = box.segue("run", path, "--scenario", scenario, "--task", task, "--logs", box.logs)
-            expect(done.returncode == 0, done)
+            box.segue("run", path, "--scenario", scenario, "--task", task, "--logs", box.logs, status=0)
             log = records(box.begun()[0])
             calls = of_type(log, "call_start")
             expect(len(calls) == 4, len(calls), "calls")
@@ -50,45 +46,41 @@ def shows_what_is_sent():
                 expect(done.stdout.decode() == fenced, words, done.stdout.decode(), "sent:", fenced)
 
 
-def shows_each_vote_of_a_panel():
-    with Box() as box:
-        path = workflow(box, rules=["done", "more", "again"],
-                        judge={"panel": ["script"] * 3, "agree": 3, "stages": ["structured_output"]})
-        replies = [{"purpose": "execute", "text": "report"}] + [{"stage": STAGES[0], "text": '{"reason":"r","step":1}'}] * 3
-        scenario = box.file("s.json", json.dumps({"replies": replies}))
-        done = box.segue("run", path, "--scenario", scenario, "--task", "t", "--logs", box.logs)
-        log = records(box.begun()[0])
-        calls = [c for c in of_type(log, "call_start") if "vote" in c]
-        expect(done.returncode == 0 and len(calls) == 3, done, len(calls))
-        for call in calls:
-            words = ["--stage", STAGES[0], "--vote", str(call["vote"])]
-            done = box.segue("prompt", path, "plan", "--task", "t", "--answer", "report", *words)
-            fenced = without_facts(prompt_text(log, call))
-            expect(done.returncode == 0 and done.stdout.decode() == fenced, done.stdout.decode(), "sent:", fenced)
-            expect(b"vote 2, script: rules in the order 2, 3, 1\n" in done.stderr, done.stderr)
-        done = box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json")
-        votes = json.loads(done.stdout)["votes"]
-        expect([v["rules"] for v in votes] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]], votes)
-        for words, file in ((["--vote", "4"], path), (["--vote", "1"], workflow(box))):
-            done = box.segue("prompt", file, "plan", "--stage", STAGES[0], *words)
-            expect(done.returncode == 2 and b"--vote" in done.stderr, done)
+def shows_each_vote_of_a_panel(box):
+    path = workflow(box, rules=["done", "more", "again"],
+                    judge={"panel": ["script"] * 3, "agree": 3, "stages": ["structured_output"]})
+    replies = [{"purpose": "execute", "text": "report"}] + [{"stage": STAGES[0], "text": '{"reason":"r","step":1}'}] * 3
+    scenario = box.file("s.json", json.dumps({"replies": replies}))
+    done = box.segue("run", path, "--scenario", scenario, "--task", "t", "--logs", box.logs)
+    log = records(box.begun()[0])
+    calls = [c for c in of_type(log, "call_start") if "vote" in c]
+    expect(done.returncode == 0 and len(calls) == 3, done, len(calls))
+    for call in calls:
+        words = ["--stage", STAGES[0], "--vote", str(call["vote"])]
+        done = box.segue("prompt", path, "plan", "--task", "t", "--answer", "report", *words)
+        fenced = without_facts(prompt_text(log, call))
+        expect(done.returncode == 0 and done.stdout.decode() == fenced, done.stdout.decode(), "sent:", fenced)
+        expect(b"vote 2, script: rules in the order 2, 3, 1\n" in done.stderr, done.stderr)
+    done = box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json")
+    votes = json.loads(done.stdout)["votes"]
+    expect([v["rules"] for v in votes] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]], votes)
+    for words, file in ((["--vote", "4"], path), (["--vote", "1"], workflow(box))):
+        box.segue("prompt", file, "plan", "--stage", STAGES[0], *words, status=2, err=b"--vote")
 
 
-def says_what_is_never_asked():
-    with Box() as box:
-        for rules, judge, word in ((["done"], None, b"only one label"),
-                                   (["when(true)"], None, b"no label"),
-                                   (["done", "done && when(true)"], None, b"only one label"),
-                                   (["a", "b"], {"stages": ["phase1_tag", "ai_judge"]},
-                                    b"judge.stages leaves out structured_output"),
-                                   (["a", "b"], None, None)):
-            path = workflow(box, rules=rules, judge=judge)
-            done = box.segue("prompt", path, "plan", "--stage", "structured_output")
-            expect(done.returncode == 0 and done.stdout, done)
-            noted = b"never asked" in done.stderr and word is not None and word in done.stderr
-            expect(noted == (word is not None), rules, done.stderr)
+def says_what_is_never_asked(box):
+    for rules, judge, word in ((["done"], None, b"only one label"),
+                               (["when(true)"], None, b"no label"),
+                               (["done", "done && when(true)"], None, b"only one label"),
+                               (["a", "b"], {"stages": ["phase1_tag", "ai_judge"]},
+                                b"judge.stages leaves out structured_output"),
+                               (["a", "b"], None, None)):
+        path = workflow(box, rules=rules, judge=judge)
+        done = box.segue("prompt", path, "plan", "--stage", "structured_output")
+        expect(done.returncode == 0 and done.stdout, done)
+        noted = b"never asked" in done.stderr and word is not None and word in done.stderr
+        expect(noted == (word is not None), rules, done.stderr)
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([shows_what_is_sent, shows_each_vote_of_a_panel, says_what_is_never_asked]))

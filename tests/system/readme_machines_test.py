@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import readme_test
 from support import WAIT_S, Box, expect, main, need_build, needs
@@ -82,8 +83,7 @@ def the_block_runs_as_printed():
                 env.update(PGHOST=server.dir, PGUSER="postgres")
             else:  # what /etc/hosts, and whoever signed the certificate, do elsewhere
                 env.update(PGHOSTADDR="127.0.0.1", PGSSLROOTCERT=box.dir + "/root.crt")
-                with open(env["HOME"] + "/.pgpass", "w", encoding="utf-8") as f:
-                    f.write("dbserver:*:*:agents:...\n")
+                Path(env["HOME"] + "/.pgpass").write_text("dbserver:*:*:agents:...\n", encoding="utf-8")
                 os.chmod(env["HOME"] + "/.pgpass", 0o600)
             machines[name] = Machine(env, box.cwd)
         try:
@@ -94,8 +94,7 @@ def the_block_runs_as_printed():
             expect("COMPLETE" in told and "ok" in told.splitlines()[-1], "its end and its verification:", told)
             told, _ = machines["first"].run("segue ls --json")
             expect('"status":"complete"' in told, told)
-            with open(box.cwd + "/greet.sh", encoding="utf-8") as f:
-                expect("world" in f.read(), "the agent worked")
+            expect("world" in Path(box.cwd + "/greet.sh").read_text(encoding="utf-8"), "the agent worked")
         finally:
             for machine in machines.values():
                 machine.close()

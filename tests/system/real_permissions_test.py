@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import real_clients_test as clients  # noqa: E402
-from support import Box, expect, needs, of_type, skip  # noqa: E402
+from support import Box, expect, needs, of_type, skip
 
 clients.SANDBOX["level"] = "off"  # what the clients themselves hold is looked at here
 TABLE = clients.ROOT + "/tests/system/real-permissions.md"
@@ -81,8 +81,7 @@ ELSE = {
 
 class Model:
     def __init__(self, folder):
-        with open(clients.SHARED + "/tools/mockflow.js") as f:
-            text = f.read()
+        text = Path(clients.SHARED + "/tools/mockflow.js").read_text()
         for old, new in PATCHES:
             expect(old in text, "the model changed:", old)
             text = text.replace(old, new)
@@ -143,11 +142,9 @@ def one(column, word, folder, scratch):
         env["IS_SANDBOX"] = "1"  # claude refuses full to root elsewhere
         for program in ("named", "another"):
             path = f"{box.cwd}/{program}.sh"
-            with open(path, "w") as f:
-                f.write(f"#!/bin/sh\ntouch ran-{program}\n")
+            Path(path).write_text(f"#!/bin/sh\ntouch ran-{program}\n")
             os.chmod(path, 0o755)
-        with open(box.cwd + "/note.txt", "w") as f:
-            f.write("secret-word-7\n")
+        Path(box.cwd + "/note.txt").write_text("secret-word-7\n")
         do = [f"DO read: {box.cwd}/note.txt", f"DO write: {box.cwd}/out.txt", "DO run: ./named.sh",
               "DO run: ./another.sh", f"DO write: {box.dir}/outside.txt"]
         said = word + ("\n    run: [./named.sh]" if word == "edit" else "")

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import real_clients_test as clients  # noqa: E402
 import real_permissions_test as permissions  # noqa: E402
-from ready_test import WRONG, check_says, git, repository, turns  # noqa: E402
-from support import Box, expect, needs, of_type, skip  # noqa: E402
+from ready_test import WRONG, check_says, git, repository, turns
+from support import Box, expect, needs, of_type, skip
 
 COLUMNS = ("claude", "codex", "claude native", "codex native")
 DOING = r"""

@@ -7,9 +7,8 @@ import json
 import os
 import sys
 
-from support import Box, every_way, expect, main, need_build, of_type, records
+from support import Box, every_way, expect, main, of_type, records
 
-need_build()
 OLD = os.path.dirname(os.path.abspath(__file__)) + "/../data/logs"
 made = {}
 
@@ -27,8 +26,7 @@ def chained(path, lines, change):
 
 
 def run(box, *words, status=0):
-    done = box.segue("replay", *words)
-    expect(done.returncode == status, words, done.returncode, done.stdout[-400:], done.stderr[-400:])
+    done = box.segue("replay", *words, status=status)
     return done.stdout.decode()
 
 
@@ -40,8 +38,7 @@ def told(text):
 def bed():
     if not made:
         box = made["box"] = Box()
-        done = box.segue("run", *every_way(box))
-        expect(done.returncode == 0, done.stderr)
+        box.segue("run", *every_way(box), status=0)
         made["log"] = records(box.log_paths()[0])
     return made["box"], made["log"]
 
@@ -128,13 +125,12 @@ def another_method():
     expect(odd[0]["today"] == {"rule": 2, "method": "phase3_tag"}, odd)
 
 
-def old_logs():
+def old_logs(box):
     """Logs of every version that was released."""
-    with Box() as box:
-        for folder in sorted(glob.glob(OLD + "/*/")):
-            logs = sorted(glob.glob(folder + "*.ndjson"))
-            _, sum_ = told(run(box, *logs, "--json", "--check"))
-            expect(sum_["sessions"] == len(logs) and sum_["judgments"] > 0, sum_)
+    for folder in sorted(glob.glob(OLD + "/*/")):
+        logs = sorted(glob.glob(folder + "*.ndjson"))
+        _, sum_ = told(run(box, *logs, "--json", "--check"))
+        expect(sum_["sessions"] == len(logs) and sum_["judgments"] > 0, sum_)
 
 
 def not_sound():
@@ -152,10 +148,9 @@ def not_sound():
     expect(box.segue("replay").returncode == 2)
 
 
-def panel():
+def panel(box):
     """Votes are replayed each by itself."""
-    with Box() as box:
-        flow = box.file("panel.yaml", """
+    flow = box.file("panel.yaml", """
 name: panel
 initial_movement: look
 provider: script
@@ -167,15 +162,14 @@ movements:
       - {condition: good, next: COMPLETE}
       - {condition: bad, next: ABORT}
 """)
-        scenario = box.file("panel.json", json.dumps({"replies": [
-            {"purpose": "execute", "text": "looked"},
-            {"purpose": "judge", "text": '{"reason": "a", "step": 1}'},
-            {"purpose": "judge", "text": '{"reason": "b", "step": 2}'},
-            {"purpose": "judge", "text": '{"reason": "c", "step": 1}'}]}))
-        done = box.segue("run", flow, "--scenario", scenario, "--logs", box.logs, "--cwd", box.cwd)
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        turns, sum_ = told(run(box, box.logs, "--json", "--check"))
-        expect(sum_["replay"]["same"] == 1 and turns[0]["today"]["rule"] == 1, turns)
+    scenario = box.file("panel.json", json.dumps({"replies": [
+        {"purpose": "execute", "text": "looked"},
+        {"purpose": "judge", "text": '{"reason": "a", "step": 1}'},
+        {"purpose": "judge", "text": '{"reason": "b", "step": 2}'},
+        {"purpose": "judge", "text": '{"reason": "c", "step": 1}'}]}))
+    box.segue("run", flow, "--scenario", scenario, "--logs", box.logs, "--cwd", box.cwd, status=0)
+    turns, sum_ = told(run(box, box.logs, "--json", "--check"))
+    expect(sum_["replay"]["same"] == 1 and turns[0]["today"]["rule"] == 1, turns)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 import threading
+from pathlib import Path
 
 import browser
 from audit_logs import Log, START_MS, ZERO, session_id, write
@@ -101,82 +102,77 @@ def session(box, task="do it", said=("done [WORK:1]", "[CHECK:1]"), ends=True):
 
 def report(box, *words, status=0):
     path = f"{box.dir}/out.html"
-    done = box.segue("report", *words, "-o", path)
-    expect(done.returncode == status, done.returncode, done.stderr)
-    with open(path, encoding="utf-8") as f:
-        return f.read()
+    box.segue("report", *words, "-o", path, status=status)
+    return Path(path).read_text(encoding="utf-8")
 
 
-def one_session():
+def one_session(box):
     """Each turn, verdict and sum of the records stands in the page, and in the view's JSON."""
-    with Box() as box:
-        path = session(box)
-        log = records(path)
-        text = report(box, path)
-        page = Page(text)
-        view = json.loads(box.segue("show", path, "--as", "view").stdout)
-        expect(len(of_type(log, "turn_start")) == len(view["turns"]) == 2, view)
-        for turn, judged in zip(view["turns"], of_type(log, "judgment")):
-            for key, other in (("turn", "turn"), ("movement", "movement"), ("rule", "rule"),
-                               ("condition", "condition"), ("method", "match_method"),
-                               ("leads_to", "next")):
-                expect(turn[key] == judged[other], key, turn)
-            expect([s["outcome"] for s in turn["stages"]]
-                   == [s["outcome"] for s in judged["stages"]])
-            expect(f's1t{turn["turn"]}' in page.ids and f'#s1t{turn["turn"]}' in page.links)
-        rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
-        expect([(r[0], r[7]) for r in rows] == [("1", "check"), ("2", "COMPLETE")], rows)
-        expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
-        calls = len(of_type(log, "call_end"))
-        expect(["all", "all calls", str(calls)] == next(r for r in page.rows if r[:1] == ["all"])[:3])
-        movements = {m["name"]: m for m in view["movements"]}
-        expect(movements["work"]["rules"][0]["taken"] == 1 and movements["work"]["runs"] == 1)
-        expect("verified: %d records, complete, sealed" % len(log) in page.all(), page.all()[:800])
-        said = json.loads(box.segue("show", path, "work", "--as", "view").stdout)
-        expect(said["judgment"] == of_type(log, "judgment")[0])
-        shown = box.segue("show", path, "work", "--full").stdout.decode()
-        for section in said["told"]:
-            expect(section["title"] in shown, section["title"])
+    path = session(box)
+    log = records(path)
+    text = report(box, path)
+    page = Page(text)
+    view = json.loads(box.segue("show", path, "--as", "view").stdout)
+    expect(len(of_type(log, "turn_start")) == len(view["turns"]) == 2, view)
+    for turn, judged in zip(view["turns"], of_type(log, "judgment")):
+        for key, other in (("turn", "turn"), ("movement", "movement"), ("rule", "rule"),
+                           ("condition", "condition"), ("method", "match_method"),
+                           ("leads_to", "next")):
+            expect(turn[key] == judged[other], key, turn)
+        expect([s["outcome"] for s in turn["stages"]]
+               == [s["outcome"] for s in judged["stages"]])
+        expect(f's1t{turn["turn"]}' in page.ids and f'#s1t{turn["turn"]}' in page.links)
+    rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
+    expect([(r[0], r[7]) for r in rows] == [("1", "check"), ("2", "COMPLETE")], rows)
+    expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
+    calls = len(of_type(log, "call_end"))
+    expect(["all", "all calls", str(calls)] == next(r for r in page.rows if r[:1] == ["all"])[:3])
+    movements = {m["name"]: m for m in view["movements"]}
+    expect(movements["work"]["rules"][0]["taken"] == 1 and movements["work"]["runs"] == 1)
+    expect("verified: %d records, complete, sealed" % len(log) in page.all(), page.all()[:800])
+    said = json.loads(box.segue("show", path, "work", "--as", "view").stdout)
+    expect(said["judgment"] == of_type(log, "judgment")[0])
+    shown = box.segue("show", path, "work", "--full").stdout.decode()
+    for section in said["told"]:
+        expect(section["title"] in shown, section["title"])
 
 
-def hostile():
+def hostile(box):
     """Whatever is said stays text: no element, no attribute and no link comes of it."""
-    with Box() as box:
-        for text in HOSTILE:
-            path = session(box, task=text, said=(text + " [WORK:1]", text + "\n[CHECK:1]"))
-            page = Page(report(box, path))
-            expect(all(link.startswith("#") for link in page.links), page.links)
-            got = page.all()
-            expect("\x1b" not in got and "\u202e" not in got and "\u200b" not in got, repr(text))
-            if text.isascii() and "\x1b" not in text:
-                expect(text[:900] in got, "it does not read back:", text[:80])
-        Page(report(box, box.logs))
-        md = box.segue("report", path, "--format", "md").stdout.decode()
-        expect("## Session" in md and "\x1b" not in md)
+    for text in HOSTILE:
+        path = session(box, task=text, said=(text + " [WORK:1]", text + "\n[CHECK:1]"))
+        page = Page(report(box, path))
+        expect(all(link.startswith("#") for link in page.links), page.links)
+        got = page.all()
+        expect("\x1b" not in got and "\u202e" not in got and "\u200b" not in got, repr(text))
+        if text.isascii() and "\x1b" not in text:
+            expect(text[:900] in got, "it does not read back:", text[:80])
+    Page(report(box, box.logs))
+    md = box.segue("report", path, "--format", "md").stdout.decode()
+    expect("## Session" in md and "\x1b" not in md)
 
 
-def folder():
+def folder(box):
     """The figures of a folder are those of segue audit; 200 sessions fit into 2 MB."""
-    with Box() as box:
-        os.mkdir(box.logs)
-        write(box.logs, 200, 8, seed=3)
-        for n, start in enumerate((b"", b'{"v":1,"seq"')):  # starts that were killed are no sessions
-            with open(f"{box.logs}/0199000{n}-0000-7000-8000-000000000000.ndjson", "xb") as f:
-                f.write(start)
-        text = report(box, box.logs)
-        expect(len(text) < 2_000_000, len(text))
-        page = Page(text)
-        told = json.loads(box.segue("audit", box.logs, "--json").stdout)
-        totals = told["totals"]
-        for group in told["groups"]:
-            row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
-            expect(row[1] == str(group["judgments"]), row, group)
-        expect("%d judgments: %d found a rule" % (totals["judgments"], totals["decided"]) in page.all())
-        listed = [r[1] for r in page.rows if len(r) == 12 and r[1].count("-") == 4]
-        expect(len(listed) == 200, len(listed))
-        few = Page(report(box, box.logs, "--status", "complete"))
-        done = [r for r in page.rows if len(r) == 12 and r[0].endswith("complete")]
-        expect(len([r for r in few.rows if len(r) == 12 and r[1].count("-") == 4]) == len(done))
+    os.mkdir(box.logs)
+    write(box.logs, 200, 8, seed=3)
+    for n, start in enumerate((b"", b'{"v":1,"seq"')):  # starts that were killed are no sessions
+        with open(f"{box.logs}/0199000{n}-0000-7000-8000-000000000000.ndjson", "xb") as f:
+            f.write(start)
+    text = report(box, box.logs)
+    expect(len(text) < 2_000_000, len(text))
+    page = Page(text)
+    told = json.loads(box.segue("audit", box.logs, "--json").stdout)
+    totals = told["totals"]
+    for group in told["groups"]:
+        row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
+        expect(row[1] == str(group["judgments"]), row, group)
+    expect("%d judgments: %d found a rule" % (totals["judgments"], totals["decided"]) in page.all())
+    listed = [r[1] for r in page.rows if len(r) == 12 and r[1].count("-") == 4]
+    expect(len(listed) == 200, len(listed))
+    few = Page(report(box, box.logs, "--status", "complete"))
+    done = [r for r in page.rows if len(r) == 12 and r[0].endswith("complete")]
+    expect(len([r for r in few.rows if len(r) == 12 and r[1].count("-") == 4]) == len(done))
 
 
 def hostile_logs(folder, count):
@@ -191,22 +187,20 @@ def hostile_logs(folder, count):
                 method=None, match_method=None, provider=f"{n}" + long, model=f"{n}" + long,
                 failure="rule_no_match", reason=long, stages=[])
         log.add("session_end", outcome="failed", message=long, error={"class": f"{n}" + long}, turns=1, methods={})
-        with open(f"{folder}/{session_id(n)}.ndjson", "wb") as f:
-            f.write(log.bytes())
+        Path(f"{folder}/{session_id(n)}.ndjson").write_bytes(log.bytes())
 
 
-def hostile_folder():
+def hostile_folder(box):
     """However long the texts are, a report of 200 sessions stays below 2 MB, and says what is not in it."""
-    with Box() as box:
-        hostile_logs(box.logs, 200)
-        for words, status in (([box.logs], 0), (box.log_paths(), 1)):
-            text = report(box, *words, status=status)
-            expect(len(text.encode()) < 2_000_000, len(words), len(text.encode()))
-            expect("bytes left out)" in Page(text).all())
-            md = box.segue("report", *words, "--format", "md").stdout
-            expect(len(md) < 2_000_000 and b"bytes left out" in md, len(words), len(md))
-        one = report(box, box.log_paths()[0], status=1)
-        expect(len(one.encode()) < 1_000_000, len(one.encode()))
+    hostile_logs(box.logs, 200)
+    for words, status in (([box.logs], 0), (box.log_paths(), 1)):
+        text = report(box, *words, status=status)
+        expect(len(text.encode()) < 2_000_000, len(words), len(text.encode()))
+        expect("bytes left out)" in Page(text).all())
+        md = box.segue("report", *words, "--format", "md").stdout
+        expect(len(md) < 2_000_000 and b"bytes left out" in md, len(words), len(md))
+    one = report(box, box.log_paths()[0], status=1)
+    expect(len(one.encode()) < 1_000_000, len(one.encode()))
 
 
 def long_session(box, turns):
@@ -224,79 +218,70 @@ def long_session(box, turns):
     return (set(box.log_paths()) - known).pop()
 
 
-def large():
+def large(box):
     """A session of 200 turns is at most 1 MB."""
-    with Box() as box:
-        path = long_session(box, 200)
-        expect(len(of_type(records(path), "judgment")) == 200)
-        text = report(box, path)
-        expect(len(text) < 1_000_000, len(text))
-        page = Page(text)
-        expect("s1t200" in page.ids and "max_movements" in page.all())
+    path = long_session(box, 200)
+    expect(len(of_type(records(path), "judgment")) == 200)
+    text = report(box, path)
+    expect(len(text) < 1_000_000, len(text))
+    page = Page(text)
+    expect("s1t200" in page.ids and "max_movements" in page.all())
 
 
-def many_named():
+def many_named(box):
     """200 sessions that are named one by one stay below 2 MB, and say what there was no room for."""
-    with Box() as box:
-        for turns in (4, *sample.draw("lengths of sessions", (10, 60), 2)):
-            path = long_session(box, turns)
-            with open(path, "rb") as f:
-                template = (os.path.basename(path)[:-7].encode(), f.read().splitlines())
-            os.mkdir(f"{box.dir}/{turns}")
-            named = [f"{box.dir}/{turns}/{session_id(n)}.ndjson" for n in range(200)]
-            for n, name in enumerate(named):
-                with open(name, "wb") as f:
-                    f.write(copied(template, session_id(n).encode()))
-            text = report(box, *named)
-            expect(len(text.encode()) < 2_000_000, turns, len(text.encode()))
-            page = Page(text)
-            expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
-            expect({link[1:] for link in page.links} <= set(page.ids), "a link leads nowhere")
-            expect(text.count("<pattern") == 4, "hatching is defined more than once")
-            rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
-            least, most = {4: (800, 800), 10: (1400, 2000), 60: (1400, 11999)}[turns]  # spans differ with the machine
-            expect(least <= len(rows) <= most, turns, len(rows))
-            told = sum(int(n) for n in re.findall(r"There is no room for (\d+) more turns", page.all()))
-            expect(len(rows) + told == 200 * turns, turns, len(rows), told)
-            expect(turns != 4 or "There is no room for" not in page.all(), turns)
+    for turns in (4, *sample.draw("lengths of sessions", (10, 60), 2)):
+        path = long_session(box, turns)
+        template = (os.path.basename(path)[:-7].encode(), Path(path).read_bytes().splitlines())
+        os.mkdir(f"{box.dir}/{turns}")
+        named = [f"{box.dir}/{turns}/{session_id(n)}.ndjson" for n in range(200)]
+        for n, name in enumerate(named):
+            Path(name).write_bytes(copied(template, session_id(n).encode()))
+        text = report(box, *named)
+        expect(len(text.encode()) < 2_000_000, turns, len(text.encode()))
+        page = Page(text)
+        expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
+        expect({link[1:] for link in page.links} <= set(page.ids), "a link leads nowhere")
+        expect(text.count("<pattern") == 4, "hatching is defined more than once")
+        rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
+        least, most = {4: (800, 800), 10: (1400, 2000), 60: (1400, 11999)}[turns]  # spans differ with the machine
+        expect(least <= len(rows) <= most, turns, len(rows))
+        told = sum(int(n) for n in re.findall(r"There is no room for (\d+) more turns", page.all()))
+        expect(len(rows) + told == 200 * turns, turns, len(rows), told)
+        expect(turns != 4 or "There is no room for" not in page.all(), turns)
 
 
-def changed():
+def changed(box):
     """A log that was changed is shown with a banner; what stands behind the change is marked."""
-    with Box() as box:
-        path = session(box)
-        with open(path, "rb") as f:
-            lines = f.read().split(b"\n")
-        at = next(i for i, line in enumerate(lines) if b'"type":"judgment"' in line)
-        lines[at] = lines[at].replace(b'"rule":1', b'"rule":2')
-        bad = box.file("bad.ndjson", b"\n".join(lines))
-        page = Page(report(box, bad, status=1))
-        expect("not what was written" in page.all() and "not proven" in page.all())
-        done = box.segue("report", bad, "-o", box.dir + "/out.html")
-        expect(b"segue report: 1 log is not what was written" in done.stderr, done.stderr)
-        view = json.loads(box.segue("show", bad, "--as", "view").stdout)
-        expect(view["chain"]["state"] == "bad" and view["chain"]["records"] == at, view["chain"])
-        expect(box.segue("report", box.dir + "/none.ndjson", "-o", box.dir + "/x").returncode == 2)
-        expect(not os.path.exists(box.dir + "/x"))
+    path = session(box)
+    lines = Path(path).read_bytes().split(b"\n")
+    at = next(i for i, line in enumerate(lines) if b'"type":"judgment"' in line)
+    lines[at] = lines[at].replace(b'"rule":1', b'"rule":2')
+    bad = box.file("bad.ndjson", b"\n".join(lines))
+    page = Page(report(box, bad, status=1))
+    expect("not what was written" in page.all() and "not proven" in page.all())
+    box.segue("report", bad, "-o", box.dir + "/out.html", err=b"segue report: 1 log is not what was written")
+    view = json.loads(box.segue("show", bad, "--as", "view").stdout)
+    expect(view["chain"]["state"] == "bad" and view["chain"]["records"] == at, view["chain"])
+    expect(box.segue("report", box.dir + "/none.ndjson", "-o", box.dir + "/x").returncode == 2)
+    expect(not os.path.exists(box.dir + "/x"))
 
 
-def into_what_is_no_file():
+def into_what_is_no_file(box):
     """A pipe (or a device, as /dev/null is) is written to, and not replaced; - is standard output."""
-    with Box() as box:
-        path = session(box)
-        pipe, got = box.dir + "/pipe", []
-        os.mkfifo(pipe)
-        reader = threading.Thread(target=lambda: got.append(open(pipe, "rb").read()), daemon=True)
-        reader.start()
-        done = box.segue("report", path, "-o", pipe)
-        expect(done.returncode == 0 and stat.S_ISFIFO(os.stat(pipe).st_mode), "it replaced the pipe", done)
-        reader.join(WAIT_S)
-        expect(got and got[0].endswith(b"</html>\n"), got and got[0][-100:])
-        done = box.segue("report", path, "-o", "-", "--format", "md")
-        expect(done.returncode == 0 and done.stdout.startswith(b"# segue: session"), done)
-        expect(not os.path.exists(box.dir + "/-") and not os.path.exists(box.cwd + "/-"), "a file named -")
-        done = box.segue("report", path, "-o", box.dir)
-        expect(done.returncode == 2 and b"Is a directory" in done.stderr, done)
+    path = session(box)
+    pipe, got = box.dir + "/pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(open(pipe, "rb").read()), daemon=True)
+    reader.start()
+    done = box.segue("report", path, "-o", pipe)
+    expect(done.returncode == 0 and stat.S_ISFIFO(os.stat(pipe).st_mode), "it replaced the pipe", done)
+    reader.join(WAIT_S)
+    expect(got and got[0].endswith(b"</html>\n"), got and got[0][-100:])
+    done = box.segue("report", path, "-o", "-", "--format", "md")
+    expect(done.returncode == 0 and done.stdout.startswith(b"# segue: session"), done)
+    expect(not os.path.exists(box.dir + "/-") and not os.path.exists(box.cwd + "/-"), "a file named -")
+    box.segue("report", path, "-o", box.dir, status=2, err=b"Is a directory")
 
 
 def in_a_browser():

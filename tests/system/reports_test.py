@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Reports in the real program: calls beside the work, files of the log's bytes, what prompts and
-judges see of them, and that no fault point loses one, asks twice for one or leaves a piece.
-
-usage: reports_test.py BUILD_DIR [CASE...]
-"""
+judges see of them, and that no fault point loses one, asks twice for one or leaves a piece."""
 import hashlib
 import json
 import os
@@ -11,7 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from support import WAIT_S, Box, Failed, expect, main, need_build, of_type, prompt_text, records, verified
+from support import WAIT_S, Box, Failed, expect, main, of_type, prompt_text, records, verified
 
 AT_ONCE = 4
 MOST = 1000
@@ -108,56 +105,50 @@ def sound(box):
     return log
 
 
-def from_start_to_end():
+def from_start_to_end(box):
     """Files are the log's bytes; prompts show texts; what they hold is no template."""
-    with Box() as box:
-        done = box.segue("run", *words_of(box))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        log = sound(box)
-        asked = prompt_text(log, calls_of(log, "plan", "report")[1])
-        expect("# Scope of the thing\nIt follows # Plan one\n\nDo it." in asked, asked)
-        expect("I made the first plan." in asked and "Say what is left out." in asked, asked)
-        work = prompt_text(log, calls_of(log, "plan", "execute")[0])
-        expect(f"Reports are in {folder_of(box)}." in work, work)
-        end = prompt_text(log, calls_of(log, "end", "execute")[0])
-        expect("I made the second plan. | looked\n[A:1] | A two | B two\n[B:1] | "
-               "# Plan two {report:a.md}" in end, end)
+    box.segue("run", *words_of(box), status=0)
+    log = sound(box)
+    asked = prompt_text(log, calls_of(log, "plan", "report")[1])
+    expect("# Scope of the thing\nIt follows # Plan one\n\nDo it." in asked, asked)
+    expect("I made the first plan." in asked and "Say what is left out." in asked, asked)
+    work = prompt_text(log, calls_of(log, "plan", "execute")[0])
+    expect(f"Reports are in {folder_of(box)}." in work, work)
+    end = prompt_text(log, calls_of(log, "end", "execute")[0])
+    expect("I made the second plan. | looked\n[A:1] | A two | B two\n[B:1] | "
+           "# Plan two {report:a.md}" in end, end)
 
 
-def siblings_do_not_see_each_other():
-    with Box() as box:
-        box.segue("run", *words_of(box))
-        log = records(box.begun()[0])
-        first, second = (prompt_text(log, call) for call in calls_of(log, "review.b", "execute"))
-        expect("# Scope one and (there is none yet)" in first, first)
-        expect("# Scope two and A one" in second, second)  # of the round before, not of a sibling
+def siblings_do_not_see_each_other(box):
+    box.segue("run", *words_of(box))
+    log = records(box.begun()[0])
+    first, second = (prompt_text(log, call) for call in calls_of(log, "review.b", "execute"))
+    expect("# Scope one and (there is none yet)" in first, first)
+    expect("# Scope two and A one" in second, second)  # of the round before, not of a sibling
 
 
-def judge_reads_reports_and_the_answer():
-    with Box() as box:
-        box.segue("run", *words_of(box))
-        asked = prompt_text(records(box.begun()[0]), calls_of(records(box.begun()[0]), "plan", "judge")[0])
-        parts = [asked.index(x) for x in ("# plan.md\n\n# Plan one", "# scope.md\n\n# Scope one",
-                                          "I made the first plan.")]
-        expect(parts == sorted(parts), asked)
-        expect("Notes one" not in asked, asked)
+def judge_reads_reports_and_the_answer(box):
+    box.segue("run", *words_of(box))
+    asked = prompt_text(records(box.begun()[0]), calls_of(records(box.begun()[0]), "plan", "judge")[0])
+    parts = [asked.index(x) for x in ("# plan.md\n\n# Plan one", "# scope.md\n\n# Scope one",
+                                      "I made the first plan.")]
+    expect(parts == sorted(parts), asked)
+    expect("Notes one" not in asked, asked)
 
 
-def changed_files_are_told():
+def changed_files_are_told(box):
     """verify and show say which file is not what the log has; the log is sound all the same."""
-    with Box() as box:
-        box.segue("run", *words_of(box))
-        path = box.begun()[0]
-        expect(b"plan.md, scope.md, notes.md, " in box.segue("show", path).stdout, box.segue("show", path))
-        with open(f"{folder_of(box)}/plan.md", "a") as f:
-            f.write("me too\n")
-        os.unlink(f"{folder_of(box)}/b.md")
-        done = box.segue("verify", path)
-        expect(done.returncode == 0 and b"plan.md (changed), b.md (missing)" in done.stdout, done.stdout)
-        told = json.loads(box.segue("verify", "--json", path).stdout)["reports"]
-        expect((told["changed"], told["missing"]) == (1, 1), told)
-        shown = box.segue("show", path).stdout
-        expect(b"plan.md (changed), scope.md" in shown and b"b.md (missing)" in shown, shown)
+    box.segue("run", *words_of(box))
+    path = box.begun()[0]
+    expect(b"plan.md, scope.md, notes.md, " in box.segue("show", path).stdout, box.segue("show", path))
+    with open(f"{folder_of(box)}/plan.md", "a") as f:
+        f.write("me too\n")
+    os.unlink(f"{folder_of(box)}/b.md")
+    box.segue("verify", path, status=0, out=b"plan.md (changed), b.md (missing)")
+    told = json.loads(box.segue("verify", "--json", path).stdout)["reports"]
+    expect((told["changed"], told["missing"]) == (1, 1), told)
+    shown = box.segue("show", path).stdout
+    expect(b"plan.md (changed), scope.md" in shown and b"b.md (missing)" in shown, shown)
 
 
 def no_report_stops_and_goes_on():
@@ -165,29 +156,25 @@ def no_report_stops_and_goes_on():
     replies = [REPLIES[0], {"movement": "plan", "purpose": "report", "error": {"class": "quota"}},
                *REPLIES[1:]]
     with Box() as box:
-        done = box.segue("run", *words_of(box, replies))
-        expect(done.returncode == 1, done.returncode, done.stderr)
+        box.segue("run", *words_of(box, replies), status=1)
         stop = records(box.begun()[0])[-1]
         expect(stop["type"] == "session_stop" and stop["class"] == "quota", stop)
-        done = box.segue("resume", box.begun()[0])
-        expect(done.returncode == 0, done.stdout, done.stderr)
+        box.segue("resume", box.begun()[0], status=0)
         log = sound(box)
         expect(len(calls_of(log, "plan", "execute")) == 2, "the work was done twice")
 
 
-def a_fork_takes_reports_over():
-    with Box() as box:
-        words = words_of(box)
-        box.segue("run", *words)
-        first = box.begun()[0]
-        done = box.segue("fork", first, "--from", "end", "--scenario", words[2])
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        second = next(p for p in box.begun() if p != first)
-        folder = f"{box.logs}/reports/{os.path.basename(second)[:-len('.ndjson')]}"
-        expect({n: open(f"{folder}/{n}").read() for n in os.listdir(folder)} == WANTED, folder)
-        end = prompt_text(records(second), calls_of(records(second), "end", "execute")[0])
-        expect("A two | B two\n[B:1] | # Plan two" in end, end)
-        verified(box, second)
+def a_fork_takes_reports_over(box):
+    words = words_of(box)
+    box.segue("run", *words)
+    first = box.begun()[0]
+    box.segue("fork", first, "--from", "end", "--scenario", words[2], status=0)
+    second = next(p for p in box.begun() if p != first)
+    folder = f"{box.logs}/reports/{os.path.basename(second)[:-len('.ndjson')]}"
+    expect({n: open(f"{folder}/{n}").read() for n in os.listdir(folder)} == WANTED, folder)
+    end = prompt_text(records(second), calls_of(records(second), "end", "execute")[0])
+    expect("A two | B two\n[B:1] | # Plan two" in end, end)
+    verified(box, second)
 
 
 def disturbed(spec, allowed):
@@ -244,7 +231,6 @@ def a_persons_change_is_left():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([from_start_to_end, siblings_do_not_see_each_other,
                    judge_reads_reports_and_the_answer, changed_files_are_told,
                    no_report_stops_and_goes_on, a_fork_takes_reports_over,

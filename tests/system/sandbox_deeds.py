@@ -11,16 +11,15 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
-with open(sys.argv[1], encoding="utf-8") as orders:
-    AT = json.load(orders)
+AT = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 HOME, OUT = AT["home"], AT["out"]  # the home folder; a folder beside the workspace
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def read(path):
-    with open(path, "rb") as f:
-        return b"SECRET" in f.read()
+    return b"SECRET" in Path(path).read_bytes()
 
 
 def write(path, flags=os.O_CREAT):

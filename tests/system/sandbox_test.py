@@ -16,10 +16,10 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import DaemonBox  # noqa: E402
-from support import SEGUE, WAIT_S, Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified  # noqa: E402
+from daemon import DaemonBox
+from support import SEGUE, WAIT_S, Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified
 
 DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sandbox_deeds.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -322,12 +322,10 @@ def bwrap_keeps_where_git_looks():
                         "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
         for at in (box.dir + "/tree", repository + "/sub", repository):
             own = git(at, "rev-parse", "--absolute-git-dir")
-            with open(at + "/deeds", "w", encoding="utf-8") as f:
-                f.write("for at in .git $OWN/commondir $OWN/gitdir $OWN/config.worktree; do\n"
-                        "  [ -e $at ] && (echo evil >>$at) && exit 7; rm $at && exit 8; mv $at moved && exit 9\n"
-                        "done 2>/dev/null\ntouch made\nexit 0\n".replace("$OWN", own))
-            done = box.segue("run", flow, "--task", "t", "--logs", box.logs, "--cwd", at)
-            expect(done.returncode == 0, at, done.stdout, done.stderr)
+            Path(at + "/deeds").write_text("for at in .git $OWN/commondir $OWN/gitdir $OWN/config.worktree; do\n"
+                    "  [ -e $at ] && (echo evil >>$at) && exit 7; rm $at && exit 8; mv $at moved && exit 9\n"
+                    "done 2>/dev/null\ntouch made\nexit 0\n".replace("$OWN", own), encoding="utf-8")
+            box.segue("run", flow, "--task", "t", "--logs", box.logs, "--cwd", at, status=0)
             expect(os.path.exists(at + "/made"), "it could not write at all", at)
             git(at, "commit", "--allow-empty", "-m", "second")
             expect(git(at, "rev-parse", "--absolute-git-dir") == own, at)
@@ -395,41 +393,38 @@ def wrong_words_are_said():
         for words, says in (({"level": "gard"}, "did you mean guard?"), ({"lesat": "off"}, 'did you mean "least"?'),
                             ({"read": "x"}, "a list of at most"), ({"read": ["x"]}, "an absolute path")):
             box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
-            done = box.segue("doctor", "--quick")
-            expect(says.encode() in done.stdout, words, done.stdout)
+            box.segue("doctor", "--quick", out=says.encode())
         box.configure()
         done = box.segue("check", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")))
         done = box.segue("run", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")), "--task", "t")
         expect(b"off, guard, strict or container" in done.stderr, done.stderr)
 
 
-def commands_are_off_and_on_request_held():
-    with Box() as box:
-        os.mkdir(box.dir + "/home/.ssh")
-        box.file("home/.ssh/id", "SECRET\n")
-        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id']\n    %s\n"
-                "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
-        for key, level, end in (("description: x", None, "complete"), ("sandbox: guard", "guard", "abort")):
-            box.segue("run", box.file("w.yaml", flow % key), "--task", "t", "--logs", box.logs)
-            log = records(box.log_paths()[-1])
-            expect(of_type(log, "session_end")[-1]["outcome"] == end, level, log[-1])
-            expect(of_type(log, "call_start")[0].get("sandbox", {}).get("level") == level, log)
+def commands_are_off_and_on_request_held(box):
+    os.mkdir(box.dir + "/home/.ssh")
+    box.file("home/.ssh/id", "SECRET\n")
+    flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id']\n    %s\n"
+            "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+    for key, level, end in (("description: x", None, "complete"), ("sandbox: guard", "guard", "abort")):
+        box.segue("run", box.file("w.yaml", flow % key), "--task", "t", "--logs", box.logs)
+        log = records(box.log_paths()[-1])
+        expect(of_type(log, "session_end")[-1]["outcome"] == end, level, log[-1])
+        expect(of_type(log, "call_start")[0].get("sandbox", {}).get("level") == level, log)
 
 
-def a_secret_in_a_cache_is_one():
-    with Box() as box:
-        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.cargo/credentials.toml; echo x > ~/.cargo/new%s && "
-                "cat ~/.cargo/registry/a; cat ~/.cargo/new%s']\n    sandbox: guard\n"
-                "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
-        os.makedirs(box.dir + "/home/.cargo/registry")
-        box.file("home/.cargo/registry/a", "PLAIN\n")
-        for secret in (False, True):
-            if secret:
-                box.file("home/.cargo/credentials.toml", "SECRET\n")
-            box.segue("run", box.file("w.yaml", flow % (secret, secret)), "--task", "t", "--logs", box.logs)
-            end = of_type(records(box.log_paths()[-1]), "call_end")[0]
-            expect("PLAIN" in end["text"] and "SECRET" not in end["text"], end)
-            expect((end["exit"] == 0) == (not secret), end)  # what is new is read where nothing is secret
+def a_secret_in_a_cache_is_one(box):
+    flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.cargo/credentials.toml; echo x > ~/.cargo/new%s && "
+            "cat ~/.cargo/registry/a; cat ~/.cargo/new%s']\n    sandbox: guard\n"
+            "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+    os.makedirs(box.dir + "/home/.cargo/registry")
+    box.file("home/.cargo/registry/a", "PLAIN\n")
+    for secret in (False, True):
+        if secret:
+            box.file("home/.cargo/credentials.toml", "SECRET\n")
+        box.segue("run", box.file("w.yaml", flow % (secret, secret)), "--task", "t", "--logs", box.logs)
+        end = of_type(records(box.log_paths()[-1]), "call_end")[0]
+        expect("PLAIN" in end["text"] and "SECRET" not in end["text"], end)
+        expect((end["exit"] == 0) == (not secret), end)  # what is new is read where nothing is secret
 
 
 OWN = """import ctypes, os, sys
@@ -467,33 +462,31 @@ def a_sandbox_of_its_own_is_within_ours():
                 "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
         for level, own in (("off", True), ("guard", False)):
             box.segue("run", box.file("w.yaml", flow % level), "--task", "t", "--logs", box.logs, env={"OPENAI_API_KEY": "none"})
-            with open(box.cwd + "/argv", encoding="utf-8") as f:
-                argv = f.read()
+            argv = Path(box.cwd + "/argv").read_text(encoding="utf-8")
             os.remove(box.cwd + "/argv")
             expect(("workspace-write" in argv) == own, level, argv)
 
 
-def what_was_denied_is_shown():
-    with Box() as box:
-        os.mkdir(box.dir + "/home/.ssh")
-        box.file("home/.ssh/id", "SECRET\n")
-        flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id; touch /usr/planted; rm -f /usr/planted; exit 1']\n    %s\n"
-                "    rules: [{condition: when(true), next: COMPLETE}]\n")
-        box.segue("run", box.file("w.yaml", flow % "sandbox: guard"), "--task", "t", "--logs", box.logs)
+def what_was_denied_is_shown(box):
+    os.mkdir(box.dir + "/home/.ssh")
+    box.file("home/.ssh/id", "SECRET\n")
+    flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.ssh/id; touch /usr/planted; rm -f /usr/planted; exit 1']\n    %s\n"
+            "    rules: [{condition: when(true), next: COMPLETE}]\n")
+    box.segue("run", box.file("w.yaml", flow % "sandbox: guard"), "--task", "t", "--logs", box.logs)
+    told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+    expect("perhaps by its sandbox (guard by landlock)" in told, told)
+    key = os.path.realpath(box.dir + "/home") + "/.ssh/id"
+    expect(f"{key}: sandbox: {{read: [{key}]}} in config.yaml allows it" in told or
+           f"{box.dir}/home/.ssh/id: sandbox: {{read: [" in told, told)
+    expect("/usr/planted: sandbox: {write: [/usr/planted]} in config.yaml allows it" in told, told)
+    if bwrap_works():  # what is hidden is not there
+        box.segue("run", box.file("w.yaml", flow % "sandbox: guard\n    network: api"), "--task", "t", "--logs", box.logs)
         told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
-        expect("perhaps by its sandbox (guard by landlock)" in told, told)
-        key = os.path.realpath(box.dir + "/home") + "/.ssh/id"
-        expect(f"{key}: sandbox: {{read: [{key}]}} in config.yaml allows it" in told or
-               f"{box.dir}/home/.ssh/id: sandbox: {{read: [" in told, told)
-        expect("/usr/planted: sandbox: {write: [/usr/planted]} in config.yaml allows it" in told, told)
-        if bwrap_works():  # what is hidden is not there
-            box.segue("run", box.file("w.yaml", flow % "sandbox: guard\n    network: api"), "--task", "t", "--logs", box.logs)
-            told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
-            expect(re.search(r"/.ssh/id: hidden or missing: sandbox: \{read: \[\S+/.ssh/id\]\} in config.yaml allows it", told), told)
-            expect("/usr/planted: sandbox: {write:" in told, told)
-        box.segue("run", box.file("w.yaml", flow % "sandbox: off"), "--task", "t", "--logs", box.logs)
-        told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
-        expect("perhaps by its sandbox" not in told, told)
+        expect(re.search(r"/.ssh/id: hidden or missing: sandbox: \{read: \[\S+/.ssh/id\]\} in config.yaml allows it", told), told)
+        expect("/usr/planted: sandbox: {write:" in told, told)
+    box.segue("run", box.file("w.yaml", flow % "sandbox: off"), "--task", "t", "--logs", box.logs)
+    told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+    expect("perhaps by its sandbox" not in told, told)
 
 
 def builds_run_under_guard():

@@ -11,9 +11,10 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from support import (WAIT_S, Box, Failed, WANTED, all_gone, at_once, end_of, every_way, expect, main,
-                     need_build, of_type, read_until, records, sound, verified)
+from support import (WAIT_S, Box, Failed, WANTED, all_gone, at_once, end_of, every_way, expect, main, of_type,
+                     read_until, records, sound, verified)
 
 REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
@@ -55,8 +56,7 @@ def stopped(box, number, moment):
 
 
 def completes(box, path, repeats=1):
-    done = box.segue("resume", path)
-    expect(done.returncode == 0, "resume:", done.returncode, done.stderr)
+    box.segue("resume", path, status=0)
     sound(records(path), WANTED, repeats)
     verified(box, path)
     all_gone(box)
@@ -77,25 +77,23 @@ def each_moment():
     return f"{len(MOMENTS)} moments"
 
 
-def twice_stopped():
-    with Box() as box:
-        path = stopped(box, signal.SIGINT, "during a script's delay")
-        process = box.start("resume", path, "--json")
-        expect(read_until(process, MOMENTS["while the judge is asked"]) is not None, "no judge")
-        process.send_signal(signal.SIGTERM)
-        status, _, err = end_of(process)
-        expect(status == 130, status, err)
-        log = records(path)
-        expect([r["reason"] for r in of_type(log, "session_stop")] == ["interrupted", "terminated"],
-               log)
-        completes(box, path, repeats=2)
+def twice_stopped(box):
+    path = stopped(box, signal.SIGINT, "during a script's delay")
+    process = box.start("resume", path, "--json")
+    expect(read_until(process, MOMENTS["while the judge is asked"]) is not None, "no judge")
+    process.send_signal(signal.SIGTERM)
+    status, _, err = end_of(process)
+    expect(status == 130, status, err)
+    log = records(path)
+    expect([r["reason"] for r in of_type(log, "session_stop")] == ["interrupted", "terminated"],
+           log)
+    completes(box, path, repeats=2)
 
 
-def a_second_signal_ends_at_once():
+def a_second_signal_ends_at_once(box):
     """The command ignores TERM for as long as it is let: the first signal waits for it."""
-    with Box() as box:
-        ready = box.dir + "/ready"
-        workflow = box.file("stubborn.yaml", f"""
+    ready = box.dir + "/ready"
+    workflow = box.file("stubborn.yaml", f"""
 name: stubborn
 initial_movement: wait
 movements:
@@ -104,50 +102,44 @@ movements:
               {json.dumps(box.pids)}, {json.dumps(ready)}]
     rules: [{{condition: when(exit == 0), next: COMPLETE}}, {{condition: when(exit != 0), next: ABORT}}]
 """)
-        process = box.start("run", workflow, "--cwd", box.cwd, "--logs", box.logs, "--json")
-        expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
-        until = time.monotonic() + WAIT_S
-        while not os.path.exists(ready):
-            expect(time.monotonic() < until, "the command did not start")
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
-        expect(read_until(process, lambda r: r["type"] == "session_stop") is not None, "no stop")
-        expect(process.poll() is None, "it did not wait for its command")
-        begin = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        status, _, err = end_of(process)
-        expect(status == 130, status, err)
-        at_once(begin, 1.5, "the second signal took")
-        all_gone(box)
-        verified(box, box.begun()[0])
+    process = box.start("run", workflow, "--cwd", box.cwd, "--logs", box.logs, "--json")
+    expect(read_until(process, lambda r: r["type"] == "call_start") is not None, "no call")
+    until = time.monotonic() + WAIT_S
+    while not os.path.exists(ready):
+        expect(time.monotonic() < until, "the command did not start")
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    expect(read_until(process, lambda r: r["type"] == "session_stop") is not None, "no stop")
+    expect(process.poll() is None, "it did not wait for its command")
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    status, _, err = end_of(process)
+    expect(status == 130, status, err)
+    at_once(begin, 1.5, "the second signal took")
+    all_gone(box)
+    verified(box, box.begun()[0])
 
 
-def a_finished_session_is_left_alone():
-    with Box() as box:
-        expect(box.segue("run", *every_way(box)).returncode == 0, "run")
-        path = box.begun()[0]
-        with open(path, "rb") as f:
-            before = f.read()
-        done = box.segue("resume", path)
-        expect(done.returncode == 0 and b"COMPLETE" in done.stdout, done)
-        with open(path, "rb") as f:
-            expect(f.read() == before, "resume wrote into a finished log")
+def a_finished_session_is_left_alone(box):
+    expect(box.segue("run", *every_way(box)).returncode == 0, "run")
+    path = box.begun()[0]
+    before = Path(path).read_bytes()
+    box.segue("resume", path, status=0, out=b"COMPLETE")
+    expect(Path(path).read_bytes() == before, "resume wrote into a finished log")
 
 
-def quit_cancels_for_good():
-    with Box() as box:
-        process = box.start("run", *slow(box), "--json")
-        expect(read_until(process, MOMENTS["while a command runs"]) is not None, "it never came")
-        process.send_signal(signal.SIGQUIT)
-        status, _, err = end_of(process)
-        expect(status == 6, "status", status, err)
-        path = box.begun()[0]
-        end = records(path)[-1]
-        expect(end["type"] == "session_end" and end["outcome"] == "cancelled", end)
-        all_gone(box)
-        verified(box, path)
-        done = box.segue("resume", path)
-        expect(done.returncode == 6, "resume", done.returncode, done.stderr)
+def quit_cancels_for_good(box):
+    process = box.start("run", *slow(box), "--json")
+    expect(read_until(process, MOMENTS["while a command runs"]) is not None, "it never came")
+    process.send_signal(signal.SIGQUIT)
+    status, _, err = end_of(process)
+    expect(status == 6, "status", status, err)
+    path = box.begun()[0]
+    end = records(path)[-1]
+    expect(end["type"] == "session_end" and end["outcome"] == "cancelled", end)
+    all_gone(box)
+    verified(box, path)
+    box.segue("resume", path, status=6)
 
 
 def a_hangup():
@@ -231,7 +223,6 @@ def answers_without_a_pause():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([each_moment, twice_stopped, a_second_signal_ends_at_once,
                    a_finished_session_is_left_alone, quit_cancels_for_good, a_hangup, as_soon_as_there_is_a_log,
                    a_reader_that_does_not_read, answers_without_a_pause]))

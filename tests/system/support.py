@@ -5,6 +5,7 @@ A test is run as NAME_test.py BUILD_DIR [CASE...]. It prints one line a case; a 
 prints what was wrong and the command that repeats it.
 """
 import datetime
+import inspect
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
 import on_store  # noqa: E402
@@ -107,8 +109,7 @@ def expect(truth, *what):
 
 def slack():
     """How many times as long something may take here as on a machine that does nothing else."""
-    with open("/proc/loadavg", encoding="ascii") as f:
-        minute, _, _, now, _ = f.read().split()
+    minute, _, _, now, _ = Path("/proc/loadavg").read_text(encoding="ascii").split()
     return max(1.0, max(float(minute), int(now.split("/")[0])) / (os.cpu_count() or 1))
 
 
@@ -203,20 +204,20 @@ class Box:
 
     def file(self, name, content):
         path = f"{self.dir}/{name}"
-        with open(path, "wb") as f:
-            f.write(content if isinstance(content, bytes) else content.encode())
+        Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     def config(self, value):
         """Writes the user's configuration: YAML, or a value as JSON. Its path."""
         os.makedirs(self.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
         path = self.env["XDG_CONFIG_HOME"] + "/segue/config.yaml"
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(value if isinstance(value, str) else json.dumps(value))
+        Path(path).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
         return path
 
-    def segue(self, *words, stdin=None, env=None, timeout=WAIT_S, prefix=()):
-        """Runs segue to its end; stdout and stderr as bytes."""
+    def segue(self, *words, stdin=None, env=None, timeout=WAIT_S, prefix=(), status=None,
+              out=(), err=()):
+        """Runs segue to its end; stdout and stderr as bytes. It must end with that status, unless it is None, and its
+        stdout and stderr must hold these texts."""
         words = on_store.words(self, words) if on_store.SERVER else words
         done = subprocess.run([*prefix, SEGUE, *words], input=stdin, capture_output=True,
                               env={**self.env, **leak_check(self.env.get("ASAN_OPTIONS", "")), **(env or {})}, cwd=self.cwd, timeout=timeout,
@@ -225,6 +226,11 @@ class Box:
                "sanitizer:", done.stderr.decode(errors="replace"))
         expect(done.returncode >= 0, "segue", *words, "died of signal", -done.returncode,
                done.stderr)
+        expect(status in (None, done.returncode), "segue", *words, "ended with", done.returncode, done.stdout, done.stderr)
+        for wanted, got in ((out, done.stdout), (err, done.stderr)):
+            for text in (wanted,) if isinstance(wanted, (str, bytes)) else wanted:
+                text = text.encode() if isinstance(text, str) else text
+                expect(text in got, "segue", *words, "does not say", text, "but", got)
         return done
 
     def start(self, *words, env=None, prefix=(), **kw):
@@ -267,8 +273,7 @@ def interrupt(process):
 def records(path):
     if on_store.SERVER:
         on_store.refresh(path)
-    with open(path, "rb") as f:
-        return [json.loads(line) for line in f]
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
 def of_type(log, kind):
@@ -280,8 +285,7 @@ def fill(folder, files):
     for i in range(files):
         below = f"{folder}/d{i % 100}" if i else folder
         os.makedirs(below, exist_ok=True)
-        with open(f"{below}/f{i}", "w", encoding="ascii") as f:
-            f.write(f"line {i}\n" * 20)
+        Path(f"{below}/f{i}").write_text(f"line {i}\n" * 20, encoding="ascii")
 
 
 def prompt_text(log, call):
@@ -329,9 +333,7 @@ def end_of(process, timeout=WAIT_S):
 
 def verified(box, *paths):
     for i in range(0, len(paths), 50):  # a command line takes 64 words
-        done = box.segue("verify", *paths[i:i + 50])
-        expect(done.returncode == 0, "segue verify:", done.stdout.decode(errors="replace"),
-               done.stderr.decode(errors="replace"))
+        box.segue("verify", *paths[i:i + 50], status=0)
 
 
 def sound(log, wanted, repeats=None):
@@ -364,10 +366,8 @@ def processes_of(directory):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                cmdline = f.read()
-            with open(f"/proc/{pid}/stat", "rb") as f:
-                state = f.read().rpartition(b")")[2].split()[0]
+            cmdline = Path(f"/proc/{pid}/cmdline").read_bytes()
+            state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
         except (OSError, IndexError):
             continue
         if directory.encode() + b"/" in cmdline and state != b"Z":
@@ -377,8 +377,7 @@ def processes_of(directory):
 
 def cpu_ms(pid):
     """Processor time that a process has used."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        words = f.read().rpartition(")")[2].split()
+    words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -392,8 +391,7 @@ def memory_kib(pid, field, file="status"):
 
 def pid_is_gone(pid, directory):
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as f:
-            return directory.encode() + b"/" not in f.read()  # another process by now
+        return directory.encode() + b"/" not in Path(f"/proc/{pid}/cmdline").read_bytes()  # another process by now
     except OSError:
         return True
 
@@ -534,8 +532,24 @@ def work_s():
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
+def need_build():
+    if not os.access(SEGUE, os.X_OK):
+        print(f"usage: {sys.argv[0]} BUILD_DIR [CASE...]   (no segue in {BUILD or '.'})")
+        sys.exit(2)
+
+
+def play(case):
+    """A case with a parameter that has no default gets a box, of the kind that is written at the parameter."""
+    wanted = next(iter(inspect.signature(case).parameters.values()), None)
+    if wanted is None or wanted.default is not wanted.empty:
+        return case()
+    with (Box if wanted.annotation is wanted.empty else wanted.annotation)() as box:
+        return case(box)
+
+
 def main(cases):
     """Runs the named cases, or all; prints a line each."""
+    need_build()
     wanted = sys.argv[2:]
     failed, one_is_enough = 0, made_wrong
     played = skipped = 0
@@ -547,7 +561,7 @@ def main(cases):
         begin, worked = time.monotonic(), work_s()
         played += 1
         try:
-            said = case()
+            said = play(case)
             skipped += bool(said and said.startswith("skipped:"))
             print(f"ok    {name}{': ' + said if said else ''}  ({time.monotonic() - begin:.1f} s, {work_s() - worked:.1f} of work)")
         except Skipped:
@@ -565,12 +579,6 @@ def main(cases):
     if failed:
         return 1
     return 77 if played and skipped == played else 0
-
-
-def need_build():
-    if not os.access(SEGUE, os.X_OK):
-        print(f"usage: {sys.argv[0]} BUILD_DIR [CASE...]   (no segue in {BUILD or '.'})")
-        sys.exit(2)
 
 
 def hour_to_come(of=time.gmtime, shift=0, minutes=""):

@@ -12,7 +12,7 @@ import os
 import sys
 
 from daemon import DaemonBox
-from support import BUILD, SEGUE, THREAD_SANITIZED, Box, expect, main, need_build, preload, records
+from support import BUILD, SEGUE, THREAD_SANITIZED, expect, main, need_build, preload, records
 
 LIBRARY = BUILD + "/helpers/sync_order.so"
 LONG_TEXT = "a text that is too long for a line of the log\n" * 1600  # over 64 KiB
@@ -210,101 +210,88 @@ def at_least(counts, **wanted):
     return ", ".join(f"{n} {what}" for what, n in counts.items())
 
 
-def a_new_session():
+def a_new_session(box):
     """In folders that are new, with a blob of the task and one that two answers share."""
-    with Box() as box:
-        box.logs = box.dir + "/new/deep/logs"
-        words = words_of(box, task=LONG_TEXT + "task")
-        disk = disk_of(box)
-        done = box.segue("run", *words, env=env_of(box))
-        expect(done.returncode == 0, done.stderr)
-        play = Play(box, disk, box.log_paths()[0])
-        counts = play.run()
-        expect(len(play.blobs) == 2, play.blobs)
-        return at_least(counts, batch=5, spawn=2, out=12, blob=3)
+    box.logs = box.dir + "/new/deep/logs"
+    words = words_of(box, task=LONG_TEXT + "task")
+    disk = disk_of(box)
+    box.segue("run", *words, env=env_of(box), status=0)
+    play = Play(box, disk, box.log_paths()[0])
+    counts = play.run()
+    expect(len(play.blobs) == 2, play.blobs)
+    return at_least(counts, batch=5, spawn=2, out=12, blob=3)
 
 
-def a_resumed_session():
+def a_resumed_session(box):
     """What was read must be on the disk before it is acted on: its writer died before the sync."""
-    with Box() as box:
-        words = words_of(box)
-        done = box.segue("run", *words, env={"SEGUE_FAULT": "exit:sync_before:4"})
-        expect(done.returncode == 99, done.returncode, done.stderr)
-        path = box.log_paths()[0]
-        done_spawns = sum(1 for r in records(path)[:-1]
-                          if r["type"] == "call_start" and r.get("provider") == "command")
-        disk = disk_of(box)
-        disk.there(path, durable=False)
-        disk.durable_names.pop(path)
-        begun = os.path.getsize(path)
-        done = box.segue("resume", path, "--json", env=env_of(box))
-        expect(done.returncode == 0, done.stderr)
-        play = Play(box, disk, path)
-        names = [what if what != "sync-" or words[1] != path else "synced"
-                 for what, *words in play.events]
-        expect("synced" in names[:names.index("write")], "recovery went on before it had synced")
-        return at_least(play.run(skip_spawns=done_spawns, printed=begun), batch=3, out=3)
+    words = words_of(box)
+    box.segue("run", *words, env={"SEGUE_FAULT": "exit:sync_before:4"}, status=99)
+    path = box.log_paths()[0]
+    done_spawns = sum(1 for r in records(path)[:-1]
+                      if r["type"] == "call_start" and r.get("provider") == "command")
+    disk = disk_of(box)
+    disk.there(path, durable=False)
+    disk.durable_names.pop(path)
+    begun = os.path.getsize(path)
+    box.segue("resume", path, "--json", env=env_of(box), status=0)
+    play = Play(box, disk, path)
+    names = [what if what != "sync-" or words[1] != path else "synced"
+             for what, *words in play.events]
+    expect("synced" in names[:names.index("write")], "recovery went on before it had synced")
+    return at_least(play.run(skip_spawns=done_spawns, printed=begun), batch=3, out=3)
 
 
-def a_session_that_had_ended():
+def a_session_that_had_ended(box):
     """Its end is told again; also that must have been synced."""
-    with Box() as box:
-        expect(box.segue("run", *words_of(box)).returncode == 0, "run")
-        path = box.log_paths()[0]
-        disk = disk_of(box)
-        disk.there(path, durable=False)
-        done = box.segue("resume", path, "--json", env=env_of(box))
-        expect(done.returncode == 0, done.stderr)
-        play = Play(box, disk, path)
-        last = play.ends[-1] - len(play.lines[-1])
-        play.command_calls = []
-        return at_least(play.run(printed=last), out=1)
+    expect(box.segue("run", *words_of(box)).returncode == 0, "run")
+    path = box.log_paths()[0]
+    disk = disk_of(box)
+    disk.there(path, durable=False)
+    box.segue("resume", path, "--json", env=env_of(box), status=0)
+    play = Play(box, disk, path)
+    last = play.ends[-1] - len(play.lines[-1])
+    play.command_calls = []
+    return at_least(play.run(printed=last), out=1)
 
 
-def a_blob_that_was_there():
+def a_blob_that_was_there(box):
     """Its writer died before its name was synced."""
-    with Box() as box:
-        words = words_of(box, task=LONG_TEXT + "task")
-        expect(box.segue("run", *words).returncode == 0, "run")
-        os.unlink(box.log_paths()[0])
-        disk = disk_of(box)
-        for name in ("blobs", *("blobs/" + n for n in os.listdir(box.logs + "/blobs"))):
-            disk.durable_names.pop(f"{box.logs}/{name}")
-        expect(box.segue("run", *words, env=env_of(box)).returncode == 0, "run")
-        return at_least(Play(box, disk, box.log_paths()[0]).run(), blob=2)
+    words = words_of(box, task=LONG_TEXT + "task")
+    expect(box.segue("run", *words).returncode == 0, "run")
+    os.unlink(box.log_paths()[0])
+    disk = disk_of(box)
+    for name in ("blobs", *("blobs/" + n for n in os.listdir(box.logs + "/blobs"))):
+        disk.durable_names.pop(f"{box.logs}/{name}")
+    expect(box.segue("run", *words, env=env_of(box)).returncode == 0, "run")
+    return at_least(Play(box, disk, box.log_paths()[0]).run(), blob=2)
 
 
-def a_sync_that_fails():
+def a_sync_that_fails(box):
     """Prefix and batch go to a new file, which replaces the log only when it is whole."""
-    with Box() as box:
-        words = words_of(box, text="short")
-        disk = disk_of(box)
-        done = box.segue("run", *words, env={**env_of(box), "SEGUE_FAULT": "fail:sync:4"})
-        expect(done.returncode == 0, done.stderr)
-        return at_least(Play(box, disk, box.log_paths()[0]).run(), rewritten=1, batch=5, out=12)
+    words = words_of(box, text="short")
+    disk = disk_of(box)
+    box.segue("run", *words, env={**env_of(box), "SEGUE_FAULT": "fail:sync:4"}, status=0)
+    return at_least(Play(box, disk, box.log_paths()[0]).run(), rewritten=1, batch=5, out=12)
 
 
-def a_log_that_is_removed():
+def a_log_that_is_removed(box):
     """It is written again, as a new file, before anything is done about what it tells."""
-    with Box() as box:
-        words = words_of(box, first="rm " + box.logs + "/*.ndjson", text="short")
-        disk = disk_of(box)
-        done = box.segue("run", *words, env=env_of(box))
-        expect(done.returncode == 0, done.stderr)
-        return at_least(Play(box, disk, box.log_paths()[0]).run(), rewritten=1, out=12)
+    words = words_of(box, first="rm " + box.logs + "/*.ndjson", text="short")
+    disk = disk_of(box)
+    box.segue("run", *words, env=env_of(box), status=0)
+    return at_least(Play(box, disk, box.log_paths()[0]).run(), rewritten=1, out=12)
 
 
-def a_daemon():
+def a_daemon(box: DaemonBox):
     """Syncs in its pool; who submits a session hears of it when it is on the disk."""
-    with DaemonBox() as box:
-        words = words_of(box)
-        disk = disk_of(box)
-        box.serve(env=env_of(box))
-        sid = box.submit(words[0], words[words.index("--scenario") + 1], task=LONG_TEXT)
-        box.wait_status(sid, "complete")
-        box.end()
-        counts = Play(box, disk, box.log(sid)).run(session=sid)
-        return at_least(counts, send=1, batch=5, spawn=2, blob=3)
+    words = words_of(box)
+    disk = disk_of(box)
+    box.serve(env=env_of(box))
+    sid = box.submit(words[0], words[words.index("--scenario") + 1], task=LONG_TEXT)
+    box.wait_status(sid, "complete")
+    box.end()
+    counts = Play(box, disk, box.log(sid)).run(session=sid)
+    return at_least(counts, send=1, batch=5, spawn=2, blob=3)
 
 
 need_build()

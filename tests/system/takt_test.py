@@ -12,7 +12,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import Box, expect, main, need_build, of_type, records, verified
+from support import Box, expect, main, of_type, records, verified
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 CASES = DATA + "/judge/takt-40.ndjson"
@@ -98,13 +98,11 @@ def runs(name, wanted, notes):
     with Box() as box:
         shutil.copytree(DATA + "/takt", box.cwd + "/.takt")
         path = f"{box.cwd}/.takt/workflows/{name}.yaml"
-        said = box.segue("lint", path)
-        expect(said.returncode == 0, said.stderr.decode())
+        said = box.segue("lint", path, status=0)
         warned = [line for line in said.stderr.decode().splitlines() if ": warning: " in line]
         expect(len(warned) == len(notes) and all(n in " ".join(warned) for n in notes), warned)
-        done = box.segue("run", path, "--scenario", f"{box.cwd}/.takt/{name}.json", "--cwd",
-                         box.cwd, "--logs", box.logs, "--task", "Add a queue.")
-        expect(done.returncode == 0, done.stdout.decode(), done.stderr.decode())
+        box.segue("run", path, "--scenario", f"{box.cwd}/.takt/{name}.json", "--cwd",
+                  box.cwd, "--logs", box.logs, "--task", "Add a queue.", status=0)
         log = records(box.begun()[0])
         verified(box, box.begun()[0])
         turns = [(r["movement"], r["rule"]) for r in of_type(log, "judgment")]
@@ -141,11 +139,9 @@ def two_that_write_run_one_after_the_other():
     with Box() as box:  # in segue's own words it stays an error
         own = open(f"{DATA}/takt/workflows/both-write.yaml").read().replace("max_iterations", "max_movements").replace(
             "        permission_mode: edit\n", "").replace("../facets/personas/coder.md", "A coder.")
-        said = box.segue("lint", box.file("own.yaml", own))
-        expect(said.returncode == 2 and b"may change the same files at once" in said.stderr, said.stderr)
+        box.segue("lint", box.file("own.yaml", own), status=2, err=b"may change the same files at once")
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([forty_judged_cases, plan_and_review_at_once, three_vote,
                    two_reviewers_and_a_fix, two_that_write_run_one_after_the_other]))

@@ -4,10 +4,7 @@ it prints FAIL and exits with a status that is neither 0 nor 77 ("skipped").
 
 A check whose failure is swallowed, a result that never becomes the exit status, a test without a check: each
 of them shows here. Not asked: what is skipped on this machine, for it has no check to make wrong. A run asks one
-test in ten; ./dev test --all asks all.
-
-usage: tests_can_fail_test.py BUILD_DIR [CASE...]
-"""
+test in ten; ./dev test --all asks all."""
 import concurrent.futures
 import json
 import os
@@ -15,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import BUILD, WAIT_S, Failed, main, need_build, sample
+from support import BUILD, WAIT_S, Failed, main, sample
 
 
 def tests():
@@ -55,5 +52,4 @@ def a_wrong_check_is_told_by_each():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([a_wrong_check_is_told_by_each]))

@@ -1,34 +1,28 @@
 #!/usr/bin/env python3
 """No room for threads, processes or descriptors: a session goes on without threads, or says what it cannot
-start. Never an abort.
-
-usage: threads_test.py BUILD_DIR [CASE...]
-"""
+start. Never an abort."""
 import json
 import os
 import shutil
 import subprocess
 import sys
 
-from support import SEGUE, WAIT_S, Box, every_way, expect, main, need_build, needs_others, of_type, records, skip, verdicts, verified
+from support import (SEGUE, WAIT_S, Box, every_way, expect, main, needs_others, of_type, records, skip, verdicts,
+                     verified)
 from support import WANTED
 
 
-def no_threads_at_all():
+def no_threads_at_all(box):
     """Blobs, folders of commands, slow disks: all of it on the loop."""
-    with Box() as box:
-        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:1+"})
-        expect(done.returncode == 0, done.returncode, done.stderr)
-        path = box.log_paths()[-1]
-        expect(verdicts(records(path)) == WANTED, verdicts(records(path)))
-        verified(box, path)
+    box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:1+"}, status=0)
+    path = box.log_paths()[-1]
+    expect(verdicts(records(path)) == WANTED, verdicts(records(path)))
+    verified(box, path)
 
 
-def a_few_threads():
-    with Box() as box:
-        done = box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:3+"})
-        expect(done.returncode == 0, done.returncode, done.stderr)
-        verified(box, box.log_paths()[-1])
+def a_few_threads(box):
+    box.segue("run", *every_way(box), env={"SEGUE_FAULT": "fail:thread:3+"}, status=0)
+    verified(box, box.log_paths()[-1])
 
 
 def a_limit_on_processes():
@@ -68,5 +62,4 @@ def few_descriptors():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([no_threads_at_all, a_few_threads, a_limit_on_processes, few_descriptors]))

@@ -14,25 +14,24 @@ from web_pages_test import READY, enter
 WAYS = ((1280, False, ()), (1280, True, ("color-contrast",)), (360, False, ("target-size",)), (360, True, ()))
 
 
-def access():
+def access(box: WebBox):
     """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
-    with WebBox() as box:
-        axe = browser.axe_script(box.dir)
-        if axe is None:
-            skip("no axe.min.js (SEGUE_AXE), and npm does not bring it")
-        screens = Screens(box)
-        with browser.Browser() as b:
-            root = enter(b, box.code())
-            for page in sample.draw("screens that axe sees", (*screens.pages().values(), "?sort=turns"), 3):
-                b.open(root + page)
-                b.wait(READY)
-                for width, dark, rules in WAYS:
-                    b.emulate(width=width, dark=dark)
-                    found = b.violations(axe, *rules)
-                    expect(found == [], width, dark, page, found)
-                    wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
-                    expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
-        box.end()
+    axe = browser.axe_script(box.dir)
+    if axe is None:
+        skip("no axe.min.js (SEGUE_AXE), and npm does not bring it")
+    screens = Screens(box)
+    with browser.Browser() as b:
+        root = enter(b, box.code())
+        for page in sample.draw("screens that axe sees", (*screens.pages().values(), "?sort=turns"), 3):
+            b.open(root + page)
+            b.wait(READY)
+            for width, dark, rules in WAYS:
+                b.emulate(width=width, dark=dark)
+                found = b.violations(axe, *rules)
+                expect(found == [], width, dark, page, found)
+                wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
+                expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
+    box.end()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import urllib.parse
+from pathlib import Path
 
 import browser
 from daemon import DaemonBox, simple
@@ -83,8 +84,7 @@ class Window:
 
 class WebBox(DaemonBox):
     def code(self, *words):
-        done = self.segue("web", "--no-open", *words)
-        expect(done.returncode == 0, done.stderr)
+        done = self.segue("web", "--no-open", *words, status=0)
         return done.stdout.decode().strip()
 
     def window(self, *words):
@@ -115,32 +115,30 @@ def ports(pid):
     return [r[1] for r in rows if r[3] == "0A" and r[9] in inodes]
 
 
-def proxy():
+def proxy(box: WebBox):
     """Behind a reverse proxy with TLS: its name and Origin, a Secure cookie, another user's end; alone neither."""
-    with WebBox() as box:
-        for words, said in ((("--http-origin", "https://a.example"), b"--http ADDRESS"),
-                            (("--http", "127.0.0.1:0", "--http-peer", "any"), b"--http-origin"),
-                            (("--http", "127.0.0.1:0", "--http-peer", "all"), b"any"),
-                            (("--http", "127.0.0.1:0", "--http-origin", "http://a.example"), b"https://HOST"),
-                            (("--http", "127.0.0.1:0", "--http-origin", "https://a.example/x"), b"https://HOST"),
-                            (("--http", "127.0.0.1:0", "--http-origin", "https://"), b"https://HOST")):
-            done = box.segue("serve", *words)
-            expect(done.returncode == 2 and said in done.stderr, words, done.stderr)
-        box.serve("--http", "127.0.0.1:0", "--http-origin", "https://a.example:8443", "--http-peer", "any")
-        url = box.code()
-        expect(url.startswith("https://a.example:8443/w/"), url)
-        window = Window(url)
-        address = ports(box.process.pid)[0].split(":")
-        window.address = ("127.0.0.1", int(address[1], 16))
-        mine = {"Origin": "https://a.example:8443"}
-        expect(is_closed(window.ask("POST", "enter", body={"code": window.code})), "http for https")
-        status, headers, _ = window.ask("POST", "enter", mine, body={"code": window.code})
-        expect(status == 204 and "; Secure" in headers["Set-Cookie"], status, headers)
-        window.cookie = headers["Set-Cookie"].split(";")[0]
-        expect(window.ask("GET", "", NAVIGATE)[0] == 200)
-        for host in ("127.0.0.1:%d" % window.address[1], "a.example", "b.example:8443"):
-            expect(is_closed(window.ask("GET", "", {**FETCH, "Host": host})), host)
-        box.end()
+    for words, said in ((("--http-origin", "https://a.example"), b"--http ADDRESS"),
+                        (("--http", "127.0.0.1:0", "--http-peer", "any"), b"--http-origin"),
+                        (("--http", "127.0.0.1:0", "--http-peer", "all"), b"any"),
+                        (("--http", "127.0.0.1:0", "--http-origin", "http://a.example"), b"https://HOST"),
+                        (("--http", "127.0.0.1:0", "--http-origin", "https://a.example/x"), b"https://HOST"),
+                        (("--http", "127.0.0.1:0", "--http-origin", "https://"), b"https://HOST")):
+        box.segue("serve", *words, status=2, err=said)
+    box.serve("--http", "127.0.0.1:0", "--http-origin", "https://a.example:8443", "--http-peer", "any")
+    url = box.code()
+    expect(url.startswith("https://a.example:8443/w/"), url)
+    window = Window(url)
+    address = ports(box.process.pid)[0].split(":")
+    window.address = ("127.0.0.1", int(address[1], 16))
+    mine = {"Origin": "https://a.example:8443"}
+    expect(is_closed(window.ask("POST", "enter", body={"code": window.code})), "http for https")
+    status, headers, _ = window.ask("POST", "enter", mine, body={"code": window.code})
+    expect(status == 204 and "; Secure" in headers["Set-Cookie"], status, headers)
+    window.cookie = headers["Set-Cookie"].split(";")[0]
+    expect(window.ask("GET", "", NAVIGATE)[0] == 200)
+    for host in ("127.0.0.1:%d" % window.address[1], "a.example", "b.example:8443"):
+        expect(is_closed(window.ask("GET", "", {**FETCH, "Host": host})), host)
+    box.end()
 
 
 def off_by_default():
@@ -174,121 +172,116 @@ def off_by_default():
         taken.close()
         for words, why in ((("--http", "127.0.0.1:99999"), b"99999 is not a port"), (("--revoke", "--logs", box.logs), b"--revoke is for a daemon"),
                            (("--logs", box.dir + "/nowhere"), b"there is no log folder"), (("--revoke",), b"daemon")):
-            done = box.segue("web", *words)
-            expect(done.returncode == 2 and why in done.stderr, words, done)
+            box.segue("web", *words, status=2, err=why)
 
 
-def codes():
+def codes(box: WebBox):
     """A code is good once; no other one is; the cookie is bound to the random path."""
-    with WebBox() as box:
-        box.serve()
-        window = Window(box.code())
-        expect(re.fullmatch("/w/[0-9a-f]{32}/", window.path) and len(window.code) == 32, window.path)
-        for wrong in ("0" * 32, "", window.code[:-1], window.code + "0", window.code.upper(), None, 1):
-            if wrong != window.code:
-                expect(window.ask("POST", "enter", body={"code": wrong})[0] == 404, wrong)
-        cookie = window.enter()
-        expect(f"; Path={window.path};" in cookie and "HttpOnly" in cookie
-               and "SameSite=Strict" in cookie and "Domain" not in cookie, cookie)
-        expect(len(cookie.split(";")[0]) == len("segue=") + 64, cookie)
-        expect(window.ask("POST", "enter", body={"code": window.code})[0] == 404, "used twice")
-        other = Window(box.code())
-        expect(other.path == window.path and other.code != window.code)
-        # cookies of other programs come along, up to 16 KiB of them
-        many = "; ".join(f"c{i}={'x' * 100}" for i in range(140))
-        expect(window.ask("GET", "", NAVIGATE | {"Cookie": f"{many}; {window.cookie}; a=b"})[0] == 200)
-        for wrong in ("segue=" + "0" * 64, window.cookie[:-1], "x" + window.cookie, ""):
-            expect(is_closed(window.ask("GET", "audit", {"Cookie": wrong})), wrong)
-        box.segue("web", "--revoke")
-        expect(is_closed(window.ask("GET", "audit")), "it was put out")
-        expect(other.ask("POST", "enter", body={"code": other.code})[0] == 404, "so was its code")
-        box.end()
+    box.serve()
+    window = Window(box.code())
+    expect(re.fullmatch("/w/[0-9a-f]{32}/", window.path) and len(window.code) == 32, window.path)
+    for wrong in ("0" * 32, "", window.code[:-1], window.code + "0", window.code.upper(), None, 1):
+        if wrong != window.code:
+            expect(window.ask("POST", "enter", body={"code": wrong})[0] == 404, wrong)
+    cookie = window.enter()
+    expect(f"; Path={window.path};" in cookie and "HttpOnly" in cookie
+           and "SameSite=Strict" in cookie and "Domain" not in cookie, cookie)
+    expect(len(cookie.split(";")[0]) == len("segue=") + 64, cookie)
+    expect(window.ask("POST", "enter", body={"code": window.code})[0] == 404, "used twice")
+    other = Window(box.code())
+    expect(other.path == window.path and other.code != window.code)
+    # cookies of other programs come along, up to 16 KiB of them
+    many = "; ".join(f"c{i}={'x' * 100}" for i in range(140))
+    expect(window.ask("GET", "", NAVIGATE | {"Cookie": f"{many}; {window.cookie}; a=b"})[0] == 200)
+    for wrong in ("segue=" + "0" * 64, window.cookie[:-1], "x" + window.cookie, ""):
+        expect(is_closed(window.ask("GET", "audit", {"Cookie": wrong})), wrong)
+    box.segue("web", "--revoke")
+    expect(is_closed(window.ask("GET", "audit")), "it was put out")
+    expect(other.ask("POST", "enter", body={"code": other.code})[0] == 404, "so was its code")
+    box.end()
 
 
-def browsers_are_bounded():
+def browsers_are_bounded(box: WebBox):
     """Of more browsers than there is room for, the one that was idle longest goes."""
-    with WebBox() as box:
-        box.serve()
-        all_of_them = [box.window() for _ in range(17)]
-        expect(is_closed(all_of_them[0].ask("GET", "audit")), "it should have gone")
-        expect(all(w.ask("GET", "audit")[0] == 200 for w in all_of_them[1:]))
-        box.end()
+    box.serve()
+    all_of_them = [box.window() for _ in range(17)]
+    expect(is_closed(all_of_them[0].ask("GET", "audit")), "it should have gone")
+    expect(all(w.ask("GET", "audit")[0] == 200 for w in all_of_them[1:]))
+    box.end()
 
 
-def door():
+def door(box: WebBox):
     """Host, Origin, Sec-Fetch-Site, method, content type, one by one: all that is wrong looks alike."""
-    with WebBox() as box:
-        box.serve()
-        workflow, scenario = simple(box, 20000)
-        sid = box.submit(workflow, scenario)
-        window = box.window()
-        port = window.host.split(":")[1]
-        expect(window.ask("GET", "audit")[0] == 200)
-        refused = [
-            ({"Host": "localhost:" + port}, ()), ({"Host": "127.0.0.1"}, ()), ({}, ("Host",)),
-            ({"Host": "evil.example:" + port}, ()), ({"Host": window.host + "."}, ()),
-            ({"Sec-Fetch-Site": "same-site"}, ()), ({"Sec-Fetch-Site": "cross-site"}, ()),
-            ({}, ("Sec-Fetch-Site",)), ({"Origin": "http://evil.example"}, ()),
-            ({"Origin": "null"}, ()), ({"Origin": "https://" + window.host}, ()),
-            ({"Origin": "http://localhost:" + port}, ()), ({}, ("Cookie",))]
-        for headers, drop in refused:
-            expect(window.ask("GET", "audit", headers, drop=drop)[0] in (400, 404), headers, drop)
-            got = window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)
-            expect(got[0] in (400, 404), headers, drop, got)
-        for headers, drop in (({}, ("Origin",)), ({"Sec-Fetch-Site": "none"}, ()),
-                              ({}, ("X-Segue",)), ({"Content-Type": "text/plain"}, ()),
-                              ({"Content-Type": "application/x-www-form-urlencoded"}, ())):
-            expect(is_closed(window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)), headers)
-        for name, other in (("Host", "evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Origin", "http://evil.example")):
-            for method, path in (("GET", "audit"), ("POST", f"s/{sid}/cancel")):
-                expect(window.ask(method, path, {name.lower(): other}, {})[0] in (400, 404), "twice", method, name)
-        for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
-            expect(window.ask(method, "audit")[0] in (404, 405), method)
-        for path in ("/", "/w/", "/w/x/", "/v1/health", "/v1/sessions", "/metrics", "/favicon.ico",
-                     "/etc/passwd", window.path[:-1], window.path + "../v1/health"):
-            expect(is_closed(window.ask("GET", path, absolute=True)), path)
-        for path in ("v1/health", "s/../x/", "s/%2e%2e/", "s/" + "a" * 36 + "/x/y", "metrics",
-                     f"s/{sid}/cancel", f"s/{sid}/resume", "enter"):
-            got = window.ask("GET", path)
-            expect(got[0] == 404, path, got)
-        # without a cookie: one fixed page, whatever leads to it, and what it loads
-        window.cookie, cookie = None, window.cookie
-        for site in ("none", "cross-site", "same-site", "same-origin"):
-            status, _, body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": site})
-            expect(status == 200 and b"enter.mjs" in body and sid.encode() not in body, site)
-        expect(window.ask("GET", "style.css")[0] == window.ask("GET", "enter.mjs")[0] == 200)
-        for path in ("page.mjs", "idiomorph.js", "audit", "events", f"s/{sid}/", "enter-page"):
-            expect(is_closed(window.ask("GET", path)), path)
-        # led here from elsewhere, with the cookie: still the fixed page only
-        window.cookie = cookie
-        body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": "cross-site"})[2]
-        expect(b"enter.mjs" in body and sid.encode() not in body)
-        expect(box.get("/v1/sessions/" + sid)["status"] == "running", "somebody cancelled it")
-        box.ask("POST", f"/v1/sessions/{sid}/cancel")
-        box.end()
+    box.serve()
+    workflow, scenario = simple(box, 20000)
+    sid = box.submit(workflow, scenario)
+    window = box.window()
+    port = window.host.split(":")[1]
+    expect(window.ask("GET", "audit")[0] == 200)
+    refused = [
+        ({"Host": "localhost:" + port}, ()), ({"Host": "127.0.0.1"}, ()), ({}, ("Host",)),
+        ({"Host": "evil.example:" + port}, ()), ({"Host": window.host + "."}, ()),
+        ({"Sec-Fetch-Site": "same-site"}, ()), ({"Sec-Fetch-Site": "cross-site"}, ()),
+        ({}, ("Sec-Fetch-Site",)), ({"Origin": "http://evil.example"}, ()),
+        ({"Origin": "null"}, ()), ({"Origin": "https://" + window.host}, ()),
+        ({"Origin": "http://localhost:" + port}, ()), ({}, ("Cookie",))]
+    for headers, drop in refused:
+        expect(window.ask("GET", "audit", headers, drop=drop)[0] in (400, 404), headers, drop)
+        got = window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)
+        expect(got[0] in (400, 404), headers, drop, got)
+    for headers, drop in (({}, ("Origin",)), ({"Sec-Fetch-Site": "none"}, ()),
+                          ({}, ("X-Segue",)), ({"Content-Type": "text/plain"}, ()),
+                          ({"Content-Type": "application/x-www-form-urlencoded"}, ())):
+        expect(is_closed(window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)), headers)
+    for name, other in (("Host", "evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Origin", "http://evil.example")):
+        for method, path in (("GET", "audit"), ("POST", f"s/{sid}/cancel")):
+            expect(window.ask(method, path, {name.lower(): other}, {})[0] in (400, 404), "twice", method, name)
+    for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
+        expect(window.ask(method, "audit")[0] in (404, 405), method)
+    for path in ("/", "/w/", "/w/x/", "/v1/health", "/v1/sessions", "/metrics", "/favicon.ico",
+                 "/etc/passwd", window.path[:-1], window.path + "../v1/health"):
+        expect(is_closed(window.ask("GET", path, absolute=True)), path)
+    for path in ("v1/health", "s/../x/", "s/%2e%2e/", "s/" + "a" * 36 + "/x/y", "metrics",
+                 f"s/{sid}/cancel", f"s/{sid}/resume", "enter"):
+        got = window.ask("GET", path)
+        expect(got[0] == 404, path, got)
+    # without a cookie: one fixed page, whatever leads to it, and what it loads
+    window.cookie, cookie = None, window.cookie
+    for site in ("none", "cross-site", "same-site", "same-origin"):
+        status, _, body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": site})
+        expect(status == 200 and b"enter.mjs" in body and sid.encode() not in body, site)
+    expect(window.ask("GET", "style.css")[0] == window.ask("GET", "enter.mjs")[0] == 200)
+    for path in ("page.mjs", "idiomorph.js", "audit", "events", f"s/{sid}/", "enter-page"):
+        expect(is_closed(window.ask("GET", path)), path)
+    # led here from elsewhere, with the cookie: still the fixed page only
+    window.cookie = cookie
+    body = window.ask("GET", "", NAVIGATE | {"Sec-Fetch-Site": "cross-site"})[2]
+    expect(b"enter.mjs" in body and sid.encode() not in body)
+    expect(box.get("/v1/sessions/" + sid)["status"] == "running", "somebody cancelled it")
+    box.ask("POST", f"/v1/sessions/{sid}/cancel")
+    box.end()
 
 
-def read_only():
+def read_only(box: WebBox):
     """Such a browser sees all and changes nothing."""
-    with WebBox() as box:
-        box.serve()
-        workflow, scenario = simple(box, 20000)
-        sid = box.submit(workflow, scenario)
-        looks, acts = box.window("--read-only"), box.window()
-        page = looks.ask("GET", f"s/{sid}/")[2]
-        expect(b"data-act" not in page and b"data-act" in acts.ask("GET", f"s/{sid}/")[2])
-        expect(is_closed(looks.ask("POST", f"s/{sid}/cancel", body={})))
-        expect(is_closed(looks.ask("POST", f"s/{sid}/steer", body={"text": "x"})))
-        status, _, body = acts.ask("POST", f"s/{sid}/steer", body={"text": "from the window"})
-        said = of_type(records(box.log(sid)), "steer")
-        expect(status == 202 and [(r["text"], "window" in r["by"]) for r in said] == [("from the window", True)], status, said)
-        expect(box.get("/v1/sessions/" + sid)["status"] == "running")
-        status, _, body = acts.ask("POST", f"s/{sid}/cancel", body={})
-        expect(status == 200 and json.loads(body)["status"] == "cancelled", status, body)
-        status, _, body = acts.ask("POST", f"s/{sid}/resume", body={})
-        expect(status == 409 and json.loads(body)["detail"], status, body)
-        expect(of_type(records(box.log(sid)), "session_end")[0]["outcome"] == "cancelled")
-        box.end()
+    box.serve()
+    workflow, scenario = simple(box, 20000)
+    sid = box.submit(workflow, scenario)
+    looks, acts = box.window("--read-only"), box.window()
+    page = looks.ask("GET", f"s/{sid}/")[2]
+    expect(b"data-act" not in page and b"data-act" in acts.ask("GET", f"s/{sid}/")[2])
+    expect(is_closed(looks.ask("POST", f"s/{sid}/cancel", body={})))
+    expect(is_closed(looks.ask("POST", f"s/{sid}/steer", body={"text": "x"})))
+    status, _, body = acts.ask("POST", f"s/{sid}/steer", body={"text": "from the window"})
+    said = of_type(records(box.log(sid)), "steer")
+    expect(status == 202 and [(r["text"], "window" in r["by"]) for r in said] == [("from the window", True)], status, said)
+    expect(box.get("/v1/sessions/" + sid)["status"] == "running")
+    status, _, body = acts.ask("POST", f"s/{sid}/cancel", body={})
+    expect(status == 200 and json.loads(body)["status"] == "cancelled", status, body)
+    status, _, body = acts.ask("POST", f"s/{sid}/resume", body={})
+    expect(status == 409 and json.loads(body)["detail"], status, body)
+    expect(of_type(records(box.log(sid)), "session_end")[0]["outcome"] == "cancelled")
+    box.end()
 
 
 def other_users():
@@ -334,53 +327,51 @@ def with_headers(window, bytes_of, cookies):
     return int(head.split()[1]), head, body
 
 
-def bounds():
+def bounds(box: WebBox):
     """Large headers and bodies, and many connections, cost only themselves. Cookies of 16 KiB pass, to the byte."""
-    with WebBox() as box:
-        box.serve()
-        window = box.window()
-        try:
-            status = window.ask("POST", "enter", body={"code": "x" * (1 << 20)})[0]
-        except OSError:  # hung up on before all of it was sent
-            status = 413
-        expect(status in (404, 413), status)
-        for bytes_of, wanted in ((16384, 200), (16385, 431), (19000, 431), (40000, 431), (60000, 431)):
-            for cookies in (1, 50):
-                got, _, told = with_headers(window, bytes_of, cookies)
-                expect(got == wanted, bytes_of, cookies, got, told[-200:])
-                expect(wanted == 200 or window.cookie.encode() not in told, told)
-        idle = []
-        for _ in range(64):
-            idle.append(socket.create_connection(tuple(window.host.split(":"))))
-        expect(box.get("/v1/health")["status"] == "ready")
-        for one in idle:
-            one.close()
-        expect(window.ask("GET", "audit")[0] == 200)
-        box.end()
+    box.serve()
+    window = box.window()
+    try:
+        status = window.ask("POST", "enter", body={"code": "x" * (1 << 20)})[0]
+    except OSError:  # hung up on before all of it was sent
+        status = 413
+    expect(status in (404, 413), status)
+    for bytes_of, wanted in ((16384, 200), (16385, 431), (19000, 431), (40000, 431), (60000, 431)):
+        for cookies in (1, 50):
+            got, _, told = with_headers(window, bytes_of, cookies)
+            expect(got == wanted, bytes_of, cookies, got, told[-200:])
+            expect(wanted == 200 or window.cookie.encode() not in told, told)
+    idle = []
+    for _ in range(64):
+        idle.append(socket.create_connection(tuple(window.host.split(":"))))
+    expect(box.get("/v1/health")["status"] == "ready")
+    for one in idle:
+        one.close()
+    expect(window.ask("GET", "audit")[0] == 200)
+    box.end()
 
 
-def many_pages():
+def many_pages(box: WebBox):
     """As many pages as there can be browsers for leave room: each request gets its answer at once."""
-    with WebBox() as box:
-        box.serve()
-        windows, streams = [box.window() for _ in range(16)], []
-        for n in range(100):
-            window = windows[n % 16]
-            expect(window.ask("GET", "inbox")[0] == 200)
-            connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
-            connection.request("GET", window.path + "events", headers={"Cookie": window.cookie, **FETCH})
-            expect(connection.getresponse().status == 200)
-            streams.append(connection)
-        for connection in streams:
-            connection.close()
-        idle = []
-        for _ in range(70):  # that stay open behind their answer
-            connection = http.client.HTTPConnection(windows[0].host, timeout=WAIT_S)
-            connection.request("GET", windows[0].path + "inbox", headers={"Cookie": windows[0].cookie, **FETCH})
-            answer = connection.getresponse()
-            expect(answer.status == 200 and answer.read())
-            idle.append(connection)
-        box.end()
+    box.serve()
+    windows, streams = [box.window() for _ in range(16)], []
+    for n in range(100):
+        window = windows[n % 16]
+        expect(window.ask("GET", "inbox")[0] == 200)
+        connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
+        connection.request("GET", window.path + "events", headers={"Cookie": window.cookie, **FETCH})
+        expect(connection.getresponse().status == 200)
+        streams.append(connection)
+    for connection in streams:
+        connection.close()
+    idle = []
+    for _ in range(70):  # that stay open behind their answer
+        connection = http.client.HTTPConnection(windows[0].host, timeout=WAIT_S)
+        connection.request("GET", windows[0].path + "inbox", headers={"Cookie": windows[0].cookie, **FETCH})
+        answer = connection.getresponse()
+        expect(answer.status == 200 and answer.read())
+        idle.append(connection)
+    box.end()
 
 
 class Evil(http.server.BaseHTTPRequestHandler):
@@ -463,56 +454,50 @@ def rebound():
         box.end()
 
 
-def the_file():
+def the_file(box: WebBox):
     """The browser is given a file of mode 0600: the code is in no argument."""
-    with WebBox() as box:
-        box.serve()
-        seen = box.dir + "/seen"
-        opener = box.file("browser", f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}.arguments\n'
-                          f'stat -c %a "$1" >{seen}.mode\ncp "$1" {seen}\n')
-        os.chmod(opener, 0o700)
-        process = box.start("web", env={"BROWSER": opener})
-        box.until(lambda: os.path.exists(seen) and os.path.getsize(seen) > 0, "no browser")
-        with open(seen + ".arguments", encoding="ascii") as f:
-            path = f.read().strip()
-        with open(seen + ".mode", encoding="ascii") as f:
-            expect(f.read().strip() == "600")
-        with open(seen, encoding="ascii") as f:
-            code = re.search("#([0-9a-f]{32})", f.read()).group(1)
-        expect(code not in path, path)
-        process.terminate()
-        process.wait()
-        box.end()
+    box.serve()
+    seen = box.dir + "/seen"
+    opener = box.file("browser", f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}.arguments\n'
+                      f'stat -c %a "$1" >{seen}.mode\ncp "$1" {seen}\n')
+    os.chmod(opener, 0o700)
+    process = box.start("web", env={"BROWSER": opener})
+    box.until(lambda: os.path.exists(seen) and os.path.getsize(seen) > 0, "no browser")
+    path = Path(seen + ".arguments").read_text(encoding="ascii").strip()
+    expect(Path(seen + ".mode").read_text(encoding="ascii").strip() == "600")
+    code = re.search("#([0-9a-f]{32})", Path(seen).read_text(encoding="ascii")).group(1)
+    expect(code not in path, path)
+    process.terminate()
+    process.wait()
+    box.end()
 
 
-def who_acted():
+def who_acted(box: WebBox):
     """Each act in the window leaves the number of its browser in the record; one on the socket leaves none."""
-    with WebBox() as box:
-        box.serve()
-        first, second = box.window(), box.window()
-        which = box.file("which.yaml", ASKS)
-        unsure = box.file("unsure.yaml", UNSURE)
-        nothing = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
-        asked, resumed, plain = [box.submit(which) for _ in "ab"], box.submit(unsure, nothing), box.submit(which)
-        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 3, "they do not wait")
-        box.wait_status(resumed, "rule_no_match")
-        expect(second.ask("POST", f"s/{asked[0]}/answer", body={"choice": 2})[0] in (200, 202))
-        expect(first.ask("POST", f"s/{asked[1]}/cancel", body={})[0] in (200, 202))
-        expect(second.ask("POST", f"s/{resumed}/resume", body={"rule": 1})[0] in (200, 202))
-        expect(box.ask("POST", f"/v1/sessions/{plain}/answer", {"choice": 2})[0] in (200, 202))
-        for sid, status in ((asked[0], "complete"), (asked[1], "cancelled"), (resumed, "complete"), (plain, "complete")):
-            box.wait_status(sid, status)
-        log = {sid: records(box.log(sid)) for sid in (*asked, resumed, plain)}
-        by = of_type(log[asked[0]], "answer")[0]["by"]
-        expect(by["window"] == 2 and by["uid"] == os.getuid(), by)
-        expect(of_type(log[resumed], "session_resume")[0]["by"]["window"] == 2, of_type(log[resumed], "session_resume"))
-        expect(of_type(log[asked[1]], "session_end")[0]["message"] == "cancelled by request of browser 1 of the window")
-        expect("window" not in of_type(log[plain], "answer")[0]["by"])
-        expect(b"in the window, browser 2" in box.segue("show", resumed, "one", "--full").stdout)
-        for sid in log:
-            done = box.segue("verify", box.log(sid))
-            expect(done.returncode == 0, done.stdout)
-        box.end()
+    box.serve()
+    first, second = box.window(), box.window()
+    which = box.file("which.yaml", ASKS)
+    unsure = box.file("unsure.yaml", UNSURE)
+    nothing = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
+    asked, resumed, plain = [box.submit(which) for _ in "ab"], box.submit(unsure, nothing), box.submit(which)
+    box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 3, "they do not wait")
+    box.wait_status(resumed, "rule_no_match")
+    expect(second.ask("POST", f"s/{asked[0]}/answer", body={"choice": 2})[0] in (200, 202))
+    expect(first.ask("POST", f"s/{asked[1]}/cancel", body={})[0] in (200, 202))
+    expect(second.ask("POST", f"s/{resumed}/resume", body={"rule": 1})[0] in (200, 202))
+    expect(box.ask("POST", f"/v1/sessions/{plain}/answer", {"choice": 2})[0] in (200, 202))
+    for sid, status in ((asked[0], "complete"), (asked[1], "cancelled"), (resumed, "complete"), (plain, "complete")):
+        box.wait_status(sid, status)
+    log = {sid: records(box.log(sid)) for sid in (*asked, resumed, plain)}
+    by = of_type(log[asked[0]], "answer")[0]["by"]
+    expect(by["window"] == 2 and by["uid"] == os.getuid(), by)
+    expect(of_type(log[resumed], "session_resume")[0]["by"]["window"] == 2, of_type(log[resumed], "session_resume"))
+    expect(of_type(log[asked[1]], "session_end")[0]["message"] == "cancelled by request of browser 1 of the window")
+    expect("window" not in of_type(log[plain], "answer")[0]["by"])
+    expect(b"in the window, browser 2" in box.segue("show", resumed, "one", "--full").stdout)
+    for sid in log:
+        box.segue("verify", box.log(sid), status=0)
+    box.end()
 
 
 def no_browser():
@@ -545,44 +530,43 @@ def no_browser():
         box.end()
 
 
-def ended_while_it_opens():
+def ended_while_it_opens(box: WebBox):
     """A signal before anything waits for the browser leaves no file behind: a full stderr holds segue there."""
-    with WebBox() as box:
-        os.makedirs(box.logs)
-        os.mkfifo(box.dir + "/full")
-        os.mkfifo(box.dir + "/held")
-        full = os.open(box.dir + "/full", os.O_RDWR | os.O_NONBLOCK)
-        opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec cat {box.dir}/held\n")
-        os.chmod(opener, 0o700)
-        box.serve()
-        for words in ((), ("--logs", box.logs)):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                with contextlib.suppress(BlockingIOError):
-                    while True:
-                        os.write(full, bytes(4096))
-                process = box.start("web", *words, env={"BROWSER": opener},
-                                    prefix=("sh", "-c", f'exec "$0" "$@" 2>{box.dir}/full'))
-                box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
-                process.send_signal(number)
-                with contextlib.suppress(BlockingIOError):
-                    while os.read(full, 65536):
-                        pass
-                status = process.wait(WAIT_S)
-                expect(status == (0 if words else -number), words, number, status)
-                left = [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
-                expect(left == [], words, number, left)
-                os.unlink(box.dir + "/begun")
-                with contextlib.suppress(OSError):  # lets the browser go
-                    os.close(os.open(box.dir + "/held", os.O_WRONLY | os.O_NONBLOCK))
-        os.close(full)
-        process = box.start("web", "--no-open", "--logs", box.logs, prefix=("nohup",))
-        window = Window(process.stdout.readline().decode().strip())
-        process.send_signal(signal.SIGHUP)
-        window.enter()
-        expect(window.ask("GET", "", NAVIGATE)[0] == 200)
-        process.send_signal(signal.SIGTERM)
-        expect(process.wait(WAIT_S) == 0, "nohup")
-        box.end()
+    os.makedirs(box.logs)
+    os.mkfifo(box.dir + "/full")
+    os.mkfifo(box.dir + "/held")
+    full = os.open(box.dir + "/full", os.O_RDWR | os.O_NONBLOCK)
+    opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec cat {box.dir}/held\n")
+    os.chmod(opener, 0o700)
+    box.serve()
+    for words in ((), ("--logs", box.logs)):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(full, bytes(4096))
+            process = box.start("web", *words, env={"BROWSER": opener},
+                                prefix=("sh", "-c", f'exec "$0" "$@" 2>{box.dir}/full'))
+            box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
+            process.send_signal(number)
+            with contextlib.suppress(BlockingIOError):
+                while os.read(full, 65536):
+                    pass
+            status = process.wait(WAIT_S)
+            expect(status == (0 if words else -number), words, number, status)
+            left = [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
+            expect(left == [], words, number, left)
+            os.unlink(box.dir + "/begun")
+            with contextlib.suppress(OSError):  # lets the browser go
+                os.close(os.open(box.dir + "/held", os.O_WRONLY | os.O_NONBLOCK))
+    os.close(full)
+    process = box.start("web", "--no-open", "--logs", box.logs, prefix=("nohup",))
+    window = Window(process.stdout.readline().decode().strip())
+    process.send_signal(signal.SIGHUP)
+    window.enter()
+    expect(window.ask("GET", "", NAVIGATE)[0] == 200)
+    process.send_signal(signal.SIGTERM)
+    expect(process.wait(WAIT_S) == 0, "nohup")
+    box.end()
 
 
 if __name__ == "__main__":

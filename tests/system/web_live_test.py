@@ -60,26 +60,25 @@ def words():
         box.end()
 
 
-def tabs():
+def tabs(box: WebBox):
     """Ten pages of one browser: the oldest rest, and each gets the end of the session."""
-    with WebBox() as box:
-        box.serve()
-        workflow, scenario = simple(box, 8000)
-        sid = box.submit(workflow, scenario, task="for many")
-        with browser.Browser() as b:
-            root = enter(b, box.code())
-            for _ in range(9):
-                b.run("window.open(arguments[0])", f"{root}s/{sid}/")
-            handles = b.ask("GET", "/window/handles")
-            expect(len(handles) == 10, handles)
-            for handle in handles[1:]:
-                b.ask("POST", "/window", {"handle": handle})
-                b.wait(READY)
-            box.wait_status(sid, "complete")
-            for handle in handles[1:]:
-                b.ask("POST", "/window", {"handle": handle})
-                b.wait("return document.getElementById('main').innerText.includes('complete')")
-        box.end()
+    box.serve()
+    workflow, scenario = simple(box, 8000)
+    sid = box.submit(workflow, scenario, task="for many")
+    with browser.Browser() as b:
+        root = enter(b, box.code())
+        for _ in range(9):
+            b.run("window.open(arguments[0])", f"{root}s/{sid}/")
+        handles = b.ask("GET", "/window/handles")
+        expect(len(handles) == 10, handles)
+        for handle in handles[1:]:
+            b.ask("POST", "/window", {"handle": handle})
+            b.wait(READY)
+        box.wait_status(sid, "complete")
+        for handle in handles[1:]:
+            b.ask("POST", "/window", {"handle": handle})
+            b.wait("return document.getElementById('main').innerText.includes('complete')")
+    box.end()
 
 
 LOOP = """name: loop
@@ -93,25 +92,24 @@ movements:
 """
 
 
-def often():
+def often(box: WebBox):
     """A session that changes all the time: its pages are told now and then, and at last of its end."""
-    with WebBox() as box:
-        box.serve()
-        window = box.window()
-        replies = [{"text": "more\n[WORK:2]", "times": 2999}, {"text": "done\n[WORK:1]"}]
-        sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
-        connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
-        connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})
-        answer, told, page, begin = connection.getresponse(), 0, b"", time.monotonic()
-        while b"<dd><bdi>complete<" not in page:
-            while answer.readline() != b"event: change\n":
-                pass
-            told += 1
-            page = window.ask("GET", f"s/{sid}/")[2]
-        took = time.monotonic() - begin  # on a slow machine it changes less often, and is told of more
-        expect(told * 15 < 3000 or told < 60 * took, "told", told, "times of 3,000 turns in", took, "s")
-        connection.close()
-        box.end()
+    box.serve()
+    window = box.window()
+    replies = [{"text": "more\n[WORK:2]", "times": 2999}, {"text": "done\n[WORK:1]"}]
+    sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
+    connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
+    connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})
+    answer, told, page, begin = connection.getresponse(), 0, b"", time.monotonic()
+    while b"<dd><bdi>complete<" not in page:
+        while answer.readline() != b"event: change\n":
+            pass
+        told += 1
+        page = window.ask("GET", f"s/{sid}/")[2]
+    took = time.monotonic() - begin  # on a slow machine it changes less often, and is told of more
+    expect(told * 15 < 3000 or told < 60 * took, "told", told, "times of 3,000 turns in", took, "s")
+    connection.close()
+    box.end()
 
 
 def running(box, b):
@@ -153,24 +151,23 @@ def its_log_is_gone():
         box.end()
 
 
-def killed():
+def killed(box: WebBox):
     """A daemon that is killed and started again: the page says so, and that it is to be opened anew."""
-    with WebBox() as box:
-        box.serve()
-        workflow, scenario = simple(box, 60000)
-        sid = box.submit(workflow, scenario)
-        box.wait_status(sid, "running")
-        with browser.Browser() as b:
-            root = enter(b, box.code())
-            b.open(f"{root}s/{sid}/")
-            b.wait(READY)
-            port = root.split("/w/")[0].rsplit(":", 1)[1]
-            box.end(signal.SIGKILL)
-            b.wait("return document.getElementById('line').textContent.match(/Not connected.*run segue web again/) !== null")
-            box.serve("--http", "127.0.0.1:" + port)
-            b.wait("return document.getElementById('line').textContent.includes('window is closed')")
-            box.ask("POST", f"/v1/sessions/{sid}/cancel")
-        box.end()
+    box.serve()
+    workflow, scenario = simple(box, 60000)
+    sid = box.submit(workflow, scenario)
+    box.wait_status(sid, "running")
+    with browser.Browser() as b:
+        root = enter(b, box.code())
+        b.open(f"{root}s/{sid}/")
+        b.wait(READY)
+        port = root.split("/w/")[0].rsplit(":", 1)[1]
+        box.end(signal.SIGKILL)
+        b.wait("return document.getElementById('line').textContent.match(/Not connected.*run segue web again/) !== null")
+        box.serve("--http", "127.0.0.1:" + port)
+        b.wait("return document.getElementById('line').textContent.includes('window is closed')")
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+    box.end()
 
 
 if __name__ == "__main__":

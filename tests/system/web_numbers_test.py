@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from pathlib import Path
 
 import audit_logs
 import index_test
@@ -298,34 +299,33 @@ class Walk:
         screen.over()
 
 
-def numbers():
-    with WebBox() as box:
-        made = {os.path.basename(p)[:36] for p in audit_logs.write(box.logs, 12, 8, seed=21)}
-        one = records(session(box, task="look at the ant"))[0]["session"]
-        other = records(session(box, said=("two\nbees [WORK:1]", "[CHECK:1]")))[0]["session"]
-        box.serve()
-        unsure = box.submit(box.file("unsure.yaml", UNSURE),
-                            box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]})))
-        box.wait_status(unsure, "rule_no_match")
-        asks = box.submit(box.file("which.yaml", ASKS))
-        box.until(lambda: box.get("/v1/inbox")["inbox"], "nothing is asked")
-        running = box.submit(*simple(box, 600000))
-        box.wait_status(running, "running")
-        walk = Walk(box)
-        listed = walk.sessions()
-        expect(len(listed) == len(made) + 5, listed.keys())
-        for sid in listed:
-            view = walk.session(sid)
-            walk.integrity(sid)
-            if sid not in made:  # those have rounds of a movement with the same number
-                walk.judgments(sid, view)
-        walk.inbox(listed)
-        walk.audit()
-        walk.compare(one, other)
-        ours = [s for s in listed if s in made]
-        walk.compare(ours[0], ours[1])
-        walk.providers()
-        box.end()
+def numbers(box: WebBox):
+    made = {os.path.basename(p)[:36] for p in audit_logs.write(box.logs, 12, 8, seed=21)}
+    one = records(session(box, task="look at the ant"))[0]["session"]
+    other = records(session(box, said=("two\nbees [WORK:1]", "[CHECK:1]")))[0]["session"]
+    box.serve()
+    unsure = box.submit(box.file("unsure.yaml", UNSURE),
+                        box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]})))
+    box.wait_status(unsure, "rule_no_match")
+    asks = box.submit(box.file("which.yaml", ASKS))
+    box.until(lambda: box.get("/v1/inbox")["inbox"], "nothing is asked")
+    running = box.submit(*simple(box, 600000))
+    box.wait_status(running, "running")
+    walk = Walk(box)
+    listed = walk.sessions()
+    expect(len(listed) == len(made) + 5, listed.keys())
+    for sid in listed:
+        view = walk.session(sid)
+        walk.integrity(sid)
+        if sid not in made:  # those have rounds of a movement with the same number
+            walk.judgments(sid, view)
+    walk.inbox(listed)
+    walk.audit()
+    walk.compare(one, other)
+    ours = [s for s in listed if s in made]
+    walk.compare(ours[0], ours[1])
+    walk.providers()
+    box.end()
 
 
 CLIENT = """bin/sh
@@ -334,73 +334,67 @@ echo '%s'
 """
 
 
-def versions():
+def versions(box: WebBox):
     """The version of a client is asked for once somebody looks, beside the answer, and kept; an old one is not usable."""
-    with WebBox() as box:
-        os.mkdir(box.dir + "/bin")
-        for name, said in (("claude", "2.1.329 (Claude Code)"), ("codex", "codex-cli 0.1.2")):
-            box.file("bin/" + name, CLIENT % (f"{box.dir}/{name}.asked", said))
-            os.chmod(f"{box.dir}/bin/{name}", 0o755)
-        box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
-        box.env["ANTHROPIC_API_KEY"] = "an invented one"
-        box.serve()
-        walk = Walk(box)
-        of = lambda: {p["name"]: p for p in box.get("/v1/providers")["providers"]}  # noqa: E731
-        expect(of()["claude"]["version"] is None, "somebody waited for a program")
-        box.until(lambda: of()["claude"]["version"] and of()["codex"]["version"], "no version")
-        for _ in range(5):
-            rows = {r["provider"]: r for r in walk.screen("providers").table("Providers")}
-        same((rows["claude"]["version"], rows["codex"]["version"]), ("2.1.329", "0.1.2"))
-        same(rows["claude"]["login"], "ANTHROPIC_API_KEY is set")
-        expect("ready" in rows["claude"]["state"] and "too old" in rows["codex"]["state"], rows["codex"])
-        for name in ("claude", "codex"):
-            with open(f"{box.dir}/{name}.asked", encoding="utf-8") as f:
-                same(f.read(), "asked\n", name)
-        box.end()
-
-
-def version_of_one_that_hangs():
-    """A client that does not answer holds up no page and no end of the daemon."""
-    with WebBox() as box:
-        os.mkdir(box.dir + "/bin")
-        box.file("bin/claude", "#!/bin/sh\necho $$ > %s/started\nexec sleep 1000\n" % box.dir)
-        os.chmod(f"{box.dir}/bin/claude", 0o755)
-        box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
-        box.serve()
-        walk = Walk(box)
-        walk.screen("providers")
-        box.until(lambda: os.path.exists(box.dir + "/started"), "it was not asked")
+    os.mkdir(box.dir + "/bin")
+    for name, said in (("claude", "2.1.329 (Claude Code)"), ("codex", "codex-cli 0.1.2")):
+        box.file("bin/" + name, CLIENT % (f"{box.dir}/{name}.asked", said))
+        os.chmod(f"{box.dir}/bin/{name}", 0o755)
+    box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+    box.env["ANTHROPIC_API_KEY"] = "an invented one"
+    box.serve()
+    walk = Walk(box)
+    of = lambda: {p["name"]: p for p in box.get("/v1/providers")["providers"]}  # noqa: E731
+    expect(of()["claude"]["version"] is None, "somebody waited for a program")
+    box.until(lambda: of()["claude"]["version"] and of()["codex"]["version"], "no version")
+    for _ in range(5):
         rows = {r["provider"]: r for r in walk.screen("providers").table("Providers")}
-        same(rows["claude"]["version"], "")
-        begin = time.monotonic()
-        box.end()
-        at_once(begin, 20, "the daemon waited for it")
+    same((rows["claude"]["version"], rows["codex"]["version"]), ("2.1.329", "0.1.2"))
+    same(rows["claude"]["login"], "ANTHROPIC_API_KEY is set")
+    expect("ready" in rows["claude"]["state"] and "too old" in rows["codex"]["state"], rows["codex"])
+    for name in ("claude", "codex"):
+        same(Path(f"{box.dir}/{name}.asked").read_text(encoding="utf-8"), "asked\n", name)
+    box.end()
 
 
-def sorted_by_all():
+def version_of_one_that_hangs(box: WebBox):
+    """A client that does not answer holds up no page and no end of the daemon."""
+    os.mkdir(box.dir + "/bin")
+    box.file("bin/claude", "#!/bin/sh\necho $$ > %s/started\nexec sleep 1000\n" % box.dir)
+    os.chmod(f"{box.dir}/bin/claude", 0o755)
+    box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+    box.serve()
+    walk = Walk(box)
+    walk.screen("providers")
+    box.until(lambda: os.path.exists(box.dir + "/started"), "it was not asked")
+    rows = {r["provider"]: r for r in walk.screen("providers").table("Providers")}
+    same(rows["claude"]["version"], "")
+    begin = time.monotonic()
+    box.end()
+    at_once(begin, 20, "the daemon waited for it")
+
+
+def sorted_by_all(box: WebBox):
     """Sorted are all sessions, not the newest ones: with an index of them, with one that is old, and without."""
-    with WebBox() as box:
-        took_of = {}
-        for path in audit_logs.write(box.logs, 1500, 2, seed=5):
-            with open(path, "rb") as f:
-                lines = f.read().splitlines()
-            took_of[os.path.basename(path)[:36]] = ms_between(json.loads(lines[0])["ts"], json.loads(lines[-1])["ts"])
-        box.serve()
-        walk = Walk(box)
-        box.until(lambda: index_test.rows(box)[0] == 1500, "no index")
-        for sort, sign in (("took", 1), ("-took", -1)):
-            shown = [took_of[r["session"]] for r in walk.screen("?sort=" + sort).table("sessions")]
-            same(shown, sorted(took_of.values(), reverse=sign == 1)[:200], sort)
-        slow = min(took_of)  # the oldest one: what is appended makes its row old
-        path = f"{box.logs}/{slow}.ndjson"
-        with open(path, "rb") as f:
-            last = json.loads(f.read().splitlines()[-1])
-        body = json.dumps({"v": 1, "seq": last["seq"] + 1, "ts": "2027-01-01T00:00:00.000Z", "type": "session_resume",
-                           "after": last["type"]}, separators=(",", ":"))[:-1]
-        with open(path, "ab") as f:
-            f.write(body.encode() + b',"hash":"' + hashlib.sha256((last["hash"] + body).encode()).hexdigest().encode() + b'"}\n')
-        same(walk.screen("?sort=took").table("sessions")[0]["session"], slow)
-        box.end()
+    took_of = {}
+    for path in audit_logs.write(box.logs, 1500, 2, seed=5):
+        lines = Path(path).read_bytes().splitlines()
+        took_of[os.path.basename(path)[:36]] = ms_between(json.loads(lines[0])["ts"], json.loads(lines[-1])["ts"])
+    box.serve()
+    walk = Walk(box)
+    box.until(lambda: index_test.rows(box)[0] == 1500, "no index")
+    for sort, sign in (("took", 1), ("-took", -1)):
+        shown = [took_of[r["session"]] for r in walk.screen("?sort=" + sort).table("sessions")]
+        same(shown, sorted(took_of.values(), reverse=sign == 1)[:200], sort)
+    slow = min(took_of)  # the oldest one: what is appended makes its row old
+    path = f"{box.logs}/{slow}.ndjson"
+    last = json.loads(Path(path).read_bytes().splitlines()[-1])
+    body = json.dumps({"v": 1, "seq": last["seq"] + 1, "ts": "2027-01-01T00:00:00.000Z", "type": "session_resume",
+                       "after": last["type"]}, separators=(",", ":"))[:-1]
+    with open(path, "ab") as f:
+        f.write(body.encode() + b',"hash":"' + hashlib.sha256((last["hash"] + body).encode()).hexdigest().encode() + b'"}\n')
+    same(walk.screen("?sort=took").table("sessions")[0]["session"], slow)
+    box.end()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 """Sessions in git worktrees: the main tree stays as it is, each has its branch, what is asked of git
 is on record before, and whatever step a kill comes at, a resume ends with one worktree, one branch
-and one commit. Repositories of all kinds, names of all kinds.
-
-usage: worktree_test.py BUILD_DIR [CASE...]
-"""
+and one commit. Repositories of all kinds, names of all kinds."""
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-from support import (Box, end_of, expect, main, need_build, of_type, read_until, records, sample,
-                     verified)
+from support import Box, end_of, expect, main, of_type, read_until, records, sample, verified
 
 FLOW = """
 name: edits
@@ -41,8 +38,7 @@ def repository(box, at=None, commits=True):
     for key, value in (("user.name", "Some One"), ("user.email", "one@example.org")):
         git(box, "config", key, value, at=at)
     if commits:
-        with open((at or box.cwd) + "/a", "w") as f:
-            f.write("one\n")
+        Path((at or box.cwd) + "/a").write_text("one\n")
         git(box, "add", "-A", at=at)
         git(box, "commit", "-qm", "first", at=at)
 
@@ -76,85 +72,77 @@ def workspace_events(log):
     return [r["event"] for r in of_type(log, "workspace")]
 
 
-def the_main_tree_stays_as_it_is():
-    with Box() as box:
-        repository(box)
-        os.mkdir(box.cwd + "/sub")
-        with open(box.cwd + "/mine", "w") as f:
-            f.write("not committed\n")
-        done = run(box, "pwd > where; echo more >> ../a", cwd=box.cwd + "/sub")
-        log = records(box.begun()[0])
-        expect(workspace_events(log) == ["make", "made", "commit", "committed"], log)
-        session = log[0]["session"]
-        made, committed = of_type(log, "workspace")[1]["data"], of_type(log, "workspace")[3]["data"]
-        expect(worktrees(box) == {made["path"]: "segue/" + session}, worktrees(box), made)
-        expect(made["path"].startswith(box.env["XDG_STATE_HOME"]), made)
-        expect(git(box, "status", "--porcelain", "--untracked-files=all") == "?? mine", "main tree")
-        expect(git(box, "rev-parse", "segue/" + session) == committed["commit"], committed)
-        shown = git(box, "show", "--name-only", "--format=%an %ae%n%B", committed["commit"])
-        expect(shown.split() == f"Some One one@example.org mend it Segue-Session: {session} "
-               "Segue-Turn: 2 a sub/where".split(), shown)
-        with open(made["path"] + "/sub/where") as f:
-            expect(f.read().strip() == made["folder"] == made["path"] + "/sub", made)
-        expect(git(box, "status", "--porcelain", at=made["path"]) == "", "all is committed")
-        expect(made["path"] in done.stdout.decode().replace("~", box.env["HOME"]), done.stdout)
-        verified(box, *box.begun())
+def the_main_tree_stays_as_it_is(box):
+    repository(box)
+    os.mkdir(box.cwd + "/sub")
+    Path(box.cwd + "/mine").write_text("not committed\n")
+    done = run(box, "pwd > where; echo more >> ../a", cwd=box.cwd + "/sub")
+    log = records(box.begun()[0])
+    expect(workspace_events(log) == ["make", "made", "commit", "committed"], log)
+    session = log[0]["session"]
+    made, committed = of_type(log, "workspace")[1]["data"], of_type(log, "workspace")[3]["data"]
+    expect(worktrees(box) == {made["path"]: "segue/" + session}, worktrees(box), made)
+    expect(made["path"].startswith(box.env["XDG_STATE_HOME"]), made)
+    expect(git(box, "status", "--porcelain", "--untracked-files=all") == "?? mine", "main tree")
+    expect(git(box, "rev-parse", "segue/" + session) == committed["commit"], committed)
+    shown = git(box, "show", "--name-only", "--format=%an %ae%n%B", committed["commit"])
+    expect(shown.split() == f"Some One one@example.org mend it Segue-Session: {session} "
+           "Segue-Turn: 2 a sub/where".split(), shown)
+    expect(Path(made["path"] + "/sub/where").read_text().strip() == made["folder"] == made["path"] + "/sub", made)
+    expect(git(box, "status", "--porcelain", at=made["path"]) == "", "all is committed")
+    expect(made["path"] in done.stdout.decode().replace("~", box.env["HOME"]), done.stdout)
+    verified(box, *box.begun())
 
 
-def two_at_once():
-    with Box() as box:
-        repository(box)
-        going = [box.start("run", *words(box, f"while [ ! -e {box.dir}/go ]; do sleep 0.05; done; "
-                                         "echo $SEGUE_SESSION >> a"), "--json") for _ in range(2)]
-        for process in going:
-            seen = []
-            expect(read_until(process, lambda r: r.get("movement") == "test", seen), "no test", seen[-1:])
-        expect(git(box, "status", "--porcelain") == "", "the main tree was edited")
-        box.file("go", "")
-        for process in going:
-            status, out, err = end_of(process)
-            expect(status == 0, out, err)
-        expect(git(box, "status", "--porcelain") == "", "the main tree was edited")
-        expect(len(set(worktrees(box).values())) == 2, worktrees(box))
-        for path, branch in worktrees(box).items():
-            expect(git(box, "show", branch + ":a") == "one\n" + branch.split("/")[1], path)
+def two_at_once(box):
+    repository(box)
+    going = [box.start("run", *words(box, f"while [ ! -e {box.dir}/go ]; do sleep 0.05; done; "
+                                     "echo $SEGUE_SESSION >> a"), "--json") for _ in range(2)]
+    for process in going:
+        seen = []
+        expect(read_until(process, lambda r: r.get("movement") == "test", seen), "no test", seen[-1:])
+    expect(git(box, "status", "--porcelain") == "", "the main tree was edited")
+    box.file("go", "")
+    for process in going:
+        status, out, err = end_of(process)
+        expect(status == 0, out, err)
+    expect(git(box, "status", "--porcelain") == "", "the main tree was edited")
+    expect(len(set(worktrees(box).values())) == 2, worktrees(box))
+    for path, branch in worktrees(box).items():
+        expect(git(box, "show", branch + ":a") == "one\n" + branch.split("/")[1], path)
 
 
-def commits_after_each_movement():
-    with Box() as box:
-        repository(box)
-        run(box, flags=["--commit", "movement"], flow=FLOW.replace(
-            "next: COMPLETE", "next: again").replace("  - name: fix", """  - name: again
+def commits_after_each_movement(box):
+    repository(box)
+    run(box, flags=["--commit", "movement"], flow=FLOW.replace(
+        "next: COMPLETE", "next: again").replace("  - name: fix", """  - name: again
     command: [sh, -c, "echo again >> a"]
     rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: no, next: ABORT}]
   - name: fix""").replace("judge:", "initial_movement: fix\njudge:"))
-        log = records(box.begun()[0])
-        made = [r["data"]["commit"] is not None for r in of_type(log, "workspace")
-                if r["event"] == "committed"]
-        expect(made == [False, True, True], made)
-        subjects = git(box, "log", "--format=%s", "segue/" + log[0]["session"]).splitlines()
-        expect(subjects == ["again: mend it", "test: mend it", "first"], subjects)
+    log = records(box.begun()[0])
+    made = [r["data"]["commit"] is not None for r in of_type(log, "workspace")
+            if r["event"] == "committed"]
+    expect(made == [False, True, True], made)
+    subjects = git(box, "log", "--format=%s", "segue/" + log[0]["session"]).splitlines()
+    expect(subjects == ["again: mend it", "test: mend it", "first"], subjects)
 
 
-def in_the_folder_itself():
-    with Box() as box:
-        repository(box)
-        run(box, flags=["-W", "here"])
-        expect(git(box, "status", "--porcelain") == "M a", "off is the default here")
-        run(box, flags=["--workspace", "here", "--commit", "end"])
-        expect(git(box, "status", "--porcelain") == "" and worktrees(box) == {}, "end")
-        expect(git(box, "log", "-1", "--format=%s") == "mend it", "its commit")
+def in_the_folder_itself(box):
+    repository(box)
+    run(box, flags=["-W", "here"])
+    expect(git(box, "status", "--porcelain") == "M a", "off is the default here")
+    run(box, flags=["--workspace", "here", "--commit", "end"])
+    expect(git(box, "status", "--porcelain") == "" and worktrees(box) == {}, "end")
+    expect(git(box, "log", "-1", "--format=%s") == "mend it", "its commit")
 
 
-def settings_of_the_user():
-    with Box() as box:
-        repository(box)
-        for name in (".env", ".gitignore", "deps"):
-            with open(f"{box.cwd}/{name}", "w") as f:
-                f.write("secret\n" if name != ".gitignore" else "nothing\n")
-        git(box, "add", ".gitignore")
-        git(box, "commit", "-qm", "second")
-        box.config(f"""
+def settings_of_the_user(box):
+    repository(box)
+    for name in (".env", ".gitignore", "deps"):
+        Path(f"{box.cwd}/{name}").write_text("secret\n" if name != ".gitignore" else "nothing\n")
+    git(box, "add", ".gitignore")
+    git(box, "commit", "-qm", "second")
+    box.config(f"""
 workspace:
   mode: worktree
   folder: {box.dir}/trees
@@ -165,17 +153,17 @@ workspace:
   author: A Bot <bot@example.org>
   message: "{{workflow}} {{movement}} {{turn}}"
 """)
-        run(box, "cat .env deps > both", flow=FLOW.replace("workspace: worktree\n", ""))
-        log = records(box.begun()[0])
-        made = of_type(log, "workspace")[1]["data"]
-        expect(made["path"] == f"{box.dir}/trees/{log[0]['session']}", made)
-        expect(made["branch"] == "work/edits-" + log[0]["session"], made)
-        shown = git(box, "show", "--name-only", "--format=%an <%ae> %s", made["branch"])
-        expect(shown.split("\n") == ["A Bot <bot@example.org> edits test 2", "", "both"], shown)
-        expect(git(box, "rev-parse", "main~1") == made["base"], made)
-        expect(os.path.islink(made["path"] + "/deps"), "a link")
-        run(box, flags=["-W", "here"], flow=FLOW.replace("workspace: worktree\n", ""))
-        expect(len(worktrees(box)) == 1, "a flag goes before")
+    run(box, "cat .env deps > both", flow=FLOW.replace("workspace: worktree\n", ""))
+    log = records(box.begun()[0])
+    made = of_type(log, "workspace")[1]["data"]
+    expect(made["path"] == f"{box.dir}/trees/{log[0]['session']}", made)
+    expect(made["branch"] == "work/edits-" + log[0]["session"], made)
+    shown = git(box, "show", "--name-only", "--format=%an <%ae> %s", made["branch"])
+    expect(shown.split("\n") == ["A Bot <bot@example.org> edits test 2", "", "both"], shown)
+    expect(git(box, "rev-parse", "main~1") == made["base"], made)
+    expect(os.path.islink(made["path"] + "/deps"), "a link")
+    run(box, flags=["-W", "here"], flow=FLOW.replace("workspace: worktree\n", ""))
+    expect(len(worktrees(box)) == 1, "a flag goes before")
 
 
 LEFT_OUT = {".env": ".gitignore", "node_modules": ".gitignore", "vendor": "vendor/", "plain.txt": None,
@@ -200,12 +188,10 @@ def with_names(box):
         elif how:
             texts[ignores[".gitignore"]] += how + "\n"
     for path, text in texts.items():
-        with open(path, "w") as f:
-            f.write(text)
+        Path(path).write_text(text)
     os.mkdir(box.cwd + "/build")
     for path in ("part/a b/kept", "build/kept"):
-        with open(f"{box.cwd}/{path}", "w") as f:
-            f.write("x\n")
+        Path(f"{box.cwd}/{path}").write_text("x\n")
     git(box, "add", "-A")
     git(box, "add", "-f", "build/kept")
     git(box, "commit", "-qm", "second")
@@ -213,8 +199,7 @@ def with_names(box):
         folder = name in LINKED or name == "deps"
         if folder:
             os.mkdir(f"{box.cwd}/{name}")
-        with open(f"{box.cwd}/{name}{'/in' if folder else ''}", "w") as f:
-            f.write("secret\n")
+        Path(f"{box.cwd}/{name}{'/in' if folder else ''}").write_text("secret\n")
     copied = [name for name in LEFT_OUT if name not in LINKED]
     box.config("workspace: {mode: worktree, copy: %s, link: %s}\n" % (
         json.dumps([*copied, "none", "deps/"]), json.dumps(["node_modules/", "vendor", "build/none"])))
@@ -237,22 +222,17 @@ def names_that_git_ignores_or_does_not():
             expect(read_until(process, lambda r: r["type"] == "call_start" and r["turn"] == 2), "no test")
             process.kill()
             process.wait()
-            done = box.segue("resume", box.begun()[0], env={"PATH": fast_sleep(box) + ":" + os.environ["PATH"]})
-            expect(done.returncode == 0, commits, done.stdout, done.stderr)
+            box.segue("resume", box.begun()[0], env={"PATH": fast_sleep(box) + ":" + os.environ["PATH"]}, status=0)
             session = records(box.begun()[0])[0]["session"]
             files = git(box, "diff", "--name-only", "main", "segue/" + session)
             expect(files.split("\n") == ["a", "new"], commits, files)
             path = list(worktrees(box))[0]
-            with open(path + "/.env") as f:
-                expect("changed" in f.read(), "the copy is the agent's")
-            with open(box.cwd + "/.env") as f:
-                expect(f.read() == "secret\n", "the user's own")
+            expect("changed" in Path(path + "/.env").read_text(), "the copy is the agent's")
+            expect(Path(box.cwd + "/.env").read_text() == "secret\n", "the user's own")
             expect(git(box, "diff", "--cached", "--name-only", at=path) == "", "staged")
             for words_after in (["merge", "last"], ["discard", "last", "--yes"]):
-                done = box.segue(*words_after, "--logs", box.logs)
-                expect(done.returncode == 0, commits, words_after, done.stdout, done.stderr)
-            with open(box.cwd + "/node_modules/in") as f:
-                expect(f.read() == "secret\n", "what a link leads to")
+                box.segue(*words_after, "--logs", box.logs, status=0)
+            expect(Path(box.cwd + "/node_modules/in").read_text() == "secret\n", "what a link leads to")
 
 
 def fast_sleep(box):
@@ -262,93 +242,85 @@ def fast_sleep(box):
     return box.dir + "/fast"
 
 
-def without_an_author():
-    with Box() as box:
-        repository(box)
-        git(box, "config", "--unset", "user.email")
-        git(box, "config", "--unset", "user.name")
-        run(box)
-        session = records(box.begun()[0])[0]["session"]
-        by = git(box, "log", "-1", "--format=%an %ae %cn", "segue/" + session)
-        expect(by == "segue segue@localhost segue", by)
+def without_an_author(box):
+    repository(box)
+    git(box, "config", "--unset", "user.email")
+    git(box, "config", "--unset", "user.name")
+    run(box)
+    session = records(box.begun()[0])[0]["session"]
+    by = git(box, "log", "-1", "--format=%an %ae %cn", "segue/" + session)
+    expect(by == "segue segue@localhost segue", by)
 
 
-def nothing_of_the_repository_runs():
-    with Box() as box:
-        repository(box)
-        ran = box.dir + "/ran"
-        hook = f"#!/bin/sh\necho $0 >> {ran}\n"
-        os.mkdir(box.dir + "/hooks")
-        for folder in (box.cwd + "/.git/hooks", box.dir + "/hooks"):
-            for name in ("post-checkout", "pre-commit", "commit-msg", "post-commit",
-                         "prepare-commit-msg", "reference-transaction"):
-                with open(f"{folder}/{name}", "w") as f:
-                    f.write(hook)
-                os.chmod(f"{folder}/{name}", 0o755)
-        git(box, "config", "core.hooksPath", box.dir + "/hooks")
-        with open(box.cwd + "/.gitattributes", "w") as f:
-            f.write("a filter=odd\n")
-        git(box, "-c", "core.hooksPath=/dev/null", "add", ".gitattributes")
-        git(box, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "odd")
-        for key in ("clean", "smudge"):
-            git(box, "config", "filter.odd." + key, f"sh -c 'echo {key} >> {ran}; tr a-z A-Z'")
-        git(box, "config", "filter.odd.required", "true")
-        git(box, "config", "core.fsmonitor", f"{box.dir}/hooks/pre-commit")
-        run(box, "echo two >> a")
-        expect(not os.path.exists(ran), "it ran:", os.path.exists(ran) and open(ran).read())
-        session = records(box.begun()[0])[0]["session"]
-        expect(git(box, "show", f"segue/{session}:a") == "one\ntwo", "what was committed")
-        git(box, "config", "--unset", "core.fsmonitor")
-        box.config("workspace: {hooks: true}\n")
-        run(box, "echo three >> a", name="again.yaml")
-        with open(ran) as f:
-            said = f.read()
-        for name in ("post-checkout", "pre-commit", "smudge", "clean"):
-            expect(name in said, name, "did not run:", said)
+def nothing_of_the_repository_runs(box):
+    repository(box)
+    ran = box.dir + "/ran"
+    hook = f"#!/bin/sh\necho $0 >> {ran}\n"
+    os.mkdir(box.dir + "/hooks")
+    for folder in (box.cwd + "/.git/hooks", box.dir + "/hooks"):
+        for name in ("post-checkout", "pre-commit", "commit-msg", "post-commit",
+                     "prepare-commit-msg", "reference-transaction"):
+            Path(f"{folder}/{name}").write_text(hook)
+            os.chmod(f"{folder}/{name}", 0o755)
+    git(box, "config", "core.hooksPath", box.dir + "/hooks")
+    Path(box.cwd + "/.gitattributes").write_text("a filter=odd\n")
+    git(box, "-c", "core.hooksPath=/dev/null", "add", ".gitattributes")
+    git(box, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "odd")
+    for key in ("clean", "smudge"):
+        git(box, "config", "filter.odd." + key, f"sh -c 'echo {key} >> {ran}; tr a-z A-Z'")
+    git(box, "config", "filter.odd.required", "true")
+    git(box, "config", "core.fsmonitor", f"{box.dir}/hooks/pre-commit")
+    run(box, "echo two >> a")
+    expect(not os.path.exists(ran), "it ran:", os.path.exists(ran) and open(ran).read())
+    session = records(box.begun()[0])[0]["session"]
+    expect(git(box, "show", f"segue/{session}:a") == "one\ntwo", "what was committed")
+    git(box, "config", "--unset", "core.fsmonitor")
+    box.config("workspace: {hooks: true}\n")
+    run(box, "echo three >> a", name="again.yaml")
+    said = Path(ran).read_text()
+    for name in ("post-checkout", "pre-commit", "smudge", "clean"):
+        expect(name in said, name, "did not run:", said)
 
 
-def repositories_of_all_kinds():
-    with Box() as box:
-        done = run(box, ok=False)
-        expect(done.returncode == 2 and b"is in none: git init" in done.stderr, done.stderr)
-        repository(box, commits=False)
-        done = run(box, ok=False)
-        expect(done.returncode == 1 and b"has none yet: commit something first" in done.stdout,
-               done.stdout)
-        expect(worktrees(box) == {} and git(box, "branch") == "", "left behind")
-        repository(box)
-        done = box.segue("resume", box.begun()[0])
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        git(box, "checkout", "-q", "--detach")
-        run(box, name="detached.yaml")
-        expect(len(worktrees(box)) == 2, "a detached head")
-        bare = box.dir + "/bare.git"
-        git(box, "clone", "-q", "--bare", box.cwd, bare)
-        run(box, name="bare.yaml", cwd=bare)
-        expect(len(worktrees(box, at=bare)) == 1, "a bare repository", worktrees(box, at=bare))
-        linked = box.dir + "/linked"
-        git(box, "worktree", "add", "-q", linked)
-        run(box, name="linked.yaml", cwd=linked)
-        expect(len(worktrees(box)) == 4, "from a linked worktree", worktrees(box))
+def repositories_of_all_kinds(box):
+    done = run(box, ok=False)
+    expect(done.returncode == 2 and b"is in none: git init" in done.stderr, done.stderr)
+    repository(box, commits=False)
+    done = run(box, ok=False)
+    expect(done.returncode == 1 and b"has none yet: commit something first" in done.stdout,
+           done.stdout)
+    expect(worktrees(box) == {} and git(box, "branch") == "", "left behind")
+    repository(box)
+    box.segue("resume", box.begun()[0], status=0)
+    git(box, "checkout", "-q", "--detach")
+    run(box, name="detached.yaml")
+    expect(len(worktrees(box)) == 2, "a detached head")
+    bare = box.dir + "/bare.git"
+    git(box, "clone", "-q", "--bare", box.cwd, bare)
+    run(box, name="bare.yaml", cwd=bare)
+    expect(len(worktrees(box, at=bare)) == 1, "a bare repository", worktrees(box, at=bare))
+    linked = box.dir + "/linked"
+    git(box, "worktree", "add", "-q", linked)
+    run(box, name="linked.yaml", cwd=linked)
+    expect(len(worktrees(box)) == 4, "from a linked worktree", worktrees(box))
 
 
-def submodules():
-    with Box() as box:
-        inner = box.dir + "/inner"
-        os.mkdir(inner)
-        repository(box, at=inner)
-        repository(box)
-        git(box, "config", "--global", "protocol.file.allow", "always")
-        git(box, "submodule", "--quiet", "add", inner, "part")
-        git(box, "commit", "-qm", "with a part")
-        run(box, "echo x >> a", cwd=box.cwd + "/part")
-        part = box.cwd + "/part"
-        expect(len(worktrees(box, at=part)) == 1, "within a submodule", worktrees(box, at=part))
-        expect(git(box, "status", "--porcelain") == "", "the outer tree")
-        box.config("workspace: {submodules: true}\n")
-        run(box, "cat part/a > copy", name="outer.yaml")
-        session = of_type(records(box.begun()[1]), "workspace")[1]["data"]
-        expect(git(box, "show", session["branch"] + ":copy") == "one", "the part is there")
+def submodules(box):
+    inner = box.dir + "/inner"
+    os.mkdir(inner)
+    repository(box, at=inner)
+    repository(box)
+    git(box, "config", "--global", "protocol.file.allow", "always")
+    git(box, "submodule", "--quiet", "add", inner, "part")
+    git(box, "commit", "-qm", "with a part")
+    run(box, "echo x >> a", cwd=box.cwd + "/part")
+    part = box.cwd + "/part"
+    expect(len(worktrees(box, at=part)) == 1, "within a submodule", worktrees(box, at=part))
+    expect(git(box, "status", "--porcelain") == "", "the outer tree")
+    box.config("workspace: {submodules: true}\n")
+    run(box, "cat part/a > copy", name="outer.yaml")
+    session = of_type(records(box.begun()[1]), "workspace")[1]["data"]
+    expect(git(box, "show", session["branch"] + ":copy") == "one", "the part is there")
 
 
 def hostile_names():
@@ -371,64 +343,57 @@ def hostile_names():
             verified(box, *box.begun())
 
 
-def mistakes_are_told():
-    with Box() as box:
-        repository(box)
-        for flags, said in ((["-W", "there"], b"mode must be here or worktree"),
-                            (["--commit", "always"], b"commit must be off, movement or end"),
-                            (["--branch", "-x"], b"must be the name of a branch"),
-                            (["--base", "-x"], b"must be a commit")):
-            done = run(box, ok=False, flags=flags)
-            expect(done.returncode == 2 and said in done.stderr, flags, done.stderr)
-        done = run(box, ok=False, flags=["--base", "nowhere"])
-        expect(done.returncode == 2 and b"--base nowhere is not a commit" in done.stderr,
-               done.stdout)
-        done = run(box, ok=False, flags=["--branch", "main"])
-        expect(done.returncode == 2 and b"the branch main exists already" in done.stderr,
-               done.stderr)
-        git(box, "branch", "packed/edits")
-        git(box, "pack-refs", "--all")
-        done = run(box, ok=False, flags=["--branch", "packed/{workflow}"])
-        expect(done.returncode == 2 and b"the branch packed/edits exists already" in done.stderr, done.stderr)
-        git(box, "branch", "-D", "packed/edits")
-        for text, said in (("workspace: {folder: x}", b"folder must be an absolute path"),
-                           ("workspace: {copy: [../x]}", b"copy must be a list of paths"),
-                           ("workspace: {comit: end}", b'did you mean "commit"'),
-                           ("workspace: somewhere", b"mode must be here or worktree")):
-            box.config(text + "\n")
-            done = run(box, ok=False)
-            expect(done.returncode == 2 and said in done.stderr, text, done.stderr)
-        box.config(f"workspace: {{folder: {box.cwd}/trees}}\n")
+def mistakes_are_told(box):
+    repository(box)
+    for flags, said in ((["-W", "there"], b"mode must be here or worktree"),
+                        (["--commit", "always"], b"commit must be off, movement or end"),
+                        (["--branch", "-x"], b"must be the name of a branch"),
+                        (["--base", "-x"], b"must be a commit")):
+        done = run(box, ok=False, flags=flags)
+        expect(done.returncode == 2 and said in done.stderr, flags, done.stderr)
+    done = run(box, ok=False, flags=["--base", "nowhere"])
+    expect(done.returncode == 2 and b"--base nowhere is not a commit" in done.stderr,
+           done.stdout)
+    done = run(box, ok=False, flags=["--branch", "main"])
+    expect(done.returncode == 2 and b"the branch main exists already" in done.stderr,
+           done.stderr)
+    git(box, "branch", "packed/edits")
+    git(box, "pack-refs", "--all")
+    done = run(box, ok=False, flags=["--branch", "packed/{workflow}"])
+    expect(done.returncode == 2 and b"the branch packed/edits exists already" in done.stderr, done.stderr)
+    git(box, "branch", "-D", "packed/edits")
+    for text, said in (("workspace: {folder: x}", b"folder must be an absolute path"),
+                       ("workspace: {copy: [../x]}", b"copy must be a list of paths"),
+                       ("workspace: {comit: end}", b'did you mean "commit"'),
+                       ("workspace: somewhere", b"mode must be here or worktree")):
+        box.config(text + "\n")
         done = run(box, ok=False)
-        expect(done.returncode == 1 and b"in the repository's own tree" in done.stdout, done.stdout)
-        expect(worktrees(box) == {}, worktrees(box))
+        expect(done.returncode == 2 and said in done.stderr, text, done.stderr)
+    box.config(f"workspace: {{folder: {box.cwd}/trees}}\n")
+    done = run(box, ok=False)
+    expect(done.returncode == 1 and b"in the repository's own tree" in done.stdout, done.stdout)
+    expect(worktrees(box) == {}, worktrees(box))
 
 
-def without_git():
-    with Box() as box:
-        repository(box)
-        os.mkdir(box.dir + "/bin")
-        for name in ("sh", "cat"):
-            os.symlink("/bin/" + name, f"{box.dir}/bin/{name}")
-        done = box.segue("run", *words(box), env={"PATH": box.dir + "/bin"})
-        expect(done.returncode == 2 and b"needs git, which is not in PATH" in done.stderr,
-               done.stderr)
-        done = box.segue("run", *words(box, "true", flags=["-W", "here"]),
-                         env={"PATH": box.dir + "/bin"})
-        expect(done.returncode == 0, done.stderr)
+def without_git(box):
+    repository(box)
+    os.mkdir(box.dir + "/bin")
+    for name in ("sh", "cat"):
+        os.symlink("/bin/" + name, f"{box.dir}/bin/{name}")
+    box.segue("run", *words(box), env={"PATH": box.dir + "/bin"}, status=2, err=b"needs git, which is not in PATH")
+    box.segue("run", *words(box, "true", flags=["-W", "here"]),
+              env={"PATH": box.dir + "/bin"}, status=0)
 
 
-def one_that_is_gone_is_told():
-    with Box() as box:
-        repository(box)
-        process = box.start("run", *words(box, "sleep 60"), "--json")
-        expect(read_until(process, lambda r: r["type"] == "call_start" and r["turn"] == 2), "no test")
-        process.kill()
-        process.wait()
-        path = of_type(records(box.begun()[0]), "workspace")[1]["data"]["path"]
-        git(box, "worktree", "remove", "--force", path)
-        done = box.segue("resume", box.begun()[0])
-        expect(done.returncode == 1 and b"cannot be used: it is gone" in done.stdout, done.stdout)
+def one_that_is_gone_is_told(box):
+    repository(box)
+    process = box.start("run", *words(box, "sleep 60"), "--json")
+    expect(read_until(process, lambda r: r["type"] == "call_start" and r["turn"] == 2), "no test")
+    process.kill()
+    process.wait()
+    path = of_type(records(box.begun()[0]), "workspace")[1]["data"]["path"]
+    git(box, "worktree", "remove", "--force", path)
+    box.segue("resume", box.begun()[0], status=1, out=b"cannot be used: it is gone")
 
 
 def killed_at(spec):
@@ -442,8 +407,7 @@ def killed_at(spec):
             return touched
         path = box.begun()[0]
         if touched:
-            done = box.segue("resume", path)
-            expect(done.returncode == 0, spec, done.stdout, done.stderr)
+            box.segue("resume", path, status=0)
         log = records(path)
         session = log[0]["session"]
         expect(list(worktrees(box).values()) == ["segue/" + session], spec, worktrees(box))
@@ -468,7 +432,6 @@ def ends_at_every_point():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([the_main_tree_stays_as_it_is, two_at_once, commits_after_each_movement,
                    in_the_folder_itself, settings_of_the_user,
                    names_that_git_ignores_or_does_not, without_an_author,

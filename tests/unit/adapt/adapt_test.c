@@ -1,18 +1,14 @@
 /* Schemas in each provider's dialect, and answers turned back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "adapt/adapt.h"
+#include "base/memory.h"
 #include "support/adapt_forward.h"
 #include "support/adapt_report.h"
 #include "support/adapt_subset.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <dirent.h>
 
@@ -92,12 +88,10 @@ static void outcome_text(const json_t *all, struct buf *out) {
 }
 
 static void same(const char *name, const char *what, const json_t *got, const json_t *wanted) {
-  char *a = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
-  char *b = json_dumps(wanted, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *a = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *b = json_dumps(wanted, JSON_COMPACT | JSON_ENCODE_ANY);
   if (!a || strcmp(a, b) != 0)
     fail_msg("%s: %s:\n  got      %s\n  expected %s", name, what, a, b);
-  free(a);
-  free(b);
 }
 
 static void turn_values(const char *name, const json_t *c) {
@@ -137,10 +131,10 @@ static void turn_values(const char *name, const json_t *c) {
 
 static void run_case(const char *file) {
   char path[1024];
-  struct buf got = {0}, wanted = {0};
+  buf_auto_t got = {0}, wanted = {0};
   struct err err = {0};
   print_into(path, sizeof path, "%s/%s", CASES, file);
-  json_t *c = data_load(path), *all = outcome(file, c);
+  json_auto_t *c = data_load(path), *all = outcome(file, c);
   outcome_text(all, &got);
   print_into(path, sizeof path, "%s/%.*s.expect", CASES, (int)strlen(file) - 5, file);
   if (!file_read(path, DATA_FILE_BYTES, &wanted, &err))
@@ -154,14 +148,9 @@ static void run_case(const char *file) {
     fail_msg("%s\n--- expected\n%s--- got\n%s", path, buf_c(&wanted), buf_c(&got));
   }
   turn_values(file, c);
-  json_decref(all);
-  json_decref(c);
-  buf_deinit(&got);
-  buf_deinit(&wanted);
 }
 
-static void cases_are_adapted_as_expected(void **state) {
-  (void)state;
+TEST(cases_are_adapted_as_expected) {
   struct dirent **names;
   int n = scandir(CASES, &names, NULL, alphasort), ran = 0;
   for (int i = 0; i < n; i++) {
@@ -179,8 +168,7 @@ static void cases_are_adapted_as_expected(void **state) {
 
 /* --- dialects --- */
 
-static void dialects_have_names(void **state) {
-  (void)state;
+TEST(dialects_have_names) {
   static const char *const names[] = {
       "openai",   "openai-chat", "codex", "openrouter", "anthropic", "gemini",  "ollama",
       "llamacpp", "lmstudio",    "vllm",  "claude",     "qwen",      "opencode"};
@@ -234,8 +222,7 @@ static json_t *choice(unsigned count, unsigned characters) {
                    "required", "a");
 }
 
-static void limits_are_checked_before_sending(void **state) {
-  (void)state;
+TEST(limits_are_checked_before_sending) {
   limit("openai", wide(5000), NULL, 0);
   limit("openai", wide(5001), "properties", 5001);
   limit("gemini", wide(5001), NULL, 0);
@@ -259,7 +246,7 @@ static void limits_are_checked_before_sending(void **state) {
 /* --- hostile --- */
 
 static void nested(const char *keyword, unsigned levels, enum adapt_status wanted) {
-  json_t *doc = json_pack("{s:s}", "type", "string");
+  json_auto_t *doc = json_pack("{s:s}", "type", "string");
   for (unsigned i = 0; i < levels; i++)
     if (!strcmp(keyword, "items"))
       doc = json_pack("{s:s, s:o}", "type", "array", "items", doc);
@@ -269,7 +256,6 @@ static void nested(const char *keyword, unsigned levels, enum adapt_status wante
   struct adapted *adapted = adapt(doc, adapt_dialect_find("vllm"), NULL, &error);
   assert_int_equal(error.status, wanted);
   adapted_free(adapted);
-  json_decref(doc);
 }
 
 /* Each definition holds the one below it twice: 2^count places without references. */
@@ -295,8 +281,7 @@ static json_t *doubling(unsigned count, bool shared) {
   return json_pack("{s:s, s:o}", "$ref", top, "$defs", definitions);
 }
 
-static void hostile_schemas_are_bounded(void **state) {
-  (void)state;
+TEST(hostile_schemas_are_bounded) {
   nested("items", 100, ADAPT_OK);
   nested("items", 200, ADAPT_TOO_COMPLEX);
   nested("anyOf", 400, ADAPT_TOO_COMPLEX);
@@ -316,8 +301,7 @@ static void hostile_schemas_are_bounded(void **state) {
   assert_int_equal(error.status, ADAPT_INVALID_SCHEMA);
 }
 
-static void deep_answers_are_refused(void **state) {
-  (void)state;
+TEST(deep_answers_are_refused) {
   json_t *doc = data_json("{'type':'array','items':{'$ref':'#'}}"), *answer = json_array(), *out;
   struct adapted *adapted = adapt(doc, adapt_dialect_find("openai"), NULL, NULL);
   assert_non_null(adapted);
@@ -336,12 +320,11 @@ static void deep_answers_are_refused(void **state) {
 }
 
 /* Nothing is lost unseen: a name that is given twice leaves a member that no answer may have. */
-static void names_given_twice_are_seen(void **state) {
-  (void)state;
-  json_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
-                          "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
-                          "'integer'}},'required':['ages','any','id'],'additionalProperties':"
-                          "{'type':'integer'}}");
+TEST(names_given_twice_are_seen) {
+  json_auto_t *doc = data_json("{'type':'object','properties':{'ages':{'type':'object',"
+                               "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
+                               "'integer'}},'required':['ages','any','id'],'additionalProperties':"
+                               "{'type':'integer'}}");
   static const struct {
     const char *answer, *name; /* the member that has U+0000 behind it; NULL: there is none */
   } rows[] = {
@@ -358,25 +341,21 @@ static void names_given_twice_are_seen(void **state) {
     struct adapted *adapted = adapt(doc, dialect, NULL, NULL);
     assert_non_null(adapted);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-      json_t *answer = data_json(rows[i].answer), *out = NULL;
+      json_auto_t *answer = data_json(rows[i].answer), *out = NULL;
       assert_int_equal(adapt_reverse(adapted, answer, &out), ADAPT_OK);
       char *text = json_dumps(out, JSON_COMPACT), wanted[16];
       print_into(wanted, sizeof wanted, "\"%s\\u0000\":", rows[i].name ? rows[i].name : "");
       if (rows[i].name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
         fail_msg("%s, row %zu: %s", dialect->name, i, text);
       free(text);
-      json_decref(out);
-      json_decref(answer);
     }
     adapted_free(adapted);
   }
-  json_decref(doc);
 }
 
 /* --- other documents --- */
 
-static void other_documents_come_along(void **state) {
-  (void)state;
+TEST(other_documents_come_along) {
   struct schema_registry *registry = schema_registry_new();
   json_t *other = data_json("{'$defs':{'id':{'type':'string','minLength':3}}}"), *back;
   json_t *doc = data_json("{'type':'object','properties':{'id':{'$ref':"
@@ -406,17 +385,4 @@ static void other_documents_come_along(void **state) {
   json_decref(value);
   json_decref(short_value);
   schema_registry_free(registry);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(cases_are_adapted_as_expected),
-      cmocka_unit_test(dialects_have_names),
-      cmocka_unit_test(limits_are_checked_before_sending),
-      cmocka_unit_test(hostile_schemas_are_bounded),
-      cmocka_unit_test(deep_answers_are_refused),
-      cmocka_unit_test(names_given_twice_are_seen),
-      cmocka_unit_test(other_documents_come_along),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,11 +4,11 @@
 
 #include "audit/aggregate_cache.h"
 #include "store/index.h"
+#include "support/test.h"
 
 static char *totals_text(const struct aggregate *c) {
-  json_t *totals = aggregate_totals_json(c);
+  json_auto_t *totals = aggregate_totals_json(c);
   char *text = json_dump_text(totals, JSON_COMPACT);
-  json_decref(totals);
   return text;
 }
 
@@ -42,9 +42,8 @@ static struct sqlite *file_of(const struct drive *d) {
   return s;
 }
 
-static void a_log_is_read_when_it_changed(void **state) {
-  (void)state;
-  struct drive d;
+TEST(a_log_is_read_when_it_changed) {
+  AUTO(drive_deinit) struct drive d;
   drive_init(&d);
   drive_start(&d, drive_workflow, "Mend the queue.", drive_config());
   drive_exit(&d, 0, "5 of 5 pass\n");
@@ -64,11 +63,9 @@ static void a_log_is_read_when_it_changed(void **state) {
   expect_known(&d, 0, 0);
   drive_write(&d);
   expect_known(&d, 0, 1); /* the row went with the log */
-  drive_deinit(&d);
 }
 
-static void a_damaged_row_is_none(void **state) {
-  (void)state;
+TEST(a_damaged_row_is_none) {
   static const char *const damages[] = {"log_rows SET bytes = bytes + 1",
                                         "log_rows SET time_ns = 0",
                                         "log_rows SET ended = 0",
@@ -85,8 +82,7 @@ static void a_damaged_row_is_none(void **state) {
                                         "row_kinds SET rule = rule + 1",
                                         "stage_kinds SET number = number + 1000",
                                         "stage_kinds SET flags = 0"};
-  struct drive d;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_known(&d, 0, 1);
@@ -101,13 +97,10 @@ static void a_damaged_row_is_none(void **state) {
       expect_known(&d, 0, 1);
     expect_known(&d, 1, 0);
   }
-  drive_deinit(&d);
 }
 
-static void views_have_the_names_of_outcomes(void **state) {
-  (void)state;
-  struct drive d;
-  drive_init(&d);
+TEST(views_have_the_names_of_outcomes) {
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_known(&d, 0, 1);
@@ -123,19 +116,15 @@ static void views_have_the_names_of_outcomes(void **state) {
     s->api->finalize(q);
   }
   index_file_close(s);
-  drive_deinit(&d);
 }
 
-int main(void) {
+static int needs_sqlite(void **state) {
   struct err err;
-  if (sqlite_load(&err) == NULL) {
-    print_message("skipped: %s\n", err.text);
-    return 77;
-  }
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_log_is_read_when_it_changed),
-      cmocka_unit_test(a_damaged_row_is_none),
-      cmocka_unit_test(views_have_the_names_of_outcomes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  (void)state;
+  if (sqlite_load(&err) != NULL)
+    return 0;
+  print_message("skipped: %s\n", err.text);
+  exit(77);
 }
+
+TEST_GROUP(needs_sqlite, NULL)

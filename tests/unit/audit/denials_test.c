@@ -1,17 +1,12 @@
 /* Reads refusals out of lines that programs print. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "audit/denials.h"
 #include "base/log.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void each_line_is_read(void **state) {
+TEST(each_line_is_read) {
   static const struct {
     const char *line, *path; /* path NULL: no refusal */
     enum denial_kind kind;
@@ -39,7 +34,6 @@ static void each_line_is_read(void **state) {
       {"EACCES '", NULL, DENIAL_ACCESS},
       {"", NULL, DENIAL_ACCESS},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct str rest = str_from(rows[i].line), path = STR("");
     enum denial_kind kind = DENIAL_ACCESS;
@@ -51,21 +45,12 @@ static void each_line_is_read(void **state) {
   }
 }
 
-static void lines_come_one_after_the_other(void **state) {
+TEST(lines_come_one_after_the_other) {
   struct str rest = STR("ok\ncat: /a: Permission denied\nls: /b: Permission denied\r\nend"), path;
   enum denial_kind kind;
-  (void)state;
   assert_true(denial_next(&rest, &path, &kind));
   assert_true(str_eq_c(path, "/a"));
   assert_true(denial_next(&rest, &path, &kind));
   assert_true(str_eq_c(path, "/b"));
   assert_false(denial_next(&rest, &path, &kind));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_line_is_read),
-      cmocka_unit_test(lines_come_one_after_the_other),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
 #include "audit/dictionary.h"
 
 #include "base/limits.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void keeps_words(void **state) {
-  (void)state;
-  struct name_list n = {0};
+TEST(keeps_words) {
+  AUTO(dictionary_deinit) struct name_list n = {0};
   uint32_t a = dictionary_add(&n, STR("plan")), b = dictionary_add(&n, STR("review"));
   assert_int_equal(dictionary_add(&n, STR("")), DICTIONARY_NONE);
   assert_null(dictionary_text(&n, DICTIONARY_NONE).p);
@@ -20,12 +16,10 @@ static void keeps_words(void **state) {
   assert_int_equal(dictionary_add(&n, STR("plan")), a);
   assert_true(str_eq_c(dictionary_text(&n, a), "plan"));
   assert_true(str_eq_c(dictionary_text(&n, b), "review"));
-  dictionary_deinit(&n);
 }
 
-static void is_bounded(void **state) {
-  (void)state;
-  struct name_list n = {0};
+TEST(is_bounded) {
+  AUTO(dictionary_deinit) struct name_list n = {0};
   char text[2 * LIMIT_AUDIT_NAME_BYTES], word[16];
   memset(text, 'x', sizeof text);
   uint32_t cut = dictionary_add(&n, (struct str){text, sizeof text});
@@ -37,10 +31,4 @@ static void is_bounded(void **state) {
   }
   assert_int_not_equal(dictionary_add(&n, STR("w7")), DICTIONARY_OTHER);
   assert_true(str_eq_c(dictionary_text(&n, DICTIONARY_OTHER), "(others)"));
-  dictionary_deinit(&n);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_words), cmocka_unit_test(is_bounded)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

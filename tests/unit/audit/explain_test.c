@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 static struct drive drive;
 static struct verified_reader book;
@@ -22,7 +23,6 @@ static void read_all(struct verified_reader *b, const char *path) {
 
 static int setup(void **state) {
   (void)state;
-  drive_init(&drive);
   drive_everything(&drive);
   drive_write(&drive);
   read_all(&book, drive.path);
@@ -56,7 +56,7 @@ static void expect_harmless(const struct buf *text) {
 
 static void expect_file(const char *name, const struct buf *text) {
   char path[512];
-  struct buf expected = {0};
+  buf_auto_t expected = {0};
   struct err err;
   print_into(path, sizeof path, "%s/tests/data/audit/%s", SEGUE_SOURCE_DIR, name);
   if (getenv("SEGUE_UPDATE") != NULL)
@@ -65,10 +65,9 @@ static void expect_file(const char *name, const struct buf *text) {
     fail_msg("%s", err.text);
   if (expected.n != text->n || memcmp(expected.p, text->p, text->n) != 0)
     fail_msg("%s is not what is printed:\n%s", path, text->p);
-  buf_deinit(&expected);
 }
 
-static void turns(void **state) {
+TEST(turns) {
   static const struct {
     const char *word, *file;
     bool full;
@@ -77,21 +76,18 @@ static void turns(void **state) {
       {"review#1", "review-1-full.txt", true}, {"fix", "fix.txt", false},
       {"review", "review-2.txt", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     explain_word(&book, cases[i].word, cases[i].full, &text);
     expect_harmless(&text);
     expect_file(cases[i].file, &text);
-    buf_deinit(&text);
   }
 }
 
 /* After each record of the session, whatever is known can be told. */
-static void every_prefix(void **state) {
-  struct buf text = {0};
+TEST(every_prefix) {
+  buf_auto_t text = {0};
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/prefix.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
     struct verified_reader b;
@@ -109,7 +105,6 @@ static void every_prefix(void **state) {
       }
     verified_close(&b);
   }
-  buf_deinit(&text);
 }
 
 /* All turns of a log that may hold anything. */
@@ -124,18 +119,17 @@ static void explain_all(const struct verified_reader *b, bool full, struct buf *
 }
 
 /* Any one record missing or turned to nonsense: something is told, nothing breaks. */
-static void holes(void **state) {
+TEST(holes) {
   static const char *const keys[] = {"calls", "prompt", "text", "stages", "workflow", "movement",
                                      "type",  "call",   "turn", "errors", "text_blob"};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[200];
   size_t i;
   json_t *record;
-  (void)state;
   print_into(path, sizeof path, "%s/hole.ndjson", drive.dir);
   for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
     for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
-      struct buf log = {0};
+      buf_auto_t log = {0};
       struct verified_reader b;
       char hash[SHA256_HEX];
       if (k < ARRAY_LEN(keys) &&
@@ -143,55 +137,47 @@ static void holes(void **state) {
         continue;
       memcpy(hash, record_line_first_hash, SHA256_HEX);
       json_array_foreach(drive.records, i, record) {
-        json_t *copy = json_copy(record);
+        json_auto_t *copy = json_copy(record);
         if (i == hole && k < ARRAY_LEN(keys))
           json_object_set_new(copy, keys[k], json_pack("[s{}i]", "x", 7));
         if (i != hole || k < ARRAY_LEN(keys))
           drive_line(copy, &log, hash);
-        json_decref(copy);
       }
       folder_write(path, (struct str){log.p, log.n});
       read_all(&b, path);
       explain_all(&b, false, &text);
       verified_close(&b);
-      buf_deinit(&log);
     }
-  buf_deinit(&text);
 }
 
 /* The largest and the smallest number in the place of every one of a name. */
-static void numbers_of_any_size(void **state) {
+TEST(numbers_of_any_size) {
   static const char *const keys[] = {"duration_ms", "attempt", "exit", "iteration", "rule"};
   static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char path[200];
   size_t i;
   json_t *record;
-  (void)state;
   print_into(path, sizeof path, "%s/numbers.ndjson", drive.dir);
   for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
     const char *key = keys[k / ARRAY_LEN(numbers)];
-    struct buf log = {0};
-    struct verified_reader b;
+    buf_auto_t log = {0};
+    AUTO(verified_close) struct verified_reader b;
     char hash[SHA256_HEX];
     memcpy(hash, record_line_first_hash, SHA256_HEX);
     json_array_foreach(drive.records, i, record) {
-      json_t *copy = json_copy(record);
+      json_auto_t *copy = json_copy(record);
       if (json_is_integer(json_object_get(copy, key)))
         json_object_set_new(copy, key, json_integer(numbers[k % ARRAY_LEN(numbers)]));
       drive_line(copy, &log, hash);
-      json_decref(copy);
     }
     folder_write(path, (struct str){log.p, log.n});
     read_all(&b, path);
     explain_all(&b, true, &text);
-    verified_close(&b);
-    buf_deinit(&log);
   }
-  buf_deinit(&text);
 }
 
-static void finding(void **state) {
+TEST(finding) {
   static const struct {
     const char *word;
     long turn, run, runs;
@@ -212,7 +198,6 @@ static void finding(void **state) {
                  {"review#x", "what ran"}};
   struct explain_found found;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(found_cases); i++) {
     assert_true(explain_find(&book, found_cases[i].word, false, &found, &err));
     assert_int_equal(found.turn, found_cases[i].turn);
@@ -228,11 +213,10 @@ static void finding(void **state) {
 }
 
 /* Long texts: head and end are shown, the rest is counted; --full shows all. */
-static void long_texts(void **state) {
-  struct drive d;
-  struct verified_reader b;
-  struct buf answer = {0}, text = {0};
-  (void)state;
+TEST(long_texts) {
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
+  buf_auto_t answer = {0}, text = {0};
   drive_init(&d);
   drive_start(&d, drive_workflow, "t", drive_config());
   for (int i = 1; i <= 1000; i++)
@@ -253,17 +237,6 @@ static void long_texts(void **state) {
   explain_word(&b, "check", true, &text);
   assert_non_null(strstr(text.p, "| line 500\n"));
   assert_true(text.n > answer.n);
-  verified_close(&b);
-  buf_deinit(&answer);
-  buf_deinit(&text);
-  drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(turns),   cmocka_unit_test(every_prefix),
-      cmocka_unit_test(holes),   cmocka_unit_test(numbers_of_any_size),
-      cmocka_unit_test(finding), cmocka_unit_test(long_texts),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

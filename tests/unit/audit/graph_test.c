@@ -1,12 +1,8 @@
 /* A workflow and the records of a session, drawn as text, as Mermaid and as JSON. */
 #include "audit/graph.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char workflow_text[] =
     "{\"name\":\"w\",\"provider\":\"script\",\"movements\":["
@@ -28,10 +24,9 @@ static const char *const session[] = {
 };
 
 static void feed(struct graph *g, const char *text) {
-  json_t *record = json_loads(text, 0, NULL);
+  json_auto_t *record = json_loads(text, 0, NULL);
   assert_non_null(record);
   graph_feed(g, record);
-  json_decref(record);
 }
 
 static struct graph *graph_of(const char *text) {
@@ -53,10 +48,9 @@ static struct graph *drawn(size_t records) {
   return g;
 }
 
-static void each_rail_joins_the_rules_to_where_they_lead(void **state) {
-  (void)state;
+TEST(each_rail_joins_the_rules_to_where_they_lead) {
   struct graph *g = drawn(0);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_string_equal(buf_c(&out), "+-------> work  (script, edit; starts here)\n"
                                    "|   +----   1 done -> check\n"
@@ -66,14 +60,12 @@ static void each_rail_joins_the_rules_to_where_they_lead(void **state) {
                                    "+-|---|--   2 when(true) -> work  (interactive only)\n"
                                    "  |   +-> COMPLETE\n"
                                    "  +-----> ABORT\n");
-  buf_deinit(&out);
   graph_free(g);
 }
 
-static void a_session_is_counted_by_method(void **state) {
-  (void)state;
+TEST(a_session_is_counted_by_method) {
   struct graph *g = drawn(sizeof session / sizeof session[0]);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_non_null(strstr(buf_c(&out), "work  (script, edit; starts here)  2 runs\n"));
   assert_non_null(strstr(buf_c(&out), "1 done -> check  2 times: phase1_tag, ai_judge\n"));
@@ -92,14 +84,12 @@ static void a_session_is_counted_by_method(void **state) {
       0, NULL);
   assert_non_null(want);
   assert_true(json_equal(told, want));
-  buf_deinit(&out);
   graph_free(g);
 }
 
-static void mermaid_quotes_what_would_end_its_texts(void **state) {
-  (void)state;
+TEST(mermaid_quotes_what_would_end_its_texts) {
   struct graph *g = drawn(3);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   graph_mermaid(g, &out);
   assert_string_equal(buf_c(&out), "flowchart TD\n  start((\" \")) --> m0\n"
                                    "  m0[\"work<br/>script, edit<br/>1 run\"]\n"
@@ -109,12 +99,16 @@ static void mermaid_quotes_what_would_end_its_texts(void **state) {
                                    "  m0 -->|\"2 a #quot;wall#quot; #35;1 #lt;b>\"| abort\n"
                                    "  m1 -->|\"1 when(exit == 0)\"| complete\n"
                                    "  m1 -->|\"2 when(true)\"| m0\n");
-  buf_deinit(&out);
   graph_free(g);
 }
 
-static void an_error_is_a_way_out(void **state) {
-  (void)state;
+TEST(records_that_do_not_fit_are_strangers) {
+  struct graph *g = drawn(0);
+  feed(g, "{\"type\":\"turn_start\",\"movement\":\"gone\"}");
+  feed(g, "{\"type\":\"judgment\",\"movement\":\"gone\",\"rule\":1}");
+  feed(g, "{\"type\":\"judgment\",\"movement\":\"work\",\"rule\":3,\"match_method\":\"when\"}");
+  feed(g, "{\"type\":\"judgment\",\"movement\":\"work\",\"rule\":-1}");
+TEST(an_error_is_a_way_out) {
   struct graph *g =
       graph_of("{\"name\":\"w\",\"movements\":[{\"name\":\"a\",\"command\":[\"a\"],\"rules\":["
                "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}],\"on_error\":["
@@ -144,26 +138,9 @@ static void an_error_is_a_way_out(void **state) {
   graph_free(g);
 }
 
-static void records_that_do_not_fit_are_strangers(void **state) {
-  (void)state;
-  struct graph *g = drawn(0);
-  feed(g, "{\"type\":\"turn_start\",\"movement\":\"gone\"}");
-  feed(g, "{\"type\":\"judgment\",\"movement\":\"gone\",\"rule\":1}");
-  feed(g, "{\"type\":\"judgment\",\"movement\":\"work\",\"rule\":3,\"match_method\":\"when\"}");
-  feed(g, "{\"type\":\"judgment\",\"movement\":\"work\",\"rule\":-1}");
   feed(g, "{\"type\":\"judgment\",\"movement\":\"work\",\"rule\":null}");
   feed(g, "{\"type\":7}");
   assert_int_equal(graph_strangers(g), 3);
   graph_free(g);
 }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_rail_joins_the_rules_to_where_they_lead),
-      cmocka_unit_test(a_session_is_counted_by_method),
-      cmocka_unit_test(mermaid_quotes_what_would_end_its_texts),
       cmocka_unit_test(an_error_is_a_way_out),
-      cmocka_unit_test(records_that_do_not_fit_are_strangers),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

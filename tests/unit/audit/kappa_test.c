@@ -2,13 +2,9 @@
 #include "audit/kappa.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void near_to(double got, double wanted, double off) {
   if (!(fabs(got - wanted) <= off))
@@ -26,8 +22,7 @@ static struct kappa of(const int *cells, size_t k) {
 
 /* SAS/STAT User's Guide, PROC FREQ, "Agreement Study": kappa 0.3449, ASE 0.0724, 95 % confidence
  * limits 0.2030 and 0.4868. */
-static void sas_skin_condition(void **state) {
-  (void)state;
+TEST(sas_skin_condition) {
   static const int cells[] = {10, 4, 1, 0, 5, 10, 12, 2, 2, 4, 12, 5, 0, 2, 6, 13};
   struct kappa k = of(cells, 4);
   assert_true(k.known);
@@ -38,8 +33,7 @@ static void sas_skin_condition(void **state) {
 
 /* Fleiss, Levin, Paik, Statistical Methods for Rates and Proportions, 3rd edition, table 18.1
  * (Fleiss 1981, p. 213): kappa .68, standard error .087, interval from .51 to .85. */
-static void fleiss_diagnoses(void **state) {
-  (void)state;
+TEST(fleiss_diagnoses) {
   static const int cells[] = {75, 1, 4, 5, 4, 1, 0, 0, 10};
   struct kappa k = of(cells, 3);
   near_to(k.kappa, 0.68, 0.005);
@@ -49,8 +43,7 @@ static void fleiss_diagnoses(void **state) {
 
 /* R package statpsych, ci.kappa(.05, 31, 12, 4, 58): 0.6756757, SE 0.07344761, from 0.5317210 to
  * 0.8196303. */
-static void statpsych_two_by_two(void **state) {
-  (void)state;
+TEST(statpsych_two_by_two) {
   static const int cells[] = {31, 12, 4, 58};
   struct kappa k = of(cells, 2);
   near_to(k.kappa, 0.6756757, 1e-7);
@@ -60,8 +53,7 @@ static void statpsych_two_by_two(void **state) {
 
 /* Cohen, Educational and Psychological Measurement 20 (1960), as counts of 200: kappa .492; the
  * same kind of table in Fleiss, Cohen and Everitt (1969): kappa .429, variance .002885. */
-static void cohen_and_fleiss_tables(void **state) {
-  (void)state;
+TEST(cohen_and_fleiss_tables) {
   static const int cohen[] = {88, 14, 18, 10, 40, 10, 2, 6, 12};
   static const int everitt[] = {106, 10, 4, 22, 28, 10, 2, 12, 6};
   struct kappa k = of(cohen, 3);
@@ -73,8 +65,7 @@ static void cohen_and_fleiss_tables(void **state) {
 
 /* Landis and Koch, Biometrics 33 (1977), 159-174: two neurologists, patients of Winnipeg (kappa
  * .208, standard error .050) and of New Orleans (.297, .079). */
-static void landis_and_koch_patients(void **state) {
-  (void)state;
+TEST(landis_and_koch_patients) {
   static const int winnipeg[] = {38, 5, 0, 1, 33, 11, 3, 0, 10, 14, 5, 6, 3, 7, 3, 10};
   static const int orleans[] = {5, 3, 0, 0, 3, 11, 4, 0, 2, 13, 3, 4, 1, 2, 4, 14};
   struct kappa k = of(winnipeg, 4);
@@ -87,8 +78,7 @@ static void landis_and_koch_patients(void **state) {
 
 /* Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263 from .2553 to .3662, 15
  * of 148 from .0624 to .1605, 0 of 20 from 0 to .1611, 1 of 29 from .0061 to .1718. */
-static void newcombe_shares(void **state) {
-  (void)state;
+TEST(newcombe_shares) {
   static const struct {
     double x, n, low, high;
   } rows[] = {{81, 263, 0.2553, 0.3662},
@@ -103,8 +93,7 @@ static void newcombe_shares(void **state) {
   }
 }
 
-static void corners(void **state) {
-  (void)state;
+TEST(corners) {
   struct kappa_table t = {0};
   assert_false(kappa_of(&t).known);
   for (int i = 0; i < 50; i++)
@@ -119,8 +108,7 @@ static void corners(void **state) {
 }
 
 /* A rater who never varies makes kappa 0 by arithmetic: it is not known, however many turns. */
-static void one_never_varies(void **state) {
-  (void)state;
+TEST(one_never_varies) {
   struct kappa_table t = {0}, back = {0};
   struct kappa_stratum stratum = {.weight = 7.0 / 3};
   for (int i = 0; i < 60; i++) {
@@ -140,8 +128,7 @@ static void one_never_varies(void **state) {
 }
 
 /* A weight of three is three turns for the share, and one for how sure it is. */
-static void weights(void **state) {
-  (void)state;
+TEST(weights) {
   struct kappa_table t = {0}, plain = {0};
   for (int i = 0; i < 40; i++) {
     long second = i % 4 == 0 ? 2 : 1;
@@ -157,8 +144,7 @@ static void weights(void **state) {
 
 /* Cochran, Sampling Techniques (1977), 5.9: the variance of a stratified mean is the sum of
  * W^2 (1 - f) s^2 / n. Worked out by hand for two strata, with a turn more of each kind in s^2. */
-static void strata_by_hand(void **state) {
-  (void)state;
+TEST(strata_by_hand) {
   struct kappa_table t = {0};
   struct kappa_stratum strata[2] = {{.weight = 10}, {.weight = 2}};
   for (int i = 0; i < 20; i++) { /* 200, of which 20 were drawn and 15 agree */
@@ -180,8 +166,7 @@ static void strata_by_hand(void **state) {
 }
 
 /* One stratum of which little was drawn is no other thing than a plain sample. */
-static void one_stratum_is_a_plain_sample(void **state) {
-  (void)state;
+TEST(one_stratum_is_a_plain_sample) {
   struct kappa_table t = {0}, plain = {0};
   struct kappa_stratum stratum = {.weight = 1e9};
   static const int cells[] = {75, 1, 4, 5, 4, 1, 0, 0, 10};
@@ -203,16 +188,14 @@ static uint32_t chance_of(uint64_t *seed) {
   return (uint32_t)(*seed >> 33);
 }
 
-static void no_negative_zero(void **state) {
-  (void)state;
+TEST(no_negative_zero) {
   assert_true(kappa_shown(-0.004) == 0 && !signbit(kappa_shown(-0.004)));
   assert_true(kappa_shown(-0.006) == -0.006);
 }
 
 /* Two raters who never agree in a sample, and two who always do, whose shares are sums of
  * fractions: the interval is that of so many turns without strata. */
-static void one_sided_strata(void **state) {
-  (void)state;
+TEST(one_sided_strata) {
   for (long other = 1; other <= 2; other++) {
     struct kappa_table t = {0};
     struct kappa_stratum strata[3] = {
@@ -232,8 +215,7 @@ static void one_sided_strata(void **state) {
 
 /* 3,000 samples of a population whose truth is known, as many of each of three unlike strata: the
  * mean of the estimates is the truth, and 95 % intervals hold it about so often. */
-static void samples_of_a_known_truth(void **state) {
-  (void)state;
+TEST(samples_of_a_known_truth) {
   enum { STRATA = 3, DRAWN = 40, TIMES = 3000 };
   static const double size[STRATA] = {8000, 1500, 500};
   /* of each stratum, in thousands: both say 1, 1 against 2, 2 against 1, both say 2 */
@@ -270,22 +252,4 @@ static void samples_of_a_known_truth(void **state) {
   near_to(kappa, truth.kappa, 0.01);
   assert_in_range(holds, TIMES * 94 / 100, TIMES * 99 / 100);
   assert_in_range(holds_kappa, TIMES * 92 / 100, TIMES * 98 / 100);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sas_skin_condition),
-                                     cmocka_unit_test(fleiss_diagnoses),
-                                     cmocka_unit_test(statpsych_two_by_two),
-                                     cmocka_unit_test(cohen_and_fleiss_tables),
-                                     cmocka_unit_test(landis_and_koch_patients),
-                                     cmocka_unit_test(strata_by_hand),
-                                     cmocka_unit_test(no_negative_zero),
-                                     cmocka_unit_test(one_sided_strata),
-                                     cmocka_unit_test(one_stratum_is_a_plain_sample),
-                                     cmocka_unit_test(samples_of_a_known_truth),
-                                     cmocka_unit_test(newcombe_shares),
-                                     cmocka_unit_test(corners),
-                                     cmocka_unit_test(one_never_varies),
-                                     cmocka_unit_test(weights)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,9 @@
 #include "audit/percentiles.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static int order(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -21,7 +18,7 @@ static uint64_t next_random(void) {
 }
 
 static void compare(size_t n, unsigned bits) {
-  struct percentiles s = {0};
+  AUTO(percentiles_deinit) struct percentiles s = {0};
   int64_t *values = malloc((n + 1) * sizeof *values), sum = 0;
   for (size_t i = 0; i < n; i++) {
     values[i] = (int64_t)(next_random() & ((1ull << (1 + next_random() % bits)) - 1));
@@ -39,21 +36,18 @@ static void compare(size_t n, unsigned bits) {
       assert_int_equal(off, 0);
     assert_true(off <= is / 128);
   }
-  percentiles_deinit(&s);
   free(values);
 }
 
-static void is_near(void **state) {
-  (void)state;
+TEST(is_near) {
   static const size_t counts[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 100, 1000, 20000};
   for (size_t i = 0; i < ARRAY_LEN(counts); i++)
     for (unsigned bits = 1; bits < 44; bits += 3)
       compare(counts[i], bits);
 }
 
-static void takes_any_number(void **state) {
-  (void)state;
-  struct percentiles s = {0};
+TEST(takes_any_number) {
+  AUTO(percentiles_deinit) struct percentiles s = {0};
   for (int i = 0; i < 100; i++) {
     percentiles_add(&s, INT64_MAX);
     percentiles_add(&s, INT64_MIN);
@@ -62,10 +56,4 @@ static void takes_any_number(void **state) {
   assert_int_equal(percentiles_at(&s, 50), 0);
   assert_true(percentiles_at(&s, 99) > (uint64_t)INT64_MAX / 2);
   assert_true(s.bytes < 4096);
-  percentiles_deinit(&s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(is_near), cmocka_unit_test(takes_any_number)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

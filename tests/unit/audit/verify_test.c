@@ -7,6 +7,7 @@
 #include "store/record_line.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,21 +67,16 @@ static void drive_small(struct drive *d) {
 
 /* --- what the core writes --- */
 
-static void whole_session(void **state) {
-  struct drive d;
-  (void)state;
-  drive_init(&d);
+TEST(whole_session) {
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   drive_write(&d);
   expect_sound(&d, VERIFY_COMPLETE);
-  drive_deinit(&d);
 }
 
 /* After each record of that session the log is sound, and open until the last. */
-static void every_prefix(void **state) {
+TEST(every_prefix) {
   struct drive d;
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   size_t records = json_array_size(d.records), n = 0;
   for (size_t i = 0; i < d.log.n; i++) {
@@ -144,22 +140,20 @@ static void ambiguous(struct drive *d) {
   drive_answer(d, "{\"reason\": \"two fail\", \"matched_index\": 2}");
 }
 
-static void endings(void **state) {
+TEST(endings) {
   static void (*const cases[])(struct drive * d) = {
       cancelled, interrupted_and_resumed, crashed_and_resumed, no_rule, provider_down, ambiguous};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct drive d;
+    AUTO(drive_deinit) struct drive d;
     drive_init(&d);
     drive_start(&d, drive_workflow, "t", drive_config());
     cases[i](&d);
     drive_write(&d);
     expect_sound(&d, d.core.status == SESSION_ENDED ? VERIFY_COMPLETE : VERIFY_OPEN);
-    drive_deinit(&d);
   }
 }
 
-static void other_workflows(void **state) {
+TEST(other_workflows) {
   static const struct {
     const char *rules;
     enum session_outcome outcome;
@@ -173,9 +167,8 @@ static void other_workflows(void **state) {
        "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]",
        END_ABORT},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct drive d;
+    AUTO(drive_deinit) struct drive d;
     char text[512];
     drive_init(&d);
     print_into(text, sizeof text,
@@ -191,7 +184,6 @@ static void other_workflows(void **state) {
     bool ended = d.core.status == SESSION_ENDED;
     assert_true(ended == (d.core.outcome == END_COMPLETE || d.core.outcome == END_ABORT));
     expect_sound(&d, ended ? VERIFY_COMPLETE : VERIFY_OPEN);
-    drive_deinit(&d);
   }
 }
 
@@ -205,11 +197,10 @@ static uint64_t record_at(const struct drive *d, size_t offset) {
 }
 
 /* Every byte, the last newline too, changed in five ways: verify says no, and where. */
-static void every_byte(void **state) {
+TEST(every_byte) {
   static const int changes[] = {0x01, 0x20, 0x80, '\n', -1};
   struct drive d;
-  struct buf changed = {0};
-  (void)state;
+  buf_auto_t changed = {0};
   drive_small(&d);
   expect_sound(&d, VERIFY_COMPLETE);
   for (size_t i = 0; i < d.log.n; i++)
@@ -233,14 +224,12 @@ static void every_byte(void **state) {
                  (unsigned long long)record_at(&d, i), changes[k], verify_state_name(r.state),
                  (unsigned long long)r.bad_record, r.why.text);
     }
-  buf_deinit(&changed);
   drive_deinit(&d);
 }
 
 /* Cut anywhere: at the end of a record it is open, else torn, with the right number of bytes. */
-static void every_cut(void **state) {
-  struct drive d;
-  (void)state;
+TEST(every_cut) {
+  AUTO(drive_deinit) struct drive d;
   drive_small(&d);
   size_t start = 0;
   for (size_t n = 1; n < d.log.n; n++) {
@@ -252,7 +241,6 @@ static void every_cut(void **state) {
     assert_int_equal(r.torn_bytes, n - start);
     assert_int_equal(r.records, record_at(&d, n) - 1);
   }
-  drive_deinit(&d);
 }
 
 static struct str line_of(const struct drive *d, uint64_t record) {
@@ -262,10 +250,9 @@ static struct str line_of(const struct drive *d, uint64_t record) {
   return (struct str){line.p, line.n + 1};
 }
 
-static void moved_lines(void **state) {
+TEST(moved_lines) {
   struct drive d;
-  struct buf log = {0};
-  (void)state;
+  buf_auto_t log = {0};
   drive_small(&d);
   uint64_t records = json_array_size(d.records);
   for (uint64_t i = 1; i <= records; i++) {
@@ -293,7 +280,6 @@ static void moved_lines(void **state) {
     folder_write(d.path, (struct str){log.p, log.n});
     expect_bad(d.path, i, "its seq is");
   }
-  buf_deinit(&log);
   drive_deinit(&d);
 }
 
@@ -308,11 +294,10 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
   json_t *record;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
   json_array_foreach(d->records, i, record) {
-    json_t *copy = json_deep_copy(record);
+    json_auto_t *copy = json_deep_copy(record);
     if (i == index)
       change(copy, arg);
     drive_line(copy, &log, hash);
-    json_decref(copy);
   }
   folder_write(d->path, (struct str){log.p, log.n});
   buf_deinit(&log);
@@ -338,16 +323,14 @@ static bool put_broken(struct str line, size_t n, struct buf *log, char hash[SHA
 }
 
 /* Lists and objects that are closed, but are no JSON. */
-static void broken_inside(void **state) {
-  struct drive d;
+TEST(broken_inside) {
+  AUTO(drive_deinit) struct drive d;
   size_t tried = 0;
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   for (uint64_t i = 1; i <= json_array_size(d.records); i++)
     for (size_t n = 0; n < 20; n++) {
-      struct buf log = {0};
+      buf_auto_t log = {0};
       char hash[SHA256_HEX];
       memcpy(hash, record_line_first_hash, SHA256_HEX);
       for (uint64_t k = 1; k < i; k++) {
@@ -359,10 +342,8 @@ static void broken_inside(void **state) {
       if (made)
         expect_bad(d.path, i, "JSON");
       tried += made;
-      buf_deinit(&log);
     }
   assert_true(tried > 40);
-  drive_deinit(&d);
 }
 
 static void add_unknown(json_t *record, void *arg) {
@@ -374,11 +355,9 @@ static void remove_key(json_t *record, void *arg) {
   json_object_del(record, arg);
 }
 
-static void unknown_members(void **state) {
+TEST(unknown_members) {
   static const char *const keys[] = {"v", "ts", "type"};
-  struct drive d;
-  (void)state;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < json_array_size(d.records); i++) {
     rewrite(&d, i, add_unknown, NULL);
@@ -388,7 +367,6 @@ static void unknown_members(void **state) {
     rewrite(&d, i, remove_key, (void *)"seq");
     expect_bad(d.path, i + 1, "not the next record");
   }
-  drive_deinit(&d);
 }
 
 struct change {
@@ -417,7 +395,7 @@ static size_t first_of(const struct drive *d, const char *type) {
   return 0;
 }
 
-static void wrong_members(void **state) {
+TEST(wrong_members) {
   static const struct change changes[] = {
       {"session_start", "session", "\"x\"", "$.session"},
       {"session_start", "session", "\"01a1fb00-0000-7000-8000-000000000002\"", "file's name"},
@@ -466,21 +444,18 @@ static void wrong_members(void **state) {
       {"session_end", "outcome", "\"done\"", "$.outcome"},
       {"session_end", "methods", "{\"phase3_tag\":1}", "$.methods"},
   };
-  struct drive d;
-  (void)state;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
     size_t index = first_of(&d, changes[i].type);
     rewrite(&d, index, apply_change, (void *)&changes[i]);
     expect_bad(d.path, index + 1, changes[i].why);
   }
-  drive_deinit(&d);
 }
 
 /* A workflow that was built for one log serves the next one: only if its text is the same, and
  * its hash is compared again. */
-static void the_same_workflow_again(void **state) {
+TEST(the_same_workflow_again) {
   static const struct change other_hash = {
       "session_start", "workflow_sha256",
       "\"0000000000000000000000000000000000000000000000000000000000000000\"", NULL};
@@ -490,8 +465,6 @@ static void the_same_workflow_again(void **state) {
       "\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]}]}",
       NULL};
   struct drive d, small;
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   drive_small(&small);
   for (int round = 0; round < 2; round++) {
@@ -511,12 +484,11 @@ static void the_same_workflow_again(void **state) {
 }
 
 /* Records of the right shape in an order that no session has. */
-static void wrong_order(void **state) {
+TEST(wrong_order) {
   static const char tail[] = "\"v\":1,\"ts\":\"2026-01-01T00:00:00.000Z\"";
-  struct drive d;
-  struct buf log = {0}, text = {0};
+  AUTO(drive_deinit) struct drive d;
+  buf_auto_t log = {0}, text = {0};
   char hash[SHA256_HEX];
-  (void)state;
   drive_small(&d);
   uint64_t next = json_array_size(d.records) + 1;
   memcpy(hash, d.hash, SHA256_HEX);
@@ -548,9 +520,6 @@ static void wrong_order(void **state) {
   buf_puts(&log, "x");
   folder_write(d.path, (struct str){log.p, log.n});
   expect_bad(d.path, next, "behind session_end");
-  buf_deinit(&log);
-  buf_deinit(&text);
-  drive_deinit(&d);
 }
 
 static void set_call(json_t *record, void *arg) {
@@ -562,11 +531,9 @@ static void set_rule(json_t *record, void *arg) {
 }
 
 /* Sound lines in a sound chain that no session makes: a resume would refuse them. */
-static void impossible_sessions(void **state) {
-  struct drive d;
+TEST(impossible_sessions) {
+  AUTO(drive_deinit) struct drive d;
   int number = 77;
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   size_t end = first_of(&d, "call_end"), judgment = first_of(&d, "judgment");
@@ -574,7 +541,6 @@ static void impossible_sessions(void **state) {
   expect_bad(d.path, end + 1, "its call is not running");
   rewrite(&d, judgment, set_rule, &number);
   expect_bad(d.path, judgment + 1, "its rule is not in the workflow");
-  drive_deinit(&d);
 }
 
 /* --- references to what is not there --- */
@@ -597,7 +563,7 @@ static size_t first_with(const struct drive *d, const char *type, const char *ke
 }
 
 /* Whoever can compute the hashes can write a prompt that nobody can bring back. */
-static void dangling_prompts(void **state) {
+TEST(dangling_prompts) {
   static const struct {
     const char *place, *why;
   } cases[] = {
@@ -613,10 +579,8 @@ static void dangling_prompts(void **state) {
       {"1#/hash/x/y", "no text at"},
       {"2#/text", "no text at 2#/text"},
   };
-  struct drive d;
+  AUTO(drive_deinit) struct drive d;
   char own[32];
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   size_t last = 0, calls = 0;
   for (size_t i = 0; i < json_array_size(d.records); i++)
@@ -635,10 +599,9 @@ static void dangling_prompts(void **state) {
   rewrite(&d, last, set_ref, (void *)"1#/workflow/movements/1/persona");
   struct verify_result sound = check(d.path);
   assert_int_equal(sound.state, VERIFY_COMPLETE);
-  drive_deinit(&d);
 }
 
-static void other_references(void **state) {
+TEST(other_references) {
   static const struct {
     const char *type, *with; /* the first record of the type that has the member */
     const char *key, *value, *why;
@@ -665,9 +628,7 @@ static void other_references(void **state) {
       {"session_end", NULL, "methods", "{\"when\":2}", "its methods say when 2"},
       {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
   };
-  struct drive d;
-  (void)state;
-  drive_init(&d);
+  AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
@@ -675,11 +636,10 @@ static void other_references(void **state) {
     rewrite(&d, index, apply_change, (void *)&c);
     expect_bad(d.path, index + 1, cases[i].why);
   }
-  drive_deinit(&d);
 }
 
 /* A value's calls: those that made and checked it. */
-static void references_of_a_value(void **state) {
+TEST(references_of_a_value) {
   static const char workflow[] =
       "{\"name\":\"w\",\"provider\":\"script\",\"movements\":[{\"name\":\"m\","
       "\"structured_output\":{\"schema\":{\"type\":\"object\",\"required\":[\"n\"]},"
@@ -694,8 +654,7 @@ static void references_of_a_value(void **state) {
       {"structured", "movement", "\"x\"", "its movement is \"x\""},
       {"structured", "call", "9", "its call names call 9"},
   };
-  struct drive d;
-  (void)state;
+  AUTO(drive_deinit) struct drive d;
   drive_init(&d);
   drive_start(&d, workflow, "t", json_object());
   drive_answer(&d, "{\"n\":1}");
@@ -719,14 +678,11 @@ static void references_of_a_value(void **state) {
     rewrite(&d, index, apply_change, (void *)&c);
     expect_bad(d.path, index + 1, cases[i].why);
   }
-  drive_deinit(&d);
 }
 
-static void blobs(void **state) {
-  struct drive d;
+TEST(blobs) {
+  AUTO(drive_deinit) struct drive d;
   char path[256];
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   size_t index = 0;
@@ -745,13 +701,11 @@ static void blobs(void **state) {
   const struct change bytes = {"", "text_bytes", "12", ""};
   rewrite(&d, index, apply_change, (void *)&bytes);
   expect_bad(d.path, index + 1, "has 11 bytes, not 12");
-  drive_deinit(&d);
 }
 
-static void no_log(void **state) {
+TEST(no_log) {
   struct verify_result result;
   struct err err;
-  (void)state;
   assert_false(verify_log(verifier, log_ref("/nonexistent/x.ndjson"), NULL, 0, &result, &err));
   assert_false(verify_log(verifier, log_ref("/tmp"), NULL, 0, &result, &err));
   assert_false(verify_log(verifier, log_ref("/dev/null"), NULL, 0, &result, &err));
@@ -761,13 +715,12 @@ static void no_log(void **state) {
  * -------------------------------------------------------------------------------------------------
  */
 
-static void growing_book(void **state) {
-  struct drive d;
-  struct verified_reader b;
+TEST(growing_book) {
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t n = 0;
-  (void)state;
   drive_small(&d);
   size_t first = line_of(&d, 1).n;
   folder_write(d.path, (struct str){d.log.p, first + 10});
@@ -814,18 +767,15 @@ static void growing_book(void **state) {
   assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
   assert_true(verified_owned(&b));
   close(fd);
-  verified_close(&b);
-  drive_deinit(&d);
 }
 
 /* Behind a damage the readable records still come, the damaged one among them if it is JSON. */
-static void damaged_book(void **state) {
-  struct drive d;
-  struct verified_reader b;
+TEST(damaged_book) {
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader b;
   struct err err;
   json_t *record;
   uint64_t sound = 0, unproven = 0;
-  (void)state;
   drive_small(&d);
   struct str third = line_of(&d, 3);
   char *digit = d.log.p + (third.p - d.log.p) + 5;
@@ -849,32 +799,6 @@ static void damaged_book(void **state) {
   assert_non_null(record);
   json_decref(record);
   assert_null(verified_get(&b, 5, &err));
-  verified_close(&b);
-  drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(whole_session),
-      cmocka_unit_test(every_prefix),
-      cmocka_unit_test(endings),
-      cmocka_unit_test(other_workflows),
-      cmocka_unit_test(every_byte),
-      cmocka_unit_test(every_cut),
-      cmocka_unit_test(moved_lines),
-      cmocka_unit_test(broken_inside),
-      cmocka_unit_test(unknown_members),
-      cmocka_unit_test(wrong_members),
-      cmocka_unit_test(the_same_workflow_again),
-      cmocka_unit_test(wrong_order),
-      cmocka_unit_test(impossible_sessions),
-      cmocka_unit_test(dangling_prompts),
-      cmocka_unit_test(other_references),
-      cmocka_unit_test(references_of_a_value),
-      cmocka_unit_test(blobs),
-      cmocka_unit_test(no_log),
-      cmocka_unit_test(growing_book),
-      cmocka_unit_test(damaged_book),
-  };
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

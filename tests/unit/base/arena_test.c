@@ -1,20 +1,15 @@
 /* The arena: zeroed, aligned, many sizes, all gone at once. */
 #include "base/arena.h"
+#include "support/test.h"
 
-#include <setjmp.h>
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void pieces_are_zeroed_aligned_and_apart(void **state) {
+TEST(pieces_are_zeroed_aligned_and_apart) {
   struct arena arena = {0};
   unsigned char *last = NULL;
   size_t last_n = 0;
-  (void)state;
   for (size_t i = 0; i < 3000; i++) {
     size_t n = i * 7919 % 97 * (i % 50 == 0 ? 200 : 1);
     unsigned char *p = arena_alloc(&arena, n);
@@ -34,10 +29,9 @@ static void pieces_are_zeroed_aligned_and_apart(void **state) {
   arena_deinit(&arena);
 }
 
-static void texts_are_copied(void **state) {
-  struct arena arena = {0};
+TEST(texts_are_copied) {
+  AUTO(arena_deinit) struct arena arena = {0};
   char text[] = "hello";
-  (void)state;
   char *copy = arena_strdup(&arena, text), *part = arena_strndup(&arena, text, 2);
   struct str view = arena_str(&arena, (struct str){text, 4});
   struct str none = arena_str(&arena, (struct str){NULL, 0});
@@ -50,14 +44,12 @@ static void texts_are_copied(void **state) {
   long *numbers = arena_array(&arena, 1000, sizeof *numbers);
   assert_int_equal(numbers[999], 0);
   assert_non_null(arena_array(&arena, 0, 8));
-  arena_deinit(&arena);
 }
 
-static void lists_copy_texts_and_end_with_null(void **state) {
-  struct arena arena = {0};
+TEST(lists_copy_texts_and_end_with_null) {
+  AUTO(arena_deinit) struct arena arena = {0};
   struct arena_list list = {0};
   char text[] = "n0";
-  (void)state;
   assert_null(list.items);
   for (size_t i = 0; i < 40; i++) {
     text[1] = (char)('0' + i % 10);
@@ -67,12 +59,4 @@ static void lists_copy_texts_and_end_with_null(void **state) {
   }
   for (size_t i = 0; i < 40; i++)
     assert_int_equal(list.items[i][1], '0' + i % 10);
-  arena_deinit(&arena);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
-                                     cmocka_unit_test(texts_are_copied),
-                                     cmocka_unit_test(lists_copy_texts_and_end_with_null)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* The growing buffer: its maximum, what it tells of a cut, and text made safe for a terminal. */
 #include "base/buf.h"
+#include "base/memory.h"
 #include "base/utf8.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void it_grows_and_ends_in_nul(void **state) {
+TEST(it_grows_and_ends_in_nul) {
   struct buf b = {0};
-  (void)state;
   assert_string_equal(buf_c(&b), "");
   assert_int_equal(buf_view(&b).n, 0);
   for (int i = 0; i < 1000; i++) {
@@ -31,22 +27,19 @@ static void it_grows_and_ends_in_nul(void **state) {
   assert_null(b.p);
 }
 
-static void room_alone_is_an_empty_text(void **state) {
-  struct buf b = {0};
-  (void)state;
+TEST(room_alone_is_an_empty_text) {
+  buf_auto_t b = {0};
   char *before = malloc(3000); /* what was there before must not show */
   assert_non_null(before);
   memset(before, 'x', 3000);
   free(before);
   buf_reserve(&b, 3000);
   assert_string_equal(buf_c(&b), "");
-  buf_deinit(&b);
 }
 
-static void a_long_printf(void **state) {
-  struct buf b = {0};
+TEST(a_long_printf) {
+  buf_auto_t b = {0};
   char text[5000];
-  (void)state;
   for (size_t n = 250; n < 262; n++) { /* around the small buffer */
     memset(text, 'x', n);
     text[n] = '\0';
@@ -59,12 +52,10 @@ static void a_long_printf(void **state) {
   buf_clear(&b);
   buf_printf(&b, "[%s]", text);
   assert_int_equal(b.n, sizeof text + 1);
-  buf_deinit(&b);
 }
 
-static void a_maximum_keeps_what_fits(void **state) {
-  struct buf b = {.max = 5};
-  (void)state;
+TEST(a_maximum_keeps_what_fits) {
+  buf_auto_t b = {.max = 5};
   buf_puts(&b, "abc");
   assert_false(b.cut);
   buf_puts(&b, "defg");
@@ -81,29 +72,23 @@ static void a_maximum_keeps_what_fits(void **state) {
   assert_int_equal(b.dropped, 0);
   buf_puts(&b, "12345");
   assert_false(b.cut);
-  buf_deinit(&b);
 }
 
-static void taking_gives_the_bytes_away(void **state) {
-  struct buf b = {.max = 10};
-  (void)state;
+TEST(taking_gives_the_bytes_away) {
+  buf_auto_t b = {.max = 10};
   char *empty = buf_take(&b);
   assert_string_equal(empty, "");
   free(empty);
   buf_puts(&b, "mine");
-  char *text = buf_take(&b);
+  char_auto_t *text = buf_take(&b);
   assert_string_equal(text, "mine");
   assert_int_equal(b.n, 0);
   assert_int_equal(b.max, 10);
-  free(text);
-  buf_deinit(&b);
 }
 
-struct safe_case {
+static const struct safe_case {
   const char *text, *lines, *line; /* with and without line breaks kept */
-};
-
-static const struct safe_case safe_cases[] = {
+} safe_cases[] = {
     {"plain text, 日本語 é", "plain text, 日本語 é", "plain text, 日本語 é"},
     {"a\nb\tc", "a\nb\tc", "a b c"},
     {"a\r\nb", "a\nb", "a b"},
@@ -126,21 +111,18 @@ static const struct safe_case safe_cases[] = {
     {"", "", ""},
 };
 
-static void nothing_steers_a_terminal(void **state) {
-  (void)state;
+TEST(nothing_steers_a_terminal) {
   for (size_t i = 0; i < ARRAY_LEN(safe_cases); i++)
     for (int lines = 0; lines < 2; lines++) {
-      struct buf b = {0};
+      buf_auto_t b = {0};
       buf_safe(&b, str_from(safe_cases[i].text), lines);
       assert_string_equal(buf_c(&b), lines ? safe_cases[i].lines : safe_cases[i].line);
       assert_true(utf8_valid(buf_c(&b), b.n));
-      buf_deinit(&b);
     }
 }
 
-static void no_byte_pair_gets_through_unsafe(void **state) {
-  struct buf b = {0};
-  (void)state;
+TEST(no_byte_pair_gets_through_unsafe) {
+  buf_auto_t b = {0};
   for (unsigned i = 0; i < 65536; i++) {
     char pair[2] = {(char)(i >> 8), (char)i};
     buf_clear(&b);
@@ -149,10 +131,9 @@ static void no_byte_pair_gets_through_unsafe(void **state) {
       assert_true((unsigned char)b.p[k] >= 0x20 && b.p[k] != 0x7f);
     assert_true(utf8_valid(b.p ? b.p : "", b.n));
   }
-  buf_deinit(&b);
 }
 
-static void escape_sequences_go(void **state) {
+TEST(escape_sequences_go) {
   static const struct {
     const char *text, *left;
   } cases[] = {
@@ -171,27 +152,11 @@ static void escape_sequences_go(void **state) {
       {"\x1b\x1b[0mx", "\x1bx"},
       {"\x1b[3\nx", "\nx"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct buf b = {0};
+    buf_auto_t b = {0};
     buf_puts(&b, cases[i].text);
     b.n = escapes_drop(b.p, b.n);
     assert_string_equal(buf_c(&b), cases[i].left);
     assert_int_equal(b.n, strlen(cases[i].left));
-    buf_deinit(&b);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(it_grows_and_ends_in_nul),
-      cmocka_unit_test(room_alone_is_an_empty_text),
-      cmocka_unit_test(a_long_printf),
-      cmocka_unit_test(a_maximum_keeps_what_fits),
-      cmocka_unit_test(taking_gives_the_bytes_away),
-      cmocka_unit_test(nothing_steers_a_terminal),
-      cmocka_unit_test(no_byte_pair_gets_through_unsafe),
-      cmocka_unit_test(escape_sequences_go),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

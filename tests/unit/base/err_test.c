@@ -2,19 +2,14 @@
 #include "base/err.h"
 
 #include "base/limits.h"
+#include "support/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void setting_and_wrapping(void **state) {
+TEST(setting_and_wrapping) {
   struct err err = {.line = 7};
-  (void)state;
   assert_false(err_set(&err, ERR_LIMIT, "%d is too many", 3));
   assert_int_equal(err.code, ERR_LIMIT);
   assert_int_equal(err.line, 0);
@@ -32,10 +27,9 @@ static void setting_and_wrapping(void **state) {
   assert_false(err_set_errno(NULL, EIO, "nobody"));
 }
 
-static void long_texts_are_cut(void **state) {
+TEST(long_texts_are_cut) {
   struct err err = {0};
   char text[3000];
-  (void)state;
   memset(text, 'x', sizeof text);
   text[sizeof text - 1] = '\0';
   err_set(&err, ERR_INVALID, "%s", text);
@@ -49,7 +43,7 @@ static void long_texts_are_cut(void **state) {
   assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-static void system_errors_have_codes(void **state) {
+TEST(system_errors_have_codes) {
   static const struct {
     int number;
     enum err_code code;
@@ -58,7 +52,6 @@ static void system_errors_have_codes(void **state) {
                {ENOENT, ERR_NOT_FOUND},
                {EIO, ERR_IO},
                {EACCES, ERR_IO}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     assert_false(err_set_errno(&err, cases[i].number, "cannot open %s", "x"));
@@ -68,10 +61,9 @@ static void system_errors_have_codes(void **state) {
   }
 }
 
-static void a_wrong_word_is_told_with_the_right_ones(void **state) {
+TEST(a_wrong_word_is_told_with_the_right_ones) {
   static const char *const names[] = {"open", "complete", "abort", NULL};
   struct err err = {0};
-  (void)state;
   assert_false(err_no_such(&err, "status", STR("complet"), names));
   assert_string_equal(err.text,
                       "there is no status \"complet\": did you mean complete? write open, "
@@ -84,10 +76,9 @@ static void a_wrong_word_is_told_with_the_right_ones(void **state) {
   assert_false(err_no_such(NULL, "status", STR("x"), names));
 }
 
-static void a_list_has_an_end(void **state) {
+TEST(a_list_has_an_end) {
   struct err_list list = {0};
   struct err err;
-  (void)state;
   for (unsigned i = 0; i < LIMIT_FILE_ERROR_COUNT + 7; i++) {
     err_set(&err, ERR_FILE, "%u", i);
     err_list_add(&list, &err);
@@ -98,12 +89,4 @@ static void a_list_has_an_end(void **state) {
   err_list_deinit(&list);
   err_list_deinit(&list);
   assert_int_equal(list.count, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(setting_and_wrapping), cmocka_unit_test(long_texts_are_cut),
-      cmocka_unit_test(system_errors_have_codes), cmocka_unit_test(a_list_has_an_end),
-      cmocka_unit_test(a_wrong_word_is_told_with_the_right_ones)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* An output that is longer than its bound: its beginning, its end, and how much is
  * missing between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/head_tail.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,30 +38,26 @@ static struct buf lines(size_t count) {
   return b;
 }
 
-static void what_fits_is_not_touched(void **state) {
-  (void)state;
+TEST(what_fits_is_not_touched) {
   for (size_t n = 0; n <= 512; n++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (size_t i = 0; i < n; i++)
       buf_putc(&text, (char)(i * 7));
-    struct buf kept = pass(buf_view(&text), 5, 512);
+    buf_auto_t kept = pass(buf_view(&text), 5, 512);
     assert_int_equal(kept.n, n);
     assert_int_equal(kept.dropped, 0);
     assert_false(kept.cut);
     assert_memory_equal(buf_c(&kept), buf_c(&text), n + 1);
-    buf_deinit(&kept);
-    buf_deinit(&text);
   }
 }
 
-static void both_ends_stay_and_the_sum_is_right(void **state) {
+TEST(both_ends_stay_and_the_sum_is_right) {
   static const size_t pieces[] = {1, 7, 100, 511, 512, 513, 4096, 1u << 20};
   static const size_t bounds[] = {256, 512, 1000, 5000, 60000};
-  (void)state;
   for (size_t m = 0; m < ARRAY_LEN(bounds); m++)
     for (size_t k = 0; k < ARRAY_LEN(pieces); k++)
       for (size_t count = 30; count < 100000; count = count * 2 + 1) {
-        struct buf text = lines(count), kept = pass(buf_view(&text), pieces[k], bounds[m]);
+        buf_auto_t text = lines(count), kept = pass(buf_view(&text), pieces[k], bounds[m]);
         if (text.n <= bounds[m]) {
           assert_memory_equal(kept.p, text.p, text.n);
         } else {
@@ -82,46 +73,37 @@ static void both_ends_stay_and_the_sum_is_right(void **state) {
           assert_true(kept.n - to > from); /* the end is the larger part */
           assert_int_equal(kept.p[kept.n], '\0');
         }
-        buf_deinit(&kept);
-        buf_deinit(&text);
       }
 }
 
-static void without_lines_characters_stay_whole(void **state) {
-  (void)state;
+TEST(without_lines_characters_stay_whole) {
   for (size_t shift = 0; shift < 4; shift++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (size_t i = 0; i < shift; i++)
       buf_putc(&text, 'x');
     for (size_t i = 0; i < 3000; i++)
       buf_puts(&text, i % 2 ? "\xE6\xA4\x9C" : "\xF0\x9F\x8E\xB5");
-    struct buf kept = pass(buf_view(&text), 64, 1000);
+    buf_auto_t kept = pass(buf_view(&text), 64, 1000);
     size_t from, to;
     uint64_t gone = missing(&kept, &from, &to);
     assert_true(utf8_valid(kept.p, kept.n));
     assert_int_equal(from - 1 + (kept.n - to) + gone, text.n); /* the line's own newline */
-    buf_deinit(&kept);
-    buf_deinit(&text);
   }
 }
 
-static void bytes_that_are_no_text_are_counted(void **state) {
-  (void)state;
-  struct buf text = {0};
+TEST(bytes_that_are_no_text_are_counted) {
+  buf_auto_t text = {0};
   for (size_t i = 0; i < 70000; i++)
     buf_putc(&text, (char)(0x80 | (i & 0x3F)));
-  struct buf kept = pass(buf_view(&text), 1000, 2000);
+  buf_auto_t kept = pass(buf_view(&text), 1000, 2000);
   size_t from, to;
   uint64_t gone = missing(&kept, &from, &to);
   assert_int_equal(from - 1 + (kept.n - to) + gone, text.n);
   assert_true(kept.n > 1900); /* no search for a character eats it up */
-  buf_deinit(&kept);
-  buf_deinit(&text);
 }
 
-static void it_can_be_used_again(void **state) {
+TEST(it_can_be_used_again) {
   struct head_tail h;
-  (void)state;
   head_tail_init(&h, 256);
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < 500; i++)
@@ -140,9 +122,8 @@ static void it_can_be_used_again(void **state) {
   head_tail_deinit(&h);
 }
 
-static void a_text_without_its_end_says_so(void **state) {
-  struct buf b = {.max = 4};
-  (void)state;
+TEST(a_text_without_its_end_says_so) {
+  buf_auto_t b = {.max = 4};
   buf_puts(&b, "abc");
   buf_say_cut(&b);
   assert_string_equal(b.p, "abc");
@@ -150,17 +131,4 @@ static void a_text_without_its_end_says_so(void **state) {
   buf_say_cut(&b);
   assert_string_equal(b.p, "abcd\n[... 4 bytes were cut here ...]\n");
   assert_int_equal(b.dropped, 4);
-  buf_deinit(&b);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_fits_is_not_touched),
-      cmocka_unit_test(both_ends_stay_and_the_sum_is_right),
-      cmocka_unit_test(without_lines_characters_stay_whole),
-      cmocka_unit_test(bytes_that_are_no_text_are_counted),
-      cmocka_unit_test(it_can_be_used_again),
-      cmocka_unit_test(a_text_without_its_end_says_so),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

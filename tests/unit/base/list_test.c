@@ -2,18 +2,14 @@
 #include "base/list.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct item {
   char name;
@@ -34,10 +30,9 @@ static void check(const struct list *list, const char *names) {
   assert_string_equal(back, names);
 }
 
-static void order_and_ends(void **state) {
+TEST(order_and_ends) {
   struct list list = {0}, other = {0};
   struct item a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'}, d = {.name = 'd'};
-  (void)state;
   check(&list, "");
   assert_null(LIST_FIRST(struct item, in_list, &list));
   assert_null(LIST_LAST(struct item, in_list, &list));
@@ -60,9 +55,8 @@ static void order_and_ends(void **state) {
   check(&list, "ca");
 }
 
-static void taken_out_while_walked(void **state) {
+TEST(taken_out_while_walked) {
   struct item items[6] = {0};
-  (void)state;
   for (unsigned gone = 0; gone < 1u << ARRAY_LEN(items); gone++) {
     struct list list = {0};
     char left[8] = "";
@@ -109,10 +103,9 @@ static void insert_behind_a_stranger(void) {
   list_insert(&list, &a.in_list, &b.in_list);
 }
 
-static void mistakes_abort(void **state) {
+TEST(mistakes_abort) {
   static void (*const mistakes[])(void) = {add_twice, remove_from_the_wrong_one, remove_twice,
                                            insert_behind_a_stranger};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
     int status = 0;
     pid_t child = fork();
@@ -128,13 +121,4 @@ static void mistakes_abort(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(order_and_ends),
-      cmocka_unit_test(taken_out_while_walked),
-      cmocka_unit_test(mistakes_abort),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

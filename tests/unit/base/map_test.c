@@ -1,13 +1,10 @@
 /* The map against a plain list: every key found with its last value, none that was not put. */
 #include "base/map.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { KEYS = 5000 };
 
@@ -16,12 +13,11 @@ static struct str key_at(char out[32], uint32_t i) {
   return (struct str){out, (size_t)n};
 }
 
-static void each_key_keeps_its_value_while_the_table_grows(void **state) {
+TEST(each_key_keeps_its_value_while_the_table_grows) {
   struct map map = {0};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char text[32];
   uint32_t value = 0;
-  (void)state;
   for (uint32_t i = 0; i < KEYS; i++) {
     map_put(&map, &arena, key_at(text, i), i * 3);
     assert_int_equal(map.count, i + 1);
@@ -33,14 +29,12 @@ static void each_key_keeps_its_value_while_the_table_grows(void **state) {
   }
   map_deinit(&map);
   map_deinit(&map);
-  arena_deinit(&arena);
 }
 
-static void a_put_replaces_and_an_add_does_not(void **state) {
-  struct map map = {0};
-  struct arena arena = {0};
+TEST(a_put_replaces_and_an_add_does_not) {
+  AUTO(map_deinit) struct map map = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   uint32_t value = 1;
-  (void)state;
   assert_true(map_add(&map, &arena, STR("a"), &value));
   value = 2;
   assert_false(map_add(&map, &arena, STR("a"), &value));
@@ -49,17 +43,14 @@ static void a_put_replaces_and_an_add_does_not(void **state) {
   assert_true(map_get(&map, STR("a"), &value));
   assert_int_equal(value, 3);
   assert_int_equal(map.count, 1);
-  map_deinit(&map);
-  arena_deinit(&arena);
 }
 
-static void keys_are_bytes_and_copied(void **state) {
-  struct map map = {0};
-  struct arena arena = {0};
+TEST(keys_are_bytes_and_copied) {
+  AUTO(map_deinit) struct map map = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   char key[] = {'a', '\0', 'b'};
   const void *pointer = &map;
   uint32_t value = 0;
-  (void)state;
   assert_false(map_get(&map, STR(""), &value));
   map_put(&map, &arena, (struct str){key, 3}, 1);
   map_put(&map, &arena, (struct str){key, 2}, 2);
@@ -75,14 +66,4 @@ static void keys_are_bytes_and_copied(void **state) {
   assert_true(map_get(&map, MAP_KEY(pointer), &value));
   assert_int_equal(value, 4);
   assert_false(map_get(&map, (struct str){key, 3}, &value));
-  map_deinit(&map);
-  arena_deinit(&arena);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_key_keeps_its_value_while_the_table_grows),
-      cmocka_unit_test(a_put_replaces_and_an_add_does_not),
-      cmocka_unit_test(keys_are_bytes_and_copied)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

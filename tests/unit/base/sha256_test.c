@@ -2,14 +2,10 @@
 #include "base/sha256.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct {
   const char *text, *hex;
@@ -20,10 +16,9 @@ static const struct {
      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
 };
 
-static void vectors_whole_and_split(void **state) {
+TEST(vectors_whole_and_split) {
   char hex[SHA256_HEX];
   unsigned char raw[32];
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     size_t n = strlen(cases[i].text);
     for (size_t at = 0; at <= n; at++) {
@@ -40,17 +35,10 @@ static void vectors_whole_and_split(void **state) {
   }
 }
 
-static void a_million_bytes(void **state) {
+TEST(a_million_bytes) {
   char hex[SHA256_HEX], *text = malloc(1000000);
-  (void)state;
   memset(text, 'a', 1000000);
   sha256_hex(text, 1000000, "", 0, hex);
   assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   free(text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(vectors_whole_and_split),
-                                     cmocka_unit_test(a_million_bytes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

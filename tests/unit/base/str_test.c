@@ -2,17 +2,12 @@
 #include "base/str.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void views(void **state) {
-  (void)state;
+TEST(views) {
   assert_int_equal(str_from(NULL).n, 0);
   assert_true(str_eq((struct str){NULL, 0}, STR("")));
   assert_true(str_eq_c(STR("abc"), "abc"));
@@ -39,13 +34,12 @@ static void views(void **state) {
   assert_true(str_eq_c(str_trim(STR("\xc2\xa0x")), "\xc2\xa0x")); /* ASCII only */
 }
 
-static void lines(void **state) {
+TEST(lines) {
   static const struct {
     const char *text, *joined; /* with | between */
   } cases[] = {
       {"a\nb", "a|b"}, {"a\nb\n", "a|b|"}, {"", ""}, {"\n\n", "||"}, {"a\r\nb", "a\r|b"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str rest = str_from(cases[i].text);
     char got[64];
@@ -62,7 +56,7 @@ static void lines(void **state) {
   }
 }
 
-static void numbers(void **state) {
+TEST(numbers) {
   static const struct {
     const char *text;
     bool ok;
@@ -83,7 +77,6 @@ static void numbers(void **state) {
       {"999999999999999999", true, 999999999999999999},
       {"1000000000000000000", false, 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     long value = 0;
     assert_int_equal(str_to_long(str_from(cases[i].text), &value), cases[i].ok);
@@ -91,8 +84,7 @@ static void numbers(void **state) {
   }
 }
 
-static void hexadecimal_digits(void **state) {
-  (void)state;
+TEST(hexadecimal_digits) {
   static const char digits[] = "0123456789abcdef", capitals[] = "ABCDEF";
   for (int i = 0; i < 16; i++)
     assert_int_equal(str_hex_digit(digits[i]), i);
@@ -103,8 +95,7 @@ static void hexadecimal_digits(void **state) {
   assert_int_equal(str_hex_digit('\0'), -1);
 }
 
-static void near_names(void **state) {
-  (void)state;
+TEST(near_names) {
   static const char huge[64] = {0};
   size_t distance = 99;
   assert_true(str_near(STR("review"), STR("review"), &distance));
@@ -118,7 +109,7 @@ static void near_names(void **state) {
   assert_false(str_near((struct str){huge, sizeof huge}, STR("a"), &distance));
 }
 
-static void the_nearest_name(void **state) {
+TEST(the_nearest_name) {
   static const char *const names[] = {"instruction", "initial_movement", "rules",        "persona",
                                       "pi",          "same_tool",        "same_failure", NULL};
   static const struct {
@@ -138,7 +129,6 @@ static void the_nearest_name(void **state) {
                {"same_fail", "same_failure"},
                {"gpt", NULL}};
   char huge[200];
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const char *got = str_nearest(str_from(cases[i].word), names);
     if (cases[i].nearest)
@@ -150,7 +140,7 @@ static void the_nearest_name(void **state) {
   assert_null(str_nearest((struct str){huge, sizeof huge}, names));
 }
 
-static void numbers_as_text(void **state) {
+TEST(numbers_as_text) {
   static const struct {
     int64_t value;
     const char *text;
@@ -161,22 +151,8 @@ static void numbers_as_text(void **state) {
                {INT64_MAX, "9223372036854775807"},
                {INT64_MIN, "-9223372036854775808"}};
   char out[STR_NUMBER_BYTES];
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     assert_int_equal(str_from_number(out, cases[i].value), strlen(cases[i].text));
     assert_string_equal(out, cases[i].text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_as_text),
-      cmocka_unit_test(views),
-      cmocka_unit_test(lines),
-      cmocka_unit_test(numbers),
-      cmocka_unit_test(hexadecimal_digits),
-      cmocka_unit_test(near_names),
-      cmocka_unit_test(the_nearest_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

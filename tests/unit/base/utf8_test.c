@@ -2,16 +2,12 @@
 #include "base/utf8.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void utf8_as_the_rfc_says(void **state) {
+TEST(utf8_as_the_rfc_says) {
   static const struct {
     const char *text;
     size_t length; /* of the first sequence */
@@ -39,7 +35,6 @@ static void utf8_as_the_rfc_says(void **state) {
       {"\xe3\x81", 0, 0},
       {"\xc3(", 0, 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     uint32_t cp = 0;
     size_t n = strlen(cases[i].text);
@@ -56,9 +51,8 @@ static void utf8_as_the_rfc_says(void **state) {
   assert_true(utf8_valid("\0", 1));
 }
 
-static void a_cut_never_splits_a_sequence(void **state) {
+TEST(a_cut_never_splits_a_sequence) {
   static const char text[] = "aé日😀b";
-  (void)state;
   for (size_t n = 0; n < sizeof text; n++) {
     size_t cut = utf8_floor(text, n);
     assert_true(cut <= n && n - cut < 4);
@@ -71,21 +65,19 @@ static void a_cut_never_splits_a_sequence(void **state) {
   assert_int_equal(utf8_floor("\x80\x80\x80\x80\x80", 5), 5); /* not UTF-8: as it is */
 }
 
-static void widths(void **state) {
+TEST(widths) {
   static const struct {
     uint32_t cp;
     int width;
   } cases[] = {{'a', 1},    {0xe9, 1},   {0x301, 0},   {0x65e5, 2}, {0xff21, 2},
                {0xac00, 2}, {0x200d, 0}, {0x1f600, 2}, {0x2588, 1}, {0xfe0f, 0}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     assert_int_equal(utf8_width(cases[i].cp), cases[i].width);
 }
 
 /* Text is looked at many bytes at a time: an ill-formed byte anywhere is found. */
-static void one_bad_byte_anywhere(void **state) {
+TEST(one_bad_byte_anywhere) {
   char text[200];
-  (void)state;
   for (size_t n = 1; n < sizeof text; n++)
     for (size_t at = 0; at < n; at++) {
       memset(text, 'a', n);
@@ -100,8 +92,7 @@ static void one_bad_byte_anywhere(void **state) {
 }
 
 /* Every character is written as what is read again; a surrogate is not one. */
-static void all_characters_there_and_back(void **state) {
-  (void)state;
+TEST(all_characters_there_and_back) {
   for (uint32_t cp = 0; cp <= UTF8_LAST; cp++) {
     char out[UTF8_BYTES_MAX];
     size_t n = utf8_put(out, cp);
@@ -112,25 +103,12 @@ static void all_characters_there_and_back(void **state) {
   }
 }
 
-static void halves_of_a_character(void **state) {
+TEST(halves_of_a_character) {
   uint32_t cp = 0;
-  (void)state;
   assert_true(utf8_join(0xD83D, 0xDE00, &cp));
   assert_int_equal(cp, 0x1F600);
   assert_true(utf8_join(0xDBFF, 0xDFFF, &cp));
   assert_int_equal(cp, UTF8_LAST);
   assert_false(utf8_join(0xDE00, 0xD83D, &cp));
   assert_false(utf8_join(0xD83D, 'a', &cp));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(utf8_as_the_rfc_says),
-      cmocka_unit_test(one_bad_byte_anywhere),
-      cmocka_unit_test(widths),
-      cmocka_unit_test(a_cut_never_splits_a_sequence),
-      cmocka_unit_test(all_characters_there_and_back),
-      cmocka_unit_test(halves_of_a_character),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The fold as a reader of outside data: what does not hold together is refused, never asserted. */
 #include "support/play.h"
+#include "support/test.h"
 
 static const char workflow[] =
     "{'name':'w','judge':{'max_reasks':1},'movements':["
@@ -10,21 +11,17 @@ static const char script[] = "{'a':{'text':'did','structured':{'n':1},'exit':0},
                              "'a/structured_output':'?','a/structured_output/reask':'?',"
                              "'a/phase3_tag':'[A:1]'}";
 
-static void play_all(struct play *p) {
-  play_init(p, "log", workflow, NULL, script);
-  play_start(p);
-  play_run(p);
+static void play_log(struct play *p) {
+  play_all(p, "log", workflow, NULL, script);
   assert_int_equal(p->core.status, SESSION_ENDED);
 }
 
-struct bad_case {
+static const struct bad_case {
   const char *type; /* the k-th record of this type ... */
   int k;
   const char *changes; /* ... with these members changed (null: taken away) */
   const char *error;
-};
-
-static const struct bad_case bad_cases[] = {
+} bad_cases[] = {
     {"session_start", 0, "{'seq':2}", "its seq is not the next one"},
     {"session_start", 0, "{'seq':'1'}", "its seq is not the next one"},
     {"session_start", 0, "{'type':'turn_start'}", "a log begins with session_start"},
@@ -85,17 +82,15 @@ static const struct bad_case bad_cases[] = {
     {"session_end", 0, "{'outcome':null}", "its outcome is unknown"},
 };
 
-static void what_is_out_of_order_is_refused(void **state) {
-  struct play p;
-  (void)state;
-  play_all(&p);
+TEST(what_is_out_of_order_is_refused) {
+  AUTO(play_deinit) struct play p;
+  play_log(&p);
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
     play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
                  bad_cases[i].error);
-  play_deinit(&p);
 }
 
-static void a_carried_state_is_outside_data(void **state) {
+TEST(a_carried_state_is_outside_data) {
   static const struct {
     const char *changes, *error; /* NULL: it is taken */
   } cases[] = {
@@ -119,42 +114,35 @@ static void a_carried_state_is_outside_data(void **state) {
        NULL},
       {"{'text_blob':'0000'}", "not at hand"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct core core;
+    AUTO(core_deinit) struct core core;
     struct err err = {0};
-    json_t *start =
+    json_auto_t *start =
         data_json("{'v':1,'seq':1,'ts':'2026-01-01T00:00:00.000Z','type':'session_start',"
                   "'session':'s','task':'t','carries':true,'config':{},'workflow':{'name':'w',"
                   "'movements':[{'name':'a','rules':[{'condition':'x','next':'COMPLETE'}]}]}}");
-    json_t *carried =
+    json_auto_t *carried =
         data_json("{'v':1,'seq':2,'type':'carried','movement':'a','text':'t',"
                   "'state':{'turns':3,'iterations':3,'runs':{'a':2},'tokens':{'sim':[1,2]}}}");
-    json_t *changes = data_json(cases[i].changes);
+    json_auto_t *changes = data_json(cases[i].changes);
     json_object_update(carried, changes);
     core_init(&core);
     assert_true(core_apply_json(&core, start, NULL, NULL, &err));
-    json_t *turn = data_json("{'v':1,'seq':2,'type':'turn_start','movement':'a','turn':1}");
+    json_auto_t *turn = data_json("{'v':1,'seq':2,'type':'turn_start','movement':'a','turn':1}");
     assert_false(core_apply_json(&core, turn, NULL, NULL, &err));
     assert_non_null(strstr(err.text, "has not taken over"));
     bool ok = core_apply_json(&core, carried, NULL, NULL, &err);
     if (ok != (cases[i].error == NULL) || (!ok && strstr(err.text, cases[i].error) == NULL))
       fail_msg("%s: %s", cases[i].changes, ok ? "taken" : err.text);
     assert_int_equal(core.carried, ok);
-    core_deinit(&core);
-    json_decref(start);
-    json_decref(carried);
-    json_decref(changes);
-    json_decref(turn);
   }
 }
 
-static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
-  struct play p;
+TEST(nothing_follows_the_end_and_a_stop_is_resumed) {
+  AUTO(play_deinit) struct play p;
   struct core core;
   struct err err = {0};
-  (void)state;
-  play_all(&p);
+  play_log(&p);
   size_t n = play_lines(&p);
   play_fold_to(&p, &core, n);
   json_t *more = json_pack("{sI ss}", "seq", (json_int_t)n + 1, "type", "session_resume");
@@ -173,11 +161,10 @@ static void nothing_follows_the_end_and_a_stop_is_resumed(void **state) {
   assert_int_equal(core.status, SESSION_RUNNING);
   json_decref(more);
   core_deinit(&core);
-  play_deinit(&p);
 }
 
 /* A budget of tokens is not made longer by a number that cannot be. */
-static void tokens_that_cannot_be_count_as_the_most(void **state) {
+TEST(tokens_that_cannot_be_count_as_the_most) {
   static const struct {
     const char *usage;
     int64_t tokens;
@@ -189,44 +176,38 @@ static void tokens_that_cannot_be_count_as_the_most(void **state) {
       {"{'input':1099511627777,'output':0}", 1ll << 40},
       {"{'input':0,'output':9223372036854775807}", 1ll << 40},
   };
-  struct play p;
-  (void)state;
-  play_all(&p);
+  AUTO(play_deinit) struct play p;
+  play_log(&p);
   size_t at = play_index(&p, "call_end", 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct core core;
+    AUTO(core_deinit) struct core core;
     struct err err = {0};
-    json_t *record = json_deep_copy(play_record(&p, at));
+    json_auto_t *record = json_deep_copy(play_record(&p, at));
     play_fold_to(&p, &core, at);
     json_object_set_new(record, "usage", data_json(cases[i].usage));
     assert_true(core_apply_json(&core, record, NULL, NULL, &err));
     assert_int_equal(core.turns->calls->tokens, cases[i].tokens);
-    core_deinit(&core);
-    json_decref(record);
   }
-  play_deinit(&p);
 }
 
 /* A log that was folded is decided on: that must hold too, whatever the log said. */
 static void go_on(struct play *p, struct core *core) {
-  struct core_out out;
+  AUTO(core_out_deinit) struct core_out out;
   struct event ev = play_event(p, EVENT_RESUME);
   ev.reason = "test";
   core_decide(core, &ev, &p->env, &out);
-  core_out_deinit(&out);
 }
 
-static void every_other_order_is_refused_or_survived(void **state) {
-  struct play p;
+TEST(every_other_order_is_refused_or_survived) {
+  AUTO(play_deinit) struct play p;
   size_t refused = 0;
-  (void)state;
-  play_all(&p);
+  play_log(&p);
   size_t n = play_lines(&p);
   for (size_t at = 0; at < n; at++)
     for (size_t other = 0; other < n; other++) {
-      struct core core;
+      AUTO(core_deinit) struct core core;
       struct err err = {0};
-      json_t *record = json_deep_copy(play_record(&p, other));
+      json_auto_t *record = json_deep_copy(play_record(&p, other));
       json_object_set_new(record, "seq", json_integer((json_int_t)at + 1));
       play_fold_to(&p, &core, at);
       bool taken = core_apply_json(&core, record, NULL, NULL, &err);
@@ -235,29 +216,25 @@ static void every_other_order_is_refused_or_survived(void **state) {
       if (taken)
         go_on(&p, &core);
       refused += !taken;
-      core_deinit(&core);
-      json_decref(record);
     }
   assert_true(refused > n * n / 2);
-  play_deinit(&p);
 }
 
-static void every_member_may_be_anything(void **state) {
+TEST(every_member_may_be_anything) {
   static const char *const values[] = {
       "null", "true", "0",  "-1",     "9223372036854775807", "1.5", "''",
       "'x'",  "[]",   "{}", "[null]", "{'ref':'1#/x'}"};
-  struct play p;
-  (void)state;
-  play_all(&p);
+  AUTO(play_deinit) struct play p;
+  play_log(&p);
   for (size_t at = 0; at < play_lines(&p); at++) {
     const char *key;
     json_t *ignored;
     json_t *original = play_record(&p, at);
     json_object_foreach(original, key, ignored) {
       for (size_t v = 0; v <= ARRAY_LEN(values); v++) {
-        struct core core;
+        AUTO(core_deinit) struct core core;
         struct err err = {0};
-        json_t *record = json_deep_copy(original);
+        json_auto_t *record = json_deep_copy(original);
         if (v == ARRAY_LEN(values))
           json_object_del(record, key);
         else
@@ -265,21 +242,17 @@ static void every_member_may_be_anything(void **state) {
         play_fold_to(&p, &core, at);
         if (core_apply_json(&core, record, NULL, NULL, &err))
           go_on(&p, &core);
-        core_deinit(&core);
-        json_decref(record);
       }
     }
   }
-  play_deinit(&p);
 }
 
-static void no_turn_asks_its_judge_for_ever(void **state) {
+TEST(no_turn_asks_its_judge_for_ever) {
   struct play p;
   struct core core;
   struct err err = {0};
   long call = 2, seq;
-  (void)state;
-  play_all(&p);
+  play_log(&p);
   size_t at = play_index(&p, "call_start", 1);
   play_fold_to(&p, &core, at);
   seq = (long)at;
@@ -305,15 +278,4 @@ static void no_turn_asks_its_judge_for_ever(void **state) {
   play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_out_of_order_is_refused),
-      cmocka_unit_test(a_carried_state_is_outside_data),
-      cmocka_unit_test(nothing_follows_the_end_and_a_stop_is_resumed),
-      cmocka_unit_test(tokens_that_cannot_be_count_as_the_most),
-      cmocka_unit_test(every_other_order_is_refused_or_survived),
-      cmocka_unit_test(every_member_may_be_anything),
-      cmocka_unit_test(no_turn_asks_its_judge_for_ever),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

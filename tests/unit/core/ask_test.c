@@ -1,15 +1,17 @@
 /* Tests questions to people: what may be asked, and which answer means which question. */
 
+#include "base/memory.h"
 #include "core/answer.h"
 #include "core/human.h"
 #include "support/play.h"
+#include "support/test.h"
 
 #define BY   "{'uid':1000,'name':'ann'}"
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 
 /* --- what a workflow may ask --- */
 
-static void what_cannot_be_asked_is_refused(void **state) {
+TEST(what_cannot_be_asked_is_refused) {
   static const struct {
     const char *movement, *error;
   } cases[] = {
@@ -39,25 +41,22 @@ static void what_cannot_be_asked_is_refused(void **state) {
       {"'parallel':[{'name':'x','approve':{'on_reject':'ABORT'},'rules':[{'condition':'r'}]}]",
        "a rejected child has failed"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_printf(&text, "{'name':'w','movements':[{'name':'a',%s," DONE "}]}", cases[i].movement);
     json_auto_t *doc = data_json(buf_c(&text));
     struct workflow *wf = workflow_build(doc, &err);
     if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
       fail_msg("%s: %s", cases[i].movement, wf ? "taken" : err.text);
-    buf_deinit(&text);
   }
 }
 
-static void a_default_over_the_bound_is_refused(void **state) {
+TEST(a_default_over_the_bound_is_refused) {
   json_auto_t *doc = data_json("{'name':'w','movements':[{'name':'a','ask':{'question':'?',"
                                "'deadline':'1h'}," DONE "}]}");
   json_t *ask = json_object_get(json_array_get(json_object_get(doc, "movements"), 0), "ask");
-  char *text = malloc(LIMIT_ANSWER_BYTES + 1);
-  (void)state;
+  char_auto_t *text = malloc(LIMIT_ANSWER_BYTES + 1);
   memset(text, 'x', LIMIT_ANSWER_BYTES + 1);
   for (size_t over = 0; over < 2; over++) {
     struct err err = {0};
@@ -67,18 +66,16 @@ static void a_default_over_the_bound_is_refused(void **state) {
     assert_true(!over || strstr(err.text, "ask.default: is over 65536 bytes"));
     workflow_unref(wf);
   }
-  free(text);
 }
 
-static void choices_mean_rules_by_their_words(void **state) {
+TEST(choices_mean_rules_by_their_words) {
   static const struct {
     const char *choices;
     bool no_judge;
   } cases[] = {
       {"'choices':['ship','wait'],", true}, {"'choices':['ship','never'],", false}, {"", false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_printf(&text,
                "{'name':'w','movements':[{'name':'a','ask':{%s'question':'?'},'rules':["
@@ -94,7 +91,6 @@ static void choices_mean_rules_by_their_words(void **state) {
     assert_int_equal(ask_rule(m, STR("when(iteration > 9)")), 0);
     assert_int_equal(ask_rule(m, STR("Wait")), 0);
     workflow_unref(wf);
-    buf_deinit(&text);
   }
   json_auto_t *choices = data_json("['ship','wait']");
   assert_int_equal(ask_choice(choices, STR("wait")), 2);
@@ -150,15 +146,12 @@ static void resume(struct play *p) {
   play_run(p);
 }
 
-static void an_answer_finds_its_question(void **state) {
-  struct play p;
-  char *long_text = malloc(LIMIT_ANSWER_BYTES + 2);
-  (void)state;
+TEST(an_answer_finds_its_question) {
+  AUTO(play_deinit) struct play p;
+  char_auto_t *long_text = malloc(LIMIT_ANSWER_BYTES + 2);
   memset(long_text, '7', LIMIT_ANSWER_BYTES + 1);
   long_text[LIMIT_ANSWER_BYTES + 1] = '\0';
-  play_init(&p, "answers", two, NULL, script);
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "answers", two, NULL, script);
   assert_int_equal(p.core.status, SESSION_STOPPED);
   assert_int_equal(core_question_count(&p.core), 2);
   refused(&p, words(NULL, "ship"), "several movements ask: name the one to answer: g.x, g.y");
@@ -194,23 +187,19 @@ static void an_answer_finds_its_question(void **state) {
   assert_int_equal(p.core.status, SESSION_ENDED);
   assert_int_equal(p.core.outcome, END_COMPLETE);
   refused(&p, (struct core_answer){.says = SAYS_APPROVE}, "c was answered already");
-  play_deinit(&p);
-  free(long_text);
 }
 
-static void who_asks_nothing_says_so(void **state) {
-  struct play p;
-  (void)state;
+TEST(who_asks_nothing_says_so) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "nothing", "{'name':'w','movements':[{'name':'a','command':['x']," DONE "}]}", NULL,
             "{}");
   play_start(&p);
   refused(&p, words(NULL, "yes"), "it asks nothing");
   refused(&p, words("a", "yes"), "it asks nothing");
-  play_deinit(&p);
 }
 
 /* A schema of texts takes the words as they are, one of others what they mean as JSON. */
-static void an_answer_is_json_or_a_text(void **state) {
+TEST(an_answer_is_json_or_a_text) {
   static const struct {
     const char *schema, *text, *value; /* NULL: it does not fit */
   } cases[] = {
@@ -220,7 +209,6 @@ static void an_answer_is_json_or_a_text(void **state) {
       {"{'type':'object','required':['n']}", "{\"n\":1}", "{'n':1}"},
       {"{'type':'object','required':['n']}", "{\"m\":1}", NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     json_auto_t *document = data_json(cases[i].schema);
@@ -236,7 +224,7 @@ static void an_answer_is_json_or_a_text(void **state) {
 
 /* --- deadlines, rejections --- */
 
-static void a_deadline_takes_the_default(void **state) {
+TEST(a_deadline_takes_the_default) {
   static const struct {
     const char *movement, *text;
     enum session_outcome outcome;
@@ -252,20 +240,17 @@ static void a_deadline_takes_the_default(void **state) {
       {"'command':['x'],'approve':{'deadline':'1h','on_reject':'b'}",
        "nobody approved it before the deadline", END_COMPLETE},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
-    struct play p;
+    buf_auto_t text = {0};
+    AUTO(play_deinit) struct play p;
     buf_printf(&text,
                "{'name':'w','movements':[{'name':'a',%s,"
                "'rules':[{'condition':'when(true)','next':'COMPLETE'}]},"
                "{'name':'b','command':['y'],'rules':[{'condition':'when(true)','next':'COMPLETE'}]}"
                "]}",
                cases[i].movement);
-    play_init(&p, cases[i].movement, buf_c(&text), NULL,
-              "{'a':{'text':'','exit':0},'b':{'text':'','exit':0}}");
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].movement, buf_c(&text), NULL,
+             "{'a':{'text':'','exit':0},'b':{'text':'','exit':0}}");
     assert_int_equal(p.core.status, SESSION_STOPPED);
     int64_t until = p.core.turns->until_ms;
     p.now_ms = until - 1; /* nothing is taken before its time, whoever resumes */
@@ -278,28 +263,22 @@ static void a_deadline_takes_the_default(void **state) {
     assert_null(json_object_get(given, "by"));
     assert_int_equal(p.core.outcome, cases[i].outcome);
     assert_int_equal(play_count(&p, "answer"), 1);
-    play_deinit(&p);
-    buf_deinit(&text);
   }
 }
 
-static void a_rejected_child_has_failed(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "child",
-            "{'name':'w','movements':[{'name':'g','parallel':["
-            "{'name':'x','command':['x'],'approve':{},'rules':[{'condition':'r'}]}],"
-            "'rules':[{'condition':'any(error)','next':'ABORT'},"
-            "{'condition':'when(true)','next':'COMPLETE'}]}]}",
-            NULL, "{}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_rejected_child_has_failed) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "child",
+           "{'name':'w','movements':[{'name':'g','parallel':["
+           "{'name':'x','command':['x'],'approve':{},'rules':[{'condition':'r'}]}],"
+           "'rules':[{'condition':'any(error)','next':'ABORT'},"
+           "{'condition':'when(true)','next':'COMPLETE'}]}]}",
+           NULL, "{}");
   assert_null(say(&p, (struct core_answer){.says = SAYS_REJECT, .text = STR("too early")}));
   resume(&p);
   assert_int_equal(p.core.outcome, END_ABORT);
   assert_int_equal(play_count(&p, "call_start"), 0);
   refused(&p, (struct core_answer){.says = SAYS_APPROVE}, "g.x was answered already, by ann");
-  play_deinit(&p);
 }
 
 /* --- a log that somebody changed --- */
@@ -323,12 +302,9 @@ static const struct {
     {"answer", "{'text':'x'}", "its value does not fit the schema", 1},
 };
 
-static void a_changed_question_or_answer_is_refused(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "log", two, NULL, script);
-  play_start(&p);
-  play_run(&p);
+TEST(a_changed_question_or_answer_is_refused) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "log", two, NULL, script);
   assert_null(say(&p, words("x", "ship")));
   assert_null(say(&p, words("y", "7")));
   resume(&p);
@@ -337,20 +313,6 @@ static void a_changed_question_or_answer_is_refused(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
     play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
                  bad_cases[i].error);
-  play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_cannot_be_asked_is_refused),
-      cmocka_unit_test(a_default_over_the_bound_is_refused),
-      cmocka_unit_test(choices_mean_rules_by_their_words),
-      cmocka_unit_test(an_answer_finds_its_question),
-      cmocka_unit_test(who_asks_nothing_says_so),
-      cmocka_unit_test(an_answer_is_json_or_a_text),
-      cmocka_unit_test(a_deadline_takes_the_default),
-      cmocka_unit_test(a_rejected_child_has_failed),
-      cmocka_unit_test(a_changed_question_or_answer_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

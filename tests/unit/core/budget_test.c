@@ -1,8 +1,10 @@
 /* Budgets: which sum stands against which limit, what a person adds, and what is told. */
 #include "core/budget.h"
 
+#include "base/memory.h"
 #include "core/state.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +53,13 @@ static void use(struct bed *b, const char *movement, long tokens, double usd, in
 
 static void same_json(const char *what, json_t *owned_got, const char *want) {
   json_auto_t *wanted = data_json(want);
-  char *text = owned_got ? json_dumps(owned_got, JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+  char_auto_t *text = owned_got ? json_dumps(owned_got, JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
   if (owned_got == NULL || !json_equal(owned_got, wanted))
     fail_msg("%s: %s, not %s", what, text ? text : "nothing", want);
-  free(text);
   json_decref(owned_got);
 }
 
-static void amounts_are_read_as_people_write_them(void **state) {
+TEST(amounts_are_read_as_people_write_them) {
   static const struct {
     const char *object;
     enum budget_unit unit;
@@ -75,7 +76,6 @@ static void amounts_are_read_as_people_write_them(void **state) {
       {"{'calls':4}", BUDGET_CALLS, 4, -1},
       {"{'movements':2}", BUDGET_MOVEMENTS, 2, -1},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *object = data_json(cases[i].object);
     struct budget budget;
@@ -89,7 +89,7 @@ static void amounts_are_read_as_people_write_them(void **state) {
 }
 
 /* One more than the limit's predecessor decides. */
-static void a_call_is_refused_at_a_limit_and_not_before(void **state) {
+TEST(a_call_is_refused_at_a_limit_and_not_before) {
   static const struct {
     const char *movement, *spender; /* whose turn wants a call, and who spent */
     long tokens;
@@ -113,7 +113,6 @@ static void a_call_is_refused_at_a_limit_and_not_before(void **state) {
       {"g.y", "g.x", 0, 0, 300000,
        "{'of':'movement','movement':'g','unit':'time','used':300000,'limit':300000}"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     struct budget_hit hit;
@@ -129,10 +128,9 @@ static void a_call_is_refused_at_a_limit_and_not_before(void **state) {
 }
 
 /* A call that was begun already is not counted again when it is repeated. */
-static void begun_calls_bound_new_ones_only(void **state) {
+TEST(begun_calls_bound_new_ones_only) {
   struct bed b;
   struct budget_hit hit;
-  (void)state;
   bed_begin(&b, workflow, "free");
   for (int i = 0; i < 5; i++) {
     assert_false(budget_refuses_call(&b.core, &b.turn, NULL, &hit));
@@ -144,7 +142,7 @@ static void begun_calls_bound_new_ones_only(void **state) {
   bed_end(&b);
 }
 
-static void all_attempts_of_one_call_have_its_limit(void **state) {
+TEST(all_attempts_of_one_call_have_its_limit) {
   static const struct {
     int64_t tokens, cost_nano, ms;
     enum budget_unit unit; /* BUDGET_UNITS: it may go on */
@@ -154,7 +152,6 @@ static void all_attempts_of_one_call_have_its_limit(void **state) {
       {0, 500000000, 0, BUDGET_COST},
       {0, 0, 60000, BUDGET_TIME},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     struct budget_hit hit = {.unit = BUDGET_UNITS};
@@ -172,10 +169,9 @@ static void all_attempts_of_one_call_have_its_limit(void **state) {
   }
 }
 
-static void movements_are_counted_when_they_are_entered(void **state) {
+TEST(movements_are_counted_when_they_are_entered) {
   struct bed b;
   struct budget_hit hit;
-  (void)state;
   bed_begin(&b, workflow, "a");
   size_t a = b.turn.movement, other = (size_t)workflow_find(b.core.workflow, STR("free"));
   b.core.movement_counts[a] = 1;
@@ -193,7 +189,7 @@ static void movements_are_counted_when_they_are_entered(void **state) {
 }
 
 /* Only with on_exceed: stop, and only once the limit is passed. */
-static void a_call_that_runs_is_ended_past_its_limit(void **state) {
+TEST(a_call_that_runs_is_ended_past_its_limit) {
   static const struct {
     const char *movement;
     int64_t before, tokens, cost_nano; /* tokens of the movement, then what the call tells */
@@ -208,7 +204,6 @@ static void a_call_that_runs_is_ended_past_its_limit(void **state) {
       {"a", 0, 0, 500000001, true, BUDGET_OF_CALL, BUDGET_COST},
       {"free", 0, 5000, 0, false, BUDGET_OF_SESSION, BUDGET_TOKENS}, /* it is finished */
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     struct budget_hit hit;
@@ -224,11 +219,10 @@ static void a_call_that_runs_is_ended_past_its_limit(void **state) {
 }
 
 /* A sibling's running call counts for the group, and for no other movement. */
-static void what_runs_beside_it_counts(void **state) {
+TEST(what_runs_beside_it_counts) {
   struct bed b;
   struct budget_hit hit;
   struct call told = {.id = 2, .state = CALL_RUNNING, .told = {.tokens = 300}};
-  (void)state;
   bed_begin(&b, workflow, "g.x");
   struct turn sibling = {.id = 2, .calls = &told};
   sibling.movement = (size_t)workflow_find(b.core.workflow, STR("g.y"));
@@ -243,7 +237,7 @@ static void what_runs_beside_it_counts(void **state) {
   bed_end(&b);
 }
 
-static void time_left_is_the_least_that_is_left(void **state) {
+TEST(time_left_is_the_least_that_is_left) {
   static const char timed[] =
       "{'name':'w','budget':{'time':'10m','on_exceed':'stop'},'movements':["
       "{'name':'a','budget':{'call':{'time':'1m'},'on_exceed':'stop'}," DONE "},"
@@ -261,7 +255,6 @@ static void time_left_is_the_least_that_is_left(void **state) {
       {"a", 580000, 1000000, 20000}, /* the session's is less */
       {"a", 0, 5, 5},                /* the call's own bound is the least */
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     bed_begin(&b, timed, cases[i].movement);
@@ -271,11 +264,10 @@ static void time_left_is_the_least_that_is_left(void **state) {
   }
 }
 
-static void a_refusal_says_who_used_it(void **state) {
+TEST(a_refusal_says_who_used_it) {
   struct bed b;
   struct buf told = {0};
   struct budget_hit hit;
-  (void)state;
   bed_begin(&b, workflow, "free");
   use(&b, "free", 500, 0, 0);
   use(&b, "a", 600, 0.5, 0);
@@ -304,14 +296,13 @@ static void a_refusal_says_who_used_it(void **state) {
 }
 
 /* Movements that used as much as another are each told once, in the workflow's order. */
-static void four_movements_are_told_at_most(void **state) {
+TEST(four_movements_are_told_at_most) {
   static const char many[] = "{'name':'w','budget':{'tokens':10},'movements':["
                              "{'name':'a'," DONE "},{'name':'b'," DONE "},{'name':'c'," DONE "},"
                              "{'name':'d'," DONE "},{'name':'e'," DONE "}]}";
   struct bed b;
   struct buf told = {0};
   struct budget_hit hit;
-  (void)state;
   bed_begin(&b, many, "a");
   use(&b, "e", 7, 0, 0);
   for (const char *name = "abcd"; *name; name++)
@@ -325,10 +316,9 @@ static void four_movements_are_told_at_most(void **state) {
 }
 
 /* At four fifths, in the end that crosses them, and in no other. */
-static void four_fifths_are_said_once(void **state) {
+TEST(four_fifths_are_said_once) {
   struct bed b;
   json_auto_t *usage = data_json("{'input':100,'cost_usd':0}");
-  (void)state;
   bed_begin(&b, workflow, "free");
   use(&b, "free", 699, 0, 0);
   assert_null(budget_notes(&b.core, &b.turn, &b.call, usage, 1, true));
@@ -346,11 +336,10 @@ static void four_fifths_are_said_once(void **state) {
 }
 
 /* Once a provider; a command has no tokens, and nobody has to be told so. */
-static void what_a_limit_cannot_see_is_said_once(void **state) {
+TEST(what_a_limit_cannot_see_is_said_once) {
   static const char unknown[] = "[{'provider':'p','unit':'tokens','level':'unknown'},"
                                 "{'provider':'p','unit':'cost','level':'unknown'}]";
   struct bed b;
-  (void)state;
   bed_begin(&b, workflow, "free");
   same_json("none", budget_notes(&b.core, &b.turn, &b.call, NULL, 1, true), unknown);
   assert_null(budget_notes(&b.core, &b.turn, &b.call, NULL, 1, false)); /* it failed */
@@ -368,7 +357,7 @@ static void what_a_limit_cannot_see_is_said_once(void **state) {
 }
 
 /* A log may hold any number. */
-static void notes_are_lines_for_people(void **state) {
+TEST(notes_are_lines_for_people) {
   static const struct {
     const char *note, *line;
   } cases[] = {
@@ -385,17 +374,15 @@ static void notes_are_lines_for_people(void **state) {
       {"{'unit':'wishes'}", ""},
       {"7", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *note = data_json(cases[i].note);
-    struct buf line = {0};
+    buf_auto_t line = {0};
     budget_note_tell(note, &line);
     assert_string_equal(buf_c(&line), cases[i].line);
-    buf_deinit(&line);
   }
 }
 
-static void a_person_adds_to_what_is_bounded(void **state) {
+TEST(a_person_adds_to_what_is_bounded) {
   static const struct {
     const char *added, *error; /* NULL: it is taken */
   } cases[] = {
@@ -413,7 +400,6 @@ static void a_person_adds_to_what_is_bounded(void **state) {
       {"{'a.cost':3}", "no budget of a.cost to add to"},
       {"{'free.tokens':3}", "no budget of free.tokens to add to"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     struct err err = {0};
@@ -427,12 +413,11 @@ static void a_person_adds_to_what_is_bounded(void **state) {
 }
 
 /* Sums of additions stay bounded, and what a log names that is not there adds nothing. */
-static void what_is_added_moves_the_limit(void **state) {
+TEST(what_is_added_moves_the_limit) {
   struct bed b;
   struct budget_hit hit;
   json_auto_t *added = data_json("{'tokens':100,'a.tokens':10,'nowhere.tokens':7,'a.wishes':1}");
   json_auto_t *huge = data_json("{'tokens':1099511627776}");
-  (void)state;
   bed_begin(&b, workflow, "a");
   budget_added_take(&b.core, NULL);
   assert_null(b.core.added);
@@ -449,7 +434,7 @@ static void what_is_added_moves_the_limit(void **state) {
   bed_end(&b);
 }
 
-static void a_resume_says_how_much_is_needed(void **state) {
+TEST(a_resume_says_how_much_is_needed) {
   static const struct {
     const char *stop, *added, *error; /* NULL: it goes on */
   } cases[] = {
@@ -466,7 +451,6 @@ static void a_resume_says_how_much_is_needed(void **state) {
       {"{'of':'session','unit':'wishes'}", "{}", NULL},
       {"null", "{}", NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct bed b;
     struct err err = {0};
@@ -479,26 +463,4 @@ static void a_resume_says_how_much_is_needed(void **state) {
       fail_msg("%s %s: %s", cases[i].stop, cases[i].added, still ? err.text : "goes on");
     bed_end(&b);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(amounts_are_read_as_people_write_them),
-      cmocka_unit_test(a_call_is_refused_at_a_limit_and_not_before),
-      cmocka_unit_test(begun_calls_bound_new_ones_only),
-      cmocka_unit_test(all_attempts_of_one_call_have_its_limit),
-      cmocka_unit_test(movements_are_counted_when_they_are_entered),
-      cmocka_unit_test(a_call_that_runs_is_ended_past_its_limit),
-      cmocka_unit_test(what_runs_beside_it_counts),
-      cmocka_unit_test(time_left_is_the_least_that_is_left),
-      cmocka_unit_test(a_refusal_says_who_used_it),
-      cmocka_unit_test(four_movements_are_told_at_most),
-      cmocka_unit_test(four_fifths_are_said_once),
-      cmocka_unit_test(what_a_limit_cannot_see_is_said_once),
-      cmocka_unit_test(notes_are_lines_for_people),
-      cmocka_unit_test(a_person_adds_to_what_is_bounded),
-      cmocka_unit_test(what_is_added_moves_the_limit),
-      cmocka_unit_test(a_resume_says_how_much_is_needed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

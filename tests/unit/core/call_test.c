@@ -5,19 +5,14 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void names_go_there_and_back(void **state) {
+TEST(names_go_there_and_back) {
   enum call_purpose purpose;
   enum error_class class;
-  (void)state;
   for (int i = 0; i < PURPOSE_COUNT; i++) {
     assert_true(
         call_purpose_from_name(str_from(call_purpose_name((enum call_purpose)i)), &purpose));
@@ -32,14 +27,13 @@ static void names_go_there_and_back(void **state) {
   assert_false(call_purpose_from_name(STR("Judge"), &purpose));
 }
 
-static void some_errors_pass(void **state) {
-  (void)state;
+TEST(some_errors_pass) {
   for (int i = 0; i < CLASS_COUNT; i++)
     assert_int_equal(error_class_is_transient((enum error_class)i),
                      i == CLASS_NETWORK || i == CLASS_OVERLOADED || i == CLASS_RATE_LIMIT);
 }
 
-static void short_texts_are_rendered_readable(void **state) {
+TEST(short_texts_are_rendered_readable) {
   static const struct {
     const char *text, *rendered;
     bool blob;
@@ -49,25 +43,22 @@ static void short_texts_are_rendered_readable(void **state) {
       {"bad \xff\xc3(", "bad \\xff\\xc3(", true},
       {"\xed\xa0\x80", "\\xed\\xa0\\x80", true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    json_t *json = text_render(str_from(cases[i].text));
+    json_auto_t *json = text_render(str_from(cases[i].text));
     assert_string_equal(json_string_value(json), cases[i].rendered);
     assert_int_equal(text_needs_blob(str_from(cases[i].text)), cases[i].blob);
-    json_decref(json);
   }
 }
 
-static void long_texts_keep_head_and_tail(void **state) {
-  struct buf text = {0};
-  (void)state;
+TEST(long_texts_keep_head_and_tail) {
+  buf_auto_t text = {0};
   buf_puts(&text, "HEAD ");
   while (text.n < LIMIT_INLINE_TEXT_BYTES)
     buf_puts(&text, "日本語");
   buf_puts(&text, " TAIL");
   for (size_t cut = 0; cut < 4; cut++) { /* the cut falls on every byte of a sequence */
     struct str s = {text.p + cut, text.n - cut};
-    json_t *json = text_render(s);
+    json_auto_t *json = text_render(s);
     const char *p = json_string_value(json);
     size_t n = json_string_length(json);
     assert_true(n <= LIMIT_RENDER_BYTES + 64 && utf8_valid(p, n));
@@ -75,34 +66,22 @@ static void long_texts_keep_head_and_tail(void **state) {
     assert_non_null(strstr(p, " bytes ...]"));
     assert_string_equal(p + n - 5, " TAIL");
     assert_memory_equal(p, &"HEAD "[cut], 5 - cut);
-    json_decref(json);
   }
   assert_true(text_needs_blob(buf_view(&text)));
   assert_false(text_needs_blob((struct str){text.p, 5}));
   memset(text.p, 'x', text.n);
   assert_false(text_needs_blob((struct str){text.p, LIMIT_INLINE_TEXT_BYTES}));
   assert_true(text_needs_blob((struct str){text.p, LIMIT_INLINE_TEXT_BYTES + 1}));
-  buf_deinit(&text);
 }
 
-static void a_result_is_given_back_whole(void **state) {
+TEST(a_result_is_given_back_whole) {
   struct call_result result = {.class = CLASS_TIMEOUT,
                                .structured = json_object(),
                                .files = json_array(),
                                .usage = json_object()};
-  (void)state;
   buf_puts(&result.text.bytes, "x");
   buf_puts(&result.error_text.bytes, "y");
   call_result_deinit(&result);
   assert_null(result.structured);
   call_result_deinit(&result);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names_go_there_and_back),
-                                     cmocka_unit_test(some_errors_pass),
-                                     cmocka_unit_test(short_texts_are_rendered_readable),
-                                     cmocka_unit_test(long_texts_keep_head_and_tail),
-                                     cmocka_unit_test(a_result_is_given_back_whole)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

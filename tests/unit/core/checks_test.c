@@ -2,8 +2,9 @@
 #include "core/checks.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
-static void patterns_say_which_paths(void **state) {
+TEST(patterns_say_which_paths) {
   static const struct {
     const char *pattern, *path;
     bool matches;
@@ -31,29 +32,25 @@ static void patterns_say_which_paths(void **state) {
       {"**", "anything/at/all", true},
       {"", "a", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (protect_matches(str_from(cases[i].pattern), str_from(cases[i].path)) != cases[i].matches)
       fail_msg("%s, %s", cases[i].pattern, cases[i].path);
 }
 
 /* A pattern that would take for ever protects. */
-static void many_stars_cost_no_time(void **state) {
-  struct buf pattern = {0}, path = {0};
-  (void)state;
+TEST(many_stars_cost_no_time) {
+  buf_auto_t pattern = {0}, path = {0};
   for (int i = 0; i < 60; i++) {
     buf_puts(&pattern, "**a");
     buf_puts(&path, "aa");
   }
   buf_puts(&pattern, "b");
   assert_true(protect_matches(buf_view(&pattern), buf_view(&path)));
-  buf_deinit(&pattern);
-  buf_deinit(&path);
 }
 
 /* A command names a file by its words, in its folder or in one that it names, or by a program that
  * reads it; not by chance. */
-static void commands_name_files(void **state) {
+TEST(commands_name_files) {
   static const struct {
     const char *argv[4], *path;
     bool named;
@@ -78,7 +75,6 @@ static void commands_name_files(void **state) {
       {{NULL}, "Makefile", false},
       {{"", " ;; "}, "a", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct movement m = {.argv = cases[i].argv};
     if (checks_names(&m, str_from(cases[i].path)) != cases[i].named)
@@ -88,13 +84,4 @@ static void commands_name_files(void **state) {
   const struct movement below = {.argv = argv, .cwd = STR("tests")};
   assert_true(checks_names(&below, STR("tests/check.sh")));
   assert_false(checks_names(&below, STR("check.sh")));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(patterns_say_which_paths),
-      cmocka_unit_test(commands_name_files),
-      cmocka_unit_test(many_stars_cost_no_time),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,15 @@
 /* Which provider and model a movement and its judge run on: flags, file, the user's default. */
 #include "core/decide.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct backend_case {
+static const struct backend_case {
   const char *title, *workflow, *movement, *judge, *config; /* members, ' for " */
   const char *runs, *judged;                                /* "provider model" */
-};
-
-static const struct backend_case cases[] = {
+} cases[] = {
     {"nothing named", "", "", "", "", " ", " "},
     {"the default", "", "", "", "'default_provider':'d','default_model':'dm'", "d dm", "d dm"},
     {"the file", "'provider':'w','model':'wm'", "", "", "'default_provider':'d'", "w wm", "w wm"},
@@ -46,11 +45,10 @@ static const struct backend_case cases[] = {
      "d "},
 };
 
-static void who_runs_what(void **state) {
-  (void)state;
+TEST(who_runs_what) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct backend_case *c = &cases[i];
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     struct str provider, model;
     char got[64];
@@ -59,10 +57,10 @@ static void who_runs_what(void **state) {
                *c->workflow ? "," : "", c->workflow, *c->movement ? "," : "", c->movement,
                *c->judge ? ",'judge':{" : "", c->judge, *c->judge ? "}" : "");
     buf_puts(&text, "'next':'COMPLETE'}]}]}");
-    json_t *doc = data_json(text.p);
+    json_auto_t *doc = data_json(text.p);
     buf_clear(&text);
     buf_printf(&text, "{%s}", c->config);
-    json_t *config = data_json(text.p);
+    json_auto_t *config = data_json(text.p);
     struct workflow *wf = workflow_build(doc, &err);
     if (wf == NULL)
       fail_msg("%s: %s", c->title, err.text);
@@ -75,13 +73,5 @@ static void who_runs_what(void **state) {
     if (strcmp(got, c->judged) != 0)
       fail_msg("%s: it is judged by %s", c->title, got);
     workflow_unref(wf);
-    json_decref(doc);
-    json_decref(config);
-    buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(who_runs_what)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

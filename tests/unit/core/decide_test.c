@@ -1,5 +1,7 @@
 /* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
+#include "base/memory.h"
 #include "support/play.h"
+#include "support/test.h"
 
 static const char two_movements[] =
     "{'name':'w','movements':["
@@ -13,10 +15,9 @@ static const char tag_only[] =
     "{'condition':'no','next':'ABORT'}]}]}";
 
 static void expect_types(const struct play *p, size_t from, const char *wanted) {
-  char *got = play_types(p, from);
+  char_auto_t *got = play_types(p, from);
   if (strcmp(got, wanted) != 0)
     fail_msg("%s:\n%s\nwanted\n%s", p->title, got, wanted);
-  free(got);
 }
 
 static void expect_end(const struct play *p, enum session_outcome outcome) {
@@ -45,7 +46,7 @@ static void expect_stop(const struct play *p, const char *reason, const char *cl
 
 /* The agent claims that all pass and its judge believes it; the exit status of the check before
  * does not, and the guard is about that. */
-static void a_guard_catches_a_judge_that_believes(void **state) {
+TEST(a_guard_catches_a_judge_that_believes) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','max_movements':9,'movements':["
       "{'name':'check','command':['make'],'rules':[{'condition':'when(true)','next':'work'}]},"
@@ -53,30 +54,23 @@ static void a_guard_catches_a_judge_that_believes(void **state) {
       "{'condition':'done && when(last_exit == 0)','next':'COMPLETE'},"
       "{'condition':'done && when(last_exit != 0)','next':'check'},"
       "{'condition':'stuck','next':'ABORT'}]}]}";
-  struct play p;
-  (void)state;
-  play_init(&p, "believes", workflow, NULL,
-            "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
-            "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
-  play_start(&p);
-  play_run(&p);
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "believes", workflow, NULL,
+           "{'check':[{'text':'2 fail','exit':1},{'text':'ok','exit':0}],'work':'All pass.',"
+           "'work/structured_output':{'structured':{'step':1,'reason':'It says so.'}}}");
   expect_end(&p, END_COMPLETE);
   const json_t *first = play_find(&p, "judgment", 1), *second = play_find(&p, "judgment", 3);
   assert_int_equal(json_integer_value(json_object_get(first, "rule")), 2);
   assert_int_equal(json_integer_value(json_object_get(second, "rule")), 1);
-  play_deinit(&p);
 }
 
-static void a_judgment_says_who_judged(void **state) {
-  struct play p;
+TEST(a_judgment_says_who_judged) {
+  AUTO(play_deinit) struct play p;
   char sha256[SHA256_HEX];
-  (void)state;
-  play_init(&p, "who", two_movements, NULL,
-            "{'fix':'I did it.','review':'fine','review/structured_output':"
-            "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
-            "[{'error':'overloaded','message':'later'},{'text':'[REVIEW:1]','tokens':5}]}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "who", two_movements, NULL,
+           "{'fix':'I did it.','review':'fine','review/structured_output':"
+           "{'structured':{'step':0,'reason':'r'},'tokens':7},'review/phase3_tag':"
+           "[{'error':'overloaded','message':'later'},{'text':'[REVIEW:1]','tokens':5}]}");
   const json_t *judgment = play_find(&p, "judgment", 1), *stage = play_find(&p, "stage", 2);
   const json_t *start = play_find(&p, "call_start", 3);
   assert_true(str_eq_c(data_get(stage, "stage"), "phase3_tag"));
@@ -90,7 +84,7 @@ static void a_judgment_says_who_judged(void **state) {
                          json_object_get(start, "prompt_sha256")));
   assert_int_equal(
       json_integer_value(json_object_get(json_object_get(judgment, "usage"), "output")), 12);
-  struct buf prompt = {0};
+  buf_auto_t prompt = {0};
   const json_t *part;
   size_t i;
   json_array_foreach(json_object_get(start, "prompt"), i, part) {
@@ -99,19 +93,14 @@ static void a_judgment_says_who_judged(void **state) {
   }
   sha256_hex(prompt.p, prompt.n, NULL, 0, sha256);
   assert_true(str_eq_c(data_get(start, "prompt_sha256"), sha256));
-  buf_deinit(&prompt);
-  play_deinit(&p);
 }
 
-static void a_session_from_start_to_end(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "whole", two_movements, NULL,
-            "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
-            "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
-            "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_session_from_start_to_end) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "whole", two_movements, NULL,
+           "{'fix':'I did it.','review':['Two fail. [REVIEW:1]','fine'],"
+           "'review/structured_output':[{'structured':{'step':2,'reason':'two fail'}},"
+           "'{\\'reason\\':\\'all pass\\',\\'step\\':1}']}");
   expect_end(&p, END_COMPLETE);
   expect_types(&p, 0,
                "session_start "
@@ -132,10 +121,8 @@ static void a_session_from_start_to_end(void **state) {
   assert_int_equal(json_integer_value(json_object_get(turn, "iteration")), 3);
   assert_int_equal(json_integer_value(json_object_get(turn, "movement_iteration")), 2);
   const json_t *end = play_find(&p, "session_end", 0);
-  json_t *methods = data_json("{'auto_select':2,'structured_output':2}");
+  json_auto_t *methods = data_json("{'auto_select':2,'structured_output':2}");
   assert_true(json_equal(json_object_get(end, "methods"), methods));
-  json_decref(methods);
-  play_deinit(&p);
 }
 
 struct end_case {
@@ -166,36 +153,28 @@ static const struct end_case end_cases[] = {
      "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
 };
 
-static void ways_to_end(void **state) {
-  (void)state;
+TEST(ways_to_end) {
   for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
     const struct end_case *c = &end_cases[i];
-    struct play p;
-    play_init(&p, c->title, c->workflow, NULL, c->script);
-    play_start(&p);
-    play_run(&p);
+    AUTO(play_deinit) struct play p;
+    play_all(&p, c->title, c->workflow, NULL, c->script);
     expect_end(&p, c->outcome);
     if (c->message && strstr(buf_c(&p.core.stop_message), c->message) == NULL)
       fail_msg("%s: %s", c->title, buf_c(&p.core.stop_message));
-    play_deinit(&p);
   }
 }
 
-static void the_value_of_an_earlier_movement(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "values",
-            "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
-            "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
-            "'next':'COMPLETE'}]}]}",
-            NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
-  play_start(&p);
-  play_run(&p);
+TEST(the_value_of_an_earlier_movement) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "values",
+           "{'name':'w','movements':[{'name':'a','rules':[{'condition':'x','next':'b'}]},"
+           "{'name':'b','rules':[{'condition':'when(structured.a.n == 2 && iteration == 2)',"
+           "'next':'COMPLETE'}]}]}",
+           NULL, "{'a':{'text':'x','structured':{'n':2}},'b':'y'}");
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void max_movements_is_checked_before_a_movement(void **state) {
+TEST(max_movements_is_checked_before_a_movement) {
   static const struct {
     const char *max, *script;
     enum session_outcome outcome;
@@ -211,22 +190,18 @@ static void max_movements_is_checked_before_a_movement(void **state) {
        "'[A:1]','[A:2]']}",
        END_COMPLETE, 12},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char workflow[512];
     const char *at = strstr(tag_only, "%s");
     print_into(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only, cases[i].max,
                at + 2);
-    play_init(&p, cases[i].script, workflow, NULL, cases[i].script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].script, workflow, NULL, cases[i].script);
     expect_end(&p, cases[i].outcome);
     assert_int_equal(play_count(&p, "turn_start"), cases[i].turns);
     assert_int_equal(play_count(&p, "turn_end"), cases[i].turns);
     if (cases[i].outcome == END_MAX_MOVEMENTS)
       assert_non_null(strstr(buf_c(&p.core.stop_message), "\"a\" would have been next"));
-    play_deinit(&p);
   }
 }
 
@@ -268,36 +243,31 @@ static const struct retry_case retry_cases[] = {
     {"cancelled", "[" FAIL("cancelled") ",'ok']", 1, "cancelled"},
 };
 
-static void errors_are_retried_by_class(void **state) {
-  (void)state;
+TEST(errors_are_retried_by_class) {
   for (size_t i = 0; i < ARRAY_LEN(retry_cases); i++) {
     const struct retry_case *c = &retry_cases[i];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[512];
     print_into(script, sizeof script, "{'a':%s}", c->replies);
-    play_init(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"),
-              "{'default_provider':'sim','wait_for_outage':false}", script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, c->title, ONE("{'condition':'done','next':'COMPLETE'}"),
+             "{'default_provider':'sim','wait_for_outage':false}", script);
     if (c->class)
       expect_stop(&p, "provider_error", c->class);
     else
       expect_end(&p, END_COMPLETE);
     if (play_count(&p, "call_start") != c->attempts)
       fail_msg("%s: %d attempts", c->title, play_count(&p, "call_start"));
-    play_deinit(&p);
   }
 }
 
 /* Who is asked, in order: providers of the call_start records. */
 static void expect_providers(const struct play *p, const char *wanted) {
-  struct buf got = {0};
+  buf_auto_t got = {0};
   for (int i = 0; i < play_count(p, "call_start"); i++)
     buf_printf(&got, "%s" STR_FMT, i ? " " : "",
                STR_ARG(data_get(play_find(p, "call_start", i), "provider")));
   if (strcmp(buf_c(&got), wanted) != 0)
     fail_msg("%s: %s, wanted %s", p->title, buf_c(&got), wanted);
-  buf_deinit(&got);
 }
 
 static const struct {
@@ -334,81 +304,65 @@ static const struct {
      "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
 };
 
-static void another_provider_takes_over(void **state) {
-  (void)state;
+TEST(another_provider_takes_over) {
   for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[512], workflow[512];
     print_into(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
     print_into(workflow, sizeof workflow,
                "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
                "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
                fallback_cases[i].providers);
-    play_init(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
     expect_providers(&p, fallback_cases[i].asked);
     if (fallback_cases[i].class)
       expect_stop(&p, "provider_error", fallback_cases[i].class);
     else
       expect_end(&p, END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
 /* Once taken over, a provider is asked again when its cooldown is over, and by a resume. */
-static void a_provider_taken_over_stays_behind(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "behind",
-            "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
-            "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
-            "'a'},{'condition':'done','next':'COMPLETE'}]}]}",
-            NULL,
-            "{'a':[" FAIL("auth") ",'one','two'],'a/structured_output':[{'structured':{'step':1,"
-                                  "'reason':'r'}},{'structured':{'step':2,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_provider_taken_over_stays_behind) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "behind",
+           "{'name':'w','provider':'sim','fallback':['other'],'judge':{'stages':["
+           "'structured_output']},'movements':[{'name':'a','rules':[{'condition':'again','next':"
+           "'a'},{'condition':'done','next':'COMPLETE'}]}]}",
+           NULL,
+           "{'a':[" FAIL("auth") ",'one','two'],'a/structured_output':[{'structured':{'step':1,"
+                                 "'reason':'r'}},{'structured':{'step':2,'reason':'r'}}]}");
   expect_providers(&p, "sim other other other other");
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void a_fallback_gets_what_it_takes(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "taken",
-            "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
-            "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
-            "'next':'COMPLETE'}]}]}",
-            "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_fallback_gets_what_it_takes) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "taken",
+           "{'name':'w','provider':'sim','fallback':['third'],'model':'m','options':{'seed':7,"
+           "'effort':'high'},'movements':[{'name':'a','rules':[{'condition':'done',"
+           "'next':'COMPLETE'}]}]}",
+           "{'provider_models':{'third':'small'}}", "{'a':[" FAIL("quota") ",'ok']}");
   const json_t *second = play_find(&p, "call_start", 1);
-  json_t *seed = data_json("{'seed':7}");
+  json_auto_t *seed = data_json("{'seed':7}");
   assert_true(str_eq_c(data_get(second, "model"), "small"));
   assert_true(json_equal(json_object_get(second, "options"), seed));
   assert_int_equal(json_integer_value(json_object_get(second, "attempt")), 2);
   assert_non_null(json_object_get(second, "prompt_of"));
   assert_true(str_eq_c(data_get(play_find(&p, "call_end", 0), "fallback"), "third"));
-  json_decref(seed);
-  play_deinit(&p);
 }
 
 /* When nobody could answer, a resume asks the first again, with its own model and options. */
-static void a_resume_begins_with_the_first(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_resume_begins_with_the_first) {
+  AUTO(play_deinit) struct play p;
   play_init(
       &p, "resume",
       "{'name':'w','provider':'sim','fallback':['other','third'],'model':'m','options':{'seed':7},"
       "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
       NULL, "{'a':[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_stop(&p, "provider_error", "quota");
-  play_send(&p, EVENT_RESUME, "resume", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "resume", NULL);
   expect_providers(&p, "sim other third sim other");
   const json_t *again = play_find(&p, "call_start", 3);
   assert_true(str_eq_c(data_get(again, "model"), "m"));
@@ -417,21 +371,16 @@ static void a_resume_begins_with_the_first(void **state) {
   assert_null(json_object_get(play_find(&p, "call_start", 1), "options"));
   assert_non_null(json_object_get(play_find(&p, "call_start", 2), "options")); /* it takes a seed */
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void nobody_takes_over_a_command(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "command",
-            "{'name':'w','movements':[{'name':'a','command':['make'],"
-            "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
-            "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
-  play_start(&p);
-  play_run(&p);
+TEST(nobody_takes_over_a_command) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "command",
+           "{'name':'w','movements':[{'name':'a','command':['make'],"
+           "'rules':[{'condition':'when(exit == 0)','next':'COMPLETE'}]}]}",
+           "{'fallback':{'command':['sim']}}", "{'a':[" FAIL("not_found") "]}");
   expect_providers(&p, "command");
   expect_stop(&p, "provider_error", "not_found");
-  play_deinit(&p);
 }
 
 static const json_t *session_of(const struct play *p, int k) {
@@ -442,16 +391,13 @@ static const char sessions_workflow[] =
     "{'name':'w','max_movements':4,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',%s"
     "'rules':[{'condition':'again','next':'a'},{'condition':'done','next':'COMPLETE'}]}]}";
 
-static void a_conversation_goes_on(void **state) {
+TEST(a_conversation_goes_on) {
   struct play p;
   char workflow[512];
-  (void)state;
   print_into(workflow, sizeof workflow, sessions_workflow, "");
-  play_init(&p, "continue", workflow, NULL,
-            "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
-            "{'text':'[A:1]','session':'s2'},'[A:2]']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "continue", workflow, NULL,
+           "{'a':[{'text':'[A:1]','session':'s1'},{'error':'not_found','message':'gone'},"
+           "{'text':'[A:1]','session':'s2'},'[A:2]']}");
   expect_end(&p, END_COMPLETE);
   assert_null(session_of(&p, 0)); /* there was none */
   assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "s1"));
@@ -463,37 +409,30 @@ static void a_conversation_goes_on(void **state) {
   play_deinit(&p);
 
   print_into(workflow, sizeof workflow, sessions_workflow, "'session':'refresh',");
-  play_init(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "refresh", workflow, NULL, "{'a':[{'text':'[A:1]','session':'s1'},'[A:2]']}");
   assert_true(json_is_false(json_object_get(session_of(&p, 1), "resumed")));
   assert_non_null(strstr(data_get(session_of(&p, 1), "reason").p, "refresh"));
   play_deinit(&p);
 }
 
-static void conversations_are_shared_by_key(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "keys",
-            "{'name':'w','movements':["
-            "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
-            "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
-            "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
-            "{'name':'d','session_key':'k','provider':'other',"
-            "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
-            NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
-  play_start(&p);
-  play_run(&p);
+TEST(conversations_are_shared_by_key) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "keys",
+           "{'name':'w','movements':["
+           "{'name':'a','session_key':'k','rules':[{'condition':'on','next':'b'}]},"
+           "{'name':'b','rules':[{'condition':'on','next':'c'}]},"
+           "{'name':'c','session_key':'k','rules':[{'condition':'on','next':'d'}]},"
+           "{'name':'d','session_key':'k','provider':'other',"
+           "'rules':[{'condition':'on','next':'COMPLETE'}]}]}",
+           NULL, "{'a':{'text':'x','session':'s1'},'b':'x','c':'x','d':'x'}");
   expect_end(&p, END_COMPLETE);
   assert_null(session_of(&p, 1));
   assert_true(str_eq_c(data_get(session_of(&p, 2), "id"), "s1"));
   assert_null(session_of(&p, 3)); /* another provider's conversation is none */
-  play_deinit(&p);
 }
 
-static void a_repeat_after_a_crash_resumes(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_repeat_after_a_crash_resumes) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
   play_start(&p);
   json_t *id = json_pack("{ss}", "provider_session", "abc");
@@ -511,13 +450,11 @@ static void a_repeat_after_a_crash_resumes(void **state) {
   json_decref(id);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Work done before an error is not done twice. */
-static void a_retry_goes_on_with_its_conversation(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_retry_goes_on_with_its_conversation) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "retry", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[{'error':'overloaded','message':'no'},'ok']}");
   play_start(&p);
@@ -531,7 +468,6 @@ static void a_retry_goes_on_with_its_conversation(void **state) {
   play_run(&p);
   expect_end(&p, END_COMPLETE);
   assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
-  play_deinit(&p);
 }
 
 static void admit(struct play *p, enum admission_answer answer, const char *reason,
@@ -546,20 +482,15 @@ static void admit(struct play *p, enum admission_answer answer, const char *reas
 }
 
 /* wait_for_reset: off */
-static void a_limit_of_hours_can_stop(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
-            "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_limit_of_hours_can_stop) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "no wait", two_movements, "{'default_provider':'sim','wait_for_reset':false}",
+           "{'fix':[{'error':'rate_limit','message':'no','retry_after_ms':3600000},'ok']}");
   expect_stop(&p, "provider_error", "rate_limit");
-  play_deinit(&p);
 }
 
-static void the_hosts_answers_are_records(void **state) {
-  struct play p;
-  (void)state;
+TEST(the_hosts_answers_are_records) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "admission",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
@@ -579,21 +510,18 @@ static void the_hosts_answers_are_records(void **state) {
   size_t lines = play_lines(&p);
   admit(&p, ADMISSION_ADMITTED, NULL, 0); /* too late */
   assert_int_equal(play_lines(&p), lines);
-  play_deinit(&p);
 }
 
-static void waits_grow_and_a_named_one_is_kept(void **state) {
-  struct play p;
+TEST(waits_grow_and_a_named_one_is_kept) {
+  AUTO(play_deinit) struct play p;
   int64_t waited = 0;
-  (void)state;
   play_init(&p, "waits", ONE("{'condition':'done','next':'COMPLETE'}"),
             "{'default_provider':'sim','wait_for_outage':false}",
             "{'a':[" FAIL("network") "," FAIL(
                 "network") ","
                            "{'error':'rate_limit','message':'no','retry_after_ms':7000},'ok']}");
   int64_t start = p.now_ms;
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   for (int i = 0, base = LIMIT_RETRY_BASE_MS; i < 3; i++, base *= 2) {
     const json_t *end = play_find(&p, "call_end", i);
     json_int_t wait = json_integer_value(json_object_get(end, "retry_in_ms"));
@@ -606,7 +534,6 @@ static void waits_grow_and_a_named_one_is_kept(void **state) {
   }
   assert_true(p.now_ms - start >= waited);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* --- outages: a provider that is away is waited for by time --- */
@@ -681,17 +608,15 @@ static const struct {
     {"a long one", "network", MOST("8h"), true, 600 * MINUTE, 0, 8 * HOUR},
 };
 
-static void an_outage_is_waited_for_by_time(void **state) {
-  (void)state;
+TEST(an_outage_is_waited_for_by_time) {
   for (size_t i = 0; i < ARRAY_LEN(outage_cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {
         "sim", outage_cases[i].class, 0, outage_cases[i].away_ms, outage_cases[i].retry_after_ms,
         NULL};
     outage_play(&p, outage_cases[i].title, ONE("{'condition':'done','next':'COMPLETE'}"),
                 outage_cases[i].config, &o, outage_cases[i].known);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     int tries = play_count(&p, "call_end");
     if (outage_cases[i].waits_ms == 0) {
       expect_end(&p, END_COMPLETE);
@@ -704,17 +629,14 @@ static void an_outage_is_waited_for_by_time(void **state) {
     }
     if (tries < 3 || tries > 10 + outage_cases[i].away_ms / MINUTE)
       fail_msg("%s: %d attempts", p.title, tries);
-    play_deinit(&p);
   }
 }
 
-static void pauses_of_an_outage_grow(void **state) {
-  struct play p;
+TEST(pauses_of_an_outage_grow) {
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "pauses", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   int64_t began = time_of(&p, "call_end", 0), base = LIMIT_OUTAGE_PAUSE_MS, at = 0;
   int last = play_count(&p, "call_end") - 1;
   for (int i = 0; i < last; i++) {
@@ -730,39 +652,32 @@ static void pauses_of_an_outage_grow(void **state) {
     base = base * 2 < LIMIT_OUTAGE_MAX_MS ? base * 2 : LIMIT_OUTAGE_MAX_MS;
   }
   assert_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
-  play_deinit(&p);
 }
 
 /* A provider that answered in this session is waited for longer than a minute. An attempt that
  * failed in an outage is none of the call's: a silent answer after it is asked for once more. */
-static void an_answer_in_the_log_makes_a_provider_known(void **state) {
+TEST(an_answer_in_the_log_makes_a_provider_known) {
   struct play p;
   struct outage o = {"sim", "overloaded", 0, 30 * MINUTE, 0, "review"};
-  (void)state;
   outage_play(&p, "known", two_movements, NULL, &o, false);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_true(p.core.status == SESSION_ENDED);
   assert_true(play_count(&p, "call_end") > 8);
   play_deinit(&p);
-  play_init(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-            "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
-                "network") ",'','ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_all(&p, "silent", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+           "{'a':[" FAIL("network") "," FAIL("network") "," FAIL("network") "," FAIL(
+               "network") ",'','ok']}");
   expect_end(&p, END_COMPLETE);
   play_deinit(&p);
 }
 
-static void another_provider_takes_over_an_outage_at_once(void **state) {
+TEST(another_provider_takes_over_an_outage_at_once) {
   static const char flow[] = "{'name':'w','provider':'sim','fallback':['other'],'movements':[{"
                              "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}";
   struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "takes over", flow, NULL, &o, true);
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   expect_providers(&p, "sim sim sim sim other");
   assert_true(p.now_ms - o.from_ms < 5 * SECOND);
@@ -770,8 +685,7 @@ static void another_provider_takes_over_an_outage_at_once(void **state) {
   play_init(
       &p, "the last one is waited for", flow, NULL,
       "{'a':[" FAIL("auth") "," FAIL("network") "," FAIL("network") "," FAIL("network") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   expect_providers(&p, "sim other other other other");
   assert_int_equal(p.core.turn_count, 1);
@@ -781,17 +695,15 @@ static void another_provider_takes_over_an_outage_at_once(void **state) {
 
 /* While a judge is away no other stage is tried, and the agent's own tag decides nothing; once it
  * was waited for in vain, the stages behind it do not wait again. */
-static void a_judges_stage_waits_as_well(void **state) {
+TEST(a_judges_stage_waits_as_well) {
   static const char flow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other'},"
       "'rules':[{'condition':'done','next':'COMPLETE'},{'condition':'not','next':'ABORT'}]}]}";
-  (void)state;
   for (int longer = 0; longer < 2; longer++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"other", "overloaded", 0, longer ? 600 * MINUTE : 50 * SECOND, 0, "judge"};
     outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     expect_end(&p, END_COMPLETE);
     const json_t *judgment = play_find(&p, "judgment", 0);
     if (!longer) {
@@ -802,7 +714,6 @@ static void a_judges_stage_waits_as_well(void **state) {
       assert_true(time_of(&p, "stage", 1) - o.from_ms >= MINUTE);
       assert_true(p.now_ms - time_of(&p, "stage", 1) < 30 * SECOND);
     }
-    play_deinit(&p);
   }
 }
 
@@ -817,6 +728,14 @@ static void run_into_outage(struct play *p, int tries) {
 
 /* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
  * where it was, for as long as was left of it. */
+TEST(an_outage_goes_on_where_it_was) {
+  static const struct {
+    const char *title;
+    int64_t jump_ms;
+    bool crash;
+  } jumps[] = {{"a crash", SECOND, true},
+               {"a night without power", 8 * 60 * MINUTE, true},
+               {"asleep", 8 * 60 * MINUTE, false},
 /* What the host's gate says of call 1. */
 static void gate_says(struct play *p, enum admission_answer answer, const char *class,
                       const struct event_away *away) {
@@ -843,9 +762,8 @@ static void call_fails(struct play *p, enum error_class class, const struct even
 
 /* A call that meets a shut gate is told since when it is shut, has all of its own time, and loses
  * none of it when nobody waits or the clock is set: the host's own clock counts. */
-static void a_wait_behind_others_is_the_calls_own(void **state) {
+TEST(a_wait_behind_others_is_the_calls_own) {
   static const int64_t jumps[] = {0, -24 * HOUR, 8 * HOUR};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
     struct play p;
     struct outage o = {"sim", "network", 0, 0, 0, NULL};
@@ -878,11 +796,10 @@ static void a_wait_behind_others_is_the_calls_own(void **state) {
 }
 
 /* Somebody was told that the login is refused: such a probe ends no session, and has no bound. */
-static void a_held_login_is_waited_for(void **state) {
+TEST(a_held_login_is_waited_for) {
   struct play p;
   struct outage o = {"sim", "network", 0, 0, 0, NULL};
   const struct event_away held = {.since_ms = 1, .tries = 2, .held = true}, nothing = {0};
-  (void)state;
   outage_play(&p, "held", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
   p.pending_count = 0;
@@ -903,19 +820,10 @@ static void a_held_login_is_waited_for(void **state) {
   play_deinit(&p);
 }
 
-static void an_outage_goes_on_where_it_was(void **state) {
-  static const struct {
-    const char *title;
-    int64_t jump_ms;
-    bool crash;
-  } jumps[] = {{"a crash", SECOND, true},
-               {"a night without power", 8 * 60 * MINUTE, true},
-               {"asleep", 8 * 60 * MINUTE, false},
                {"the clock set back", -24 * 60 * MINUTE, false},
                {"set back, and a crash", -24 * 60 * MINUTE, true}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, (int64_t)1 << 50, 0, NULL};
     outage_play(&p, jumps[i].title, ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
     run_into_outage(&p, 12);
@@ -935,40 +843,34 @@ static void an_outage_goes_on_where_it_was(void **state) {
     int64_t after = time_of(&p, "call_end", -1) - from;
     if (before + after < 6 * HOUR - 6 * MINUTE || before + after > 6 * HOUR + 6 * MINUTE)
       fail_msg("%s: %ld ms before, %ld after", p.title, (long)before, (long)after);
-    play_deinit(&p);
   }
 }
 
 /* An attempt that a crash interrupted is not charged with the time in which nothing ran. */
-static void a_crash_during_an_attempt_of_an_outage(void **state) {
-  struct play p;
+TEST(a_crash_during_an_attempt_of_an_outage) {
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
-  (void)state;
   outage_play(&p, "in an attempt", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
   while (play_count(&p, "call_start") < 6) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   p.now_ms += 8 * 60 * MINUTE;
   play_crash(&p, 0);
   play_send(&p, EVENT_RESUME, "crash", NULL);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   assert_non_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
   assert_non_null(json_object_get(play_find(&p, "call_end", -1), "outage"));
   o.ms = 0;
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Stopped by a person while it waits, it is cancelled or goes on; after a wait in vain, a resume
  * waits anew. */
-static void an_outage_can_be_left(void **state) {
-  (void)state;
+TEST(an_outage_can_be_left) {
   for (int cancels = 0; cancels < 2; cancels++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, 24 * HOUR, 0, NULL};
     outage_play(&p, "left", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
     run_into_outage(&p, 3);
@@ -978,46 +880,40 @@ static void an_outage_can_be_left(void **state) {
       expect_end(&p, END_CANCELLED);
     } else {
       expect_stop(&p, "interrupted", "");
-      play_send(&p, EVENT_RESUME, "user", NULL);
-      play_run(&p);
+      play_send_and_run(&p, EVENT_RESUME, "user", NULL);
       expect_stop(&p, "provider_error", "network");
       int64_t began = p.now_ms;
-      play_send(&p, EVENT_RESUME, "user", NULL);
-      play_run(&p);
+      play_send_and_run(&p, EVENT_RESUME, "user", NULL);
       expect_stop(&p, "provider_error", "network");
       assert_true(p.now_ms - began >= 6 * HOUR && p.now_ms - began < 6 * HOUR + MINUTE);
     }
-    play_deinit(&p);
   }
 }
 
 /* Children wait each for themselves and together: a group does not add its children's hours up. */
-static void children_wait_for_one_outage(void **state) {
+TEST(children_wait_for_one_outage) {
   static const char flow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'g','concurrency':2,'parallel':["
       "{'name':'a','rules':[{'condition':'done'}]},{'name':'b','rules':[{'condition':'done'}]},"
       "{'name':'c','rules':[{'condition':'done'}]},{'name':'d','rules':[{'condition':'done'}]}],"
       "'rules':[{'condition':'all(done)','next':'COMPLETE'},{'condition':'any(error)','next':"
       "'ABORT'}]}]}";
-  (void)state;
   for (int longer = 0; longer < 2; longer++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, longer ? 600 * MINUTE : 20 * MINUTE, 0, NULL};
     outage_play(&p, longer ? "in vain" : "in time", flow, NULL, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     int64_t waited = p.now_ms - o.from_ms;
     if (!longer)
       expect_end(&p, END_COMPLETE);
     else if (p.core.status == SESSION_RUNNING || waited < 6 * HOUR ||
              waited > 6 * HOUR + 10 * MINUTE)
       fail_msg("%s: %ld ms", p.title, (long)waited);
-    play_deinit(&p);
   }
 }
 
 /* The workflow's word counts before the user's, but none where somebody asks once. */
-static void a_workflow_says_how_long_it_waits(void **state) {
+TEST(a_workflow_says_how_long_it_waits) {
   static const struct {
     const char *own, *config;
     int64_t waits_ms;
@@ -1025,9 +921,8 @@ static void a_workflow_says_how_long_it_waits(void **state) {
               {"30m", MOST("2h"), 30 * MINUTE},
               {"off", MOST("2h"), 0},
               {"30m", "{'default_provider':'sim','wait_for_outage':false}", 0}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(says); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
     char flow[256];
     print_into(flow, sizeof flow,
@@ -1035,13 +930,11 @@ static void a_workflow_says_how_long_it_waits(void **state) {
                "[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
                says[i].own);
     outage_play(&p, says[i].own, flow, says[i].config, &o, true);
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     expect_stop(&p, "provider_error", "network");
     int64_t waited = p.now_ms - o.from_ms;
     if (waited < says[i].waits_ms || waited > says[i].waits_ms + MINUTE)
       fail_msg("%s: %ld ms", says[i].own, (long)waited);
-    play_deinit(&p);
   }
 }
 
@@ -1060,13 +953,12 @@ static void now_and_then(struct play *p, const struct call_request *request,
 }
 
 /* All outages of a session together have a bound, which a person's resume begins anew. */
-static void outages_together_are_bounded(void **state) {
+TEST(outages_together_are_bounded) {
   static const char flow[] =
       "{'name':'w','provider':'sim','max_movements':'infinite','judge':{'stages':['phase1_tag']},"
       "'movements':[{'name':'a','rules':[{'condition':'again','next':'a'}]}]}";
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct outage o = {"sim", "network", 1, 10 * HOUR, 0, NULL};
-  (void)state;
   outage_play(&p, "together", flow, MOST("12h"), &o, true);
   p.reply = now_and_then;
   p.delay_ms = minutes_long;
@@ -1086,7 +978,6 @@ static void outages_together_are_bounded(void **state) {
       fail_msg("it waited for %ld ms", (long)waited);
     assert_true(p.now_ms - began >= waited);
   }
-  play_deinit(&p);
 }
 
 /* --- stalls: an agent that says nothing is ended and tried again --- */
@@ -1114,7 +1005,7 @@ static void stall_reply(struct play *p, const struct call_request *request,
   buf_puts(&out->text.bytes, "worked\n[A:1]");
 }
 
-static void a_call_that_says_nothing_is_tried_again(void **state) {
+TEST(a_call_that_says_nothing_is_tried_again) {
   static const char flow[] =
       "{'name':'w','provider':'sim'%s,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',"
       "'bare_prompt':true,'instruction':'Do it.'%s,'rules':[{'condition':'done','next':"
@@ -1129,17 +1020,15 @@ static void a_call_that_says_nothing_is_tried_again(void **state) {
                {"not tried again", "", ",'stall_retries':0", 9, 1, "timeout"},
                {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
                {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     struct stall stall = {.times = cases[i].times, .session = ""};
     char text[512];
     print_into(text, sizeof text, flow, cases[i].more, cases[i].own);
     play_init(&p, cases[i].title, text, NULL, NULL);
     p.reply = stall_reply;
     p.ctx = &stall;
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     if (cases[i].stopped != NULL)
       expect_stop(&p, "provider_error", cases[i].stopped);
     else
@@ -1154,37 +1043,29 @@ static void a_call_that_says_nothing_is_tried_again(void **state) {
         fail_msg("%s: attempt %d: %.*s", p.title, k + 1, (int)line.n, line.p);
     }
     buf_deinit(&stall.prompts);
-    play_deinit(&p);
   }
 }
 
-static void a_judge_that_fails_is_retried_within_its_stage(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "judge", two_movements, NULL,
-            "{'fix':'x','review':'y','review/structured_output':[" FAIL(
-                "network") ","
-                           "{'structured':{'step':3,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_judge_that_fails_is_retried_within_its_stage) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "judge", two_movements, NULL,
+           "{'fix':'x','review':'y','review/structured_output':[" FAIL(
+               "network") ","
+                          "{'structured':{'step':3,'reason':'r'}}]}");
   expect_end(&p, END_ABORT);
   assert_int_equal(play_count(&p, "stage"), 2);
   const json_t *call = play_find(&p, "call_start", -1);
   assert_int_equal(json_integer_value(json_object_get(call, "attempt")), 2);
   assert_non_null(json_object_get(call, "prompt_of"));
   assert_true(str_eq_c(data_get(call, "stage"), "structured_output"));
-  play_deinit(&p);
 }
 
-static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "money", two_movements, NULL,
-            "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
-                "quota") ","
-                         "{'structured':{'step':1,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_judge_without_money_stops_and_resume_judges_anew) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "money", two_movements, NULL,
+           "{'fix':'x','review':'y','review/structured_output':[" FAIL("quota") "," FAIL(
+               "quota") ","
+                        "{'structured':{'step':1,'reason':'r'}}]}");
   for (int i = 0; i < 2; i++) {
     size_t from = play_lines(&p);
     expect_stop(&p, "judge_unavailable", "");
@@ -1202,26 +1083,20 @@ static void a_judge_without_money_stops_and_resume_judges_anew(void **state) {
   assert_int_equal(play_count(&p, "judgment"), 2);
   const json_t *judgment = play_find(&p, "judgment", -1);
   assert_int_equal(json_array_size(json_object_get(judgment, "stages")), 1);
-  play_deinit(&p);
 }
 
-static void a_provider_error_stops_and_resume_tries_again(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-            "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_provider_error_stops_and_resume_tries_again) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "again", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+           "{'a':[" FAIL("auth") "," FAIL("network") ",'ok']}");
   expect_stop(&p, "provider_error", "auth");
   assert_string_equal(buf_c(&p.core.stop_message), "no");
   size_t from = play_lines(&p);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_types(&p, from,
                "session_resume call_start call_end call_start call_end stage judgment turn_end "
                "session_end");
   assert_int_equal(p.core.call_count, 1);
-  play_deinit(&p);
 }
 
 static const char with_a_way[] =
@@ -1231,7 +1106,7 @@ static const char with_a_way[] =
     "{'name':'b','on_error':[{'class':'refused','to':'a'}],'rules':["
     "{'condition':'done','next':'COMPLETE'},{'condition':'no','next':'ABORT'}]}]}";
 
-static void an_error_leads_on(void **state) {
+TEST(an_error_leads_on) {
 #define ANY         "[{'to':'b'}]"
 #define TWO_REFUSED FAIL("refused") "," FAIL("refused")
 #define FIVE        TWO_REFUSED "," TWO_REFUSED "," FAIL("refused")
@@ -1257,7 +1132,6 @@ static void an_error_leads_on(void **state) {
        "{'a':[{'error':'refused','message':'no','files':[{'path':'p'}]}]}", "refused", 1,
        "'protect':['p'],"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
     struct buf workflow = {0};
@@ -1277,7 +1151,7 @@ static void an_error_leads_on(void **state) {
 }
 
 /* The next turn is told, its judge as well, and what was answered before is still there. */
-static void an_error_is_told(void **state) {
+TEST(an_error_is_told) {
   static const struct {
     const char *changes, *error;
   } changed[] = {
@@ -1286,7 +1160,6 @@ static void an_error_is_told(void **state) {
       {"{'turn':1}", "its turn is not open"},
   };
   struct play p;
-  (void)state;
   play_init(&p, "told",
             "{'name':'w','judge':{'stages':['ai_judge']},'movements':["
             "{'name':'a','rules':[{'condition':'x','next':'b'}]},"
@@ -1320,7 +1193,7 @@ static void an_error_is_told(void **state) {
 
 /* A file that several attempts changed counts once; an attempt of which nothing is known makes the
  * number one that is only known not to be 0. */
-static void files_of_attempts_add_up(void **state) {
+TEST(files_of_attempts_add_up) {
 #define ATTEMPT(files) "{'error':'network','message':'no','files':[" files "],'more':2}"
 #define TWO            "{'path':'x','added':1,'removed':0},{'path':'y','added':2,'removed':2}"
   static const struct {
@@ -1347,35 +1220,28 @@ static void files_of_attempts_add_up(void **state) {
       {"known to be none", "[{'text':'ok','files':[]}]", "changed == 0", true},
       {"not known", "[{'text':'ok'}]", "changed == 0", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char workflow[400], script[500];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     print_into(workflow, sizeof workflow,
                "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
                "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
                cases[i].rule);
     print_into(script, sizeof script, "{'a':%s}", cases[i].replies);
-    play_init(&p, cases[i].title, workflow, NULL, script);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].title, workflow, NULL, script);
     if (cases[i].holds != (p.core.outcome == END_COMPLETE))
       fail_msg("%s: outcome %s, %s", cases[i].title, session_outcome_name(p.core.outcome),
                buf_c(&p.core.stop_message));
-    play_deinit(&p);
   }
 }
 
 /* Accepted first, resumed when its turn comes, with or without a crash in between: one record of
  * it. */
-static void an_accepted_resume_is_recorded_once(void **state) {
-  (void)state;
+TEST(an_accepted_resume_is_recorded_once) {
   for (int crash = 0; crash < 2; crash++) {
-    struct play p;
-    play_init(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
-              "{'a':[" FAIL("auth") ",'ok']}");
-    play_start(&p);
-    play_run(&p);
+    AUTO(play_deinit) struct play p;
+    play_all(&p, "accepted", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
+             "{'a':[" FAIL("auth") ",'ok']}");
     expect_stop(&p, "provider_error", "auth");
     size_t from = play_lines(&p);
     play_send(&p, EVENT_ACCEPT, "user", NULL);
@@ -1385,17 +1251,14 @@ static void an_accepted_resume_is_recorded_once(void **state) {
     assert_true(p.core.status == SESSION_RUNNING && p.pending_count == 0);
     if (crash)
       play_crash(&p, 0);
-    play_send(&p, EVENT_RESUME, "crash", NULL);
-    play_run(&p);
+    play_send_and_run(&p, EVENT_RESUME, "crash", NULL);
     expect_types(&p, from,
                  "session_resume call_start call_end stage judgment turn_end session_end");
-    play_deinit(&p);
   }
 }
 
-static void cancelling_is_final(void **state) {
-  struct play p;
-  (void)state;
+TEST(cancelling_is_final) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_CANCEL, NULL, "no longer wanted");
@@ -1414,18 +1277,15 @@ static void cancelling_is_final(void **state) {
   play_send(&p, EVENT_RESUME, "user", NULL);
   play_send(&p, EVENT_CANCEL, NULL, NULL);
   assert_int_equal(play_lines(&p), lines);
-  play_deinit(&p);
 }
 
-static void a_stop_in_the_middle_of_a_call(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_stop_in_the_middle_of_a_call) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "stop", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p); /* review runs */
+  play_step(&p); /* review runs */
   play_send(&p, EVENT_STOP, "signal", "SIGINT");
   expect_stop(&p, "signal", "");
   assert_int_equal(p.cancelled, 1);
@@ -1440,12 +1300,10 @@ static void a_stop_in_the_middle_of_a_call(void **state) {
   assert_true(json_equal(json_object_get(call, "call"), json_object_get(first, "call")));
   play_run(&p);
   assert_true(p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void a_stopped_session_can_be_cancelled(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_stopped_session_can_be_cancelled) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "cancel after a stop", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   play_send(&p, EVENT_STOP, "signal", NULL);
@@ -1454,13 +1312,11 @@ static void a_stopped_session_can_be_cancelled(void **state) {
   play_send(&p, EVENT_CANCEL, NULL, "not wanted");
   expect_types(&p, from, "session_resume session_end");
   expect_end(&p, END_CANCELLED);
-  play_deinit(&p);
 }
 
 /* No new call: what runs may end, then the session stops where it can go on. */
-static void a_drain_waits_for_the_call(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_drain_waits_for_the_call) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1469,8 +1325,7 @@ static void a_drain_waits_for_the_call(void **state) {
   size_t from = play_lines(&p);
   play_send(&p, EVENT_DRAIN, NULL, NULL);
   assert_int_equal(play_lines(&p), from);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   expect_types(&p, from, "call_end stage judgment turn_end session_stop");
   expect_stop(&p, "shutdown", "");
   assert_int_equal(p.cancelled, 0);
@@ -1488,38 +1343,32 @@ static void a_drain_waits_for_the_call(void **state) {
   assert_true(p.core.outcome == END_COMPLETE);
   for (size_t i = 0; i < play_lines(&p); i++)
     assert_null(json_object_get(play_record(&p, i), "repeats"));
-  play_deinit(&p);
 }
 
-static void a_drain_asks_no_judge(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_drain_asks_no_judge) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain before judging", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
   while (play_count(&p, "turn_start") < 2) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   p.env.draining = true;
   size_t from = play_lines(&p);
   play_decide_next(&p); /* the answer of review comes */
   play_commit(&p);
   expect_types(&p, from, "call_end session_stop");
-  play_deinit(&p);
 }
 
 /* A provider that answers twice, or one that was given up: the call waits for its next attempt. */
-static void an_answer_that_comes_late_is_dropped(void **state) {
-  struct play p;
+TEST(an_answer_that_comes_late_is_dropped) {
+  AUTO(play_deinit) struct play p;
   struct call_result result = {0};
-  (void)state;
   play_init(&p, "late", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
             "{'a':[" FAIL("network") ",'ok']}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   size_t from = play_lines(&p);
   struct event ev = play_event(&p, EVENT_CALL_END);
   ev.call = 1;
@@ -1529,21 +1378,18 @@ static void an_answer_that_comes_late_is_dropped(void **state) {
   assert_int_equal(play_lines(&p), from);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A clock that was set back must not make a session wait for years. */
-static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
-  (void)state;
+TEST(a_wait_is_bounded_after_a_jump_of_the_clock) {
   for (int outage = 0; outage < 2; outage++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     static const char *const scripts[] = {
         "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9},'ok']}",
         "{'a':[" FAIL("network") ",'ok']}"};
     play_init(&p, "clock", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, scripts[outage]);
     play_start(&p);
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
     play_crash(&p, 0);
     p.now_ms -= 2 * LIMIT_RESET_WAIT_MS;
     int64_t now = p.now_ms;
@@ -1553,71 +1399,59 @@ static void a_wait_is_bounded_after_a_jump_of_the_clock(void **state) {
                      now + (outage ? LIMIT_OUTAGE_MAX_MS : LIMIT_RESET_WAIT_MS));
     play_run(&p);
     expect_end(&p, END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
-static void a_drain_does_not_wait_for_a_retry(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_drain_does_not_wait_for_a_retry) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain while it waits", two_movements, NULL,
             "{'fix':[{'error':'overloaded'},'x']}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   p.env.draining = true;
   play_send(&p, EVENT_DRAIN, NULL, NULL);
   expect_stop(&p, "shutdown", "");
-  play_deinit(&p);
 }
 
 /* Nobody is asked anew in a drain, whoever would take over; the resume asks. */
-static void a_drain_does_not_go_elsewhere(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_drain_does_not_go_elsewhere) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "drain and fallback",
             "{'name':'w','provider':'sim','fallback':['other'],'movements':[{'name':'a','rules':[{"
             "'condition':'done','next':'COMPLETE'}]}]}",
             NULL, "{'a':[" FAIL("quota") ",'ok']}");
   play_start(&p);
   p.env.draining = true;
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   expect_stop(&p, "shutdown", "");
   expect_providers(&p, "sim");
   p.env.draining = false;
-  play_send(&p, EVENT_RESUME, "restart", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "restart", NULL);
   expect_providers(&p, "sim other");
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* One prompt for all who may be asked: of a tool it speaks only when all of them have one. */
-static void a_prompt_suits_whoever_takes_over(void **state) {
+TEST(a_prompt_suits_whoever_takes_over) {
   static const struct {
     const char *fallback;
     bool by_tool;
   } cases[] = {
       {"", true}, {"'fallback':['tooled'],", true}, {"'fallback':['tooled','sim'],", false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char workflow[512];
     print_into(workflow, sizeof workflow,
                "{'name':'w','provider':'tooled',%s'judge':{'stages':['structured_output']},"
                "'movements':[{'name':'a','rules':[{'condition':'done','next':'COMPLETE'},"
                "{'condition':'not done','next':'ABORT'}]}]}",
                cases[i].fallback);
-    play_init(&p, "by tool", workflow, NULL,
-              "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, "by tool", workflow, NULL,
+             "{'a':'x','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
     expect_end(&p, END_COMPLETE);
     bool speaks = strstr(buf_c(&p.last_prompt), "through the tool") != NULL;
     if (speaks != cases[i].by_tool)
       fail_msg("%s: %s", cases[i].fallback, buf_c(&p.last_prompt));
-    play_deinit(&p);
   }
 }
 
@@ -1626,9 +1460,8 @@ static void tell(struct play *p, const struct event *ev) {
   play_commit(p);
 }
 
-static void news_of_a_running_call_are_records(void **state) {
-  struct play p;
-  (void)state;
+TEST(news_of_a_running_call_are_records) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "news", two_movements, NULL,
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
@@ -1671,17 +1504,15 @@ static void news_of_a_running_call_are_records(void **state) {
   json_decref(note);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A parameter that a model would not take is known to the session's later calls, and to a reader of
  * its log. */
-static void refused_parameters_are_remembered(void **state) {
-  struct play p;
-  struct core again;
+TEST(refused_parameters_are_remembered) {
+  AUTO(play_deinit) struct play p;
+  AUTO(core_deinit) struct core again;
   struct turn *turn;
   struct call_request r;
-  (void)state;
   play_init(&p, "refused", two_movements, NULL, "{'fix':'x'}");
   play_start(&p);
   json_auto_t *data = json_pack("{ssss}", "text", "no", "refused", "temperature");
@@ -1698,19 +1529,15 @@ static void refused_parameters_are_remembered(void **state) {
   json_auto_t *names = json_pack("[s]", "temperature");
   assert_true(json_equal(r.refused, names));
   assert_null(core_refused(&again, STR("sim"), STR("another model")));
-  core_deinit(&again);
-  play_deinit(&p);
 }
 
-static void a_crash_while_a_call_waits(void **state) {
-  (void)state;
+TEST(a_crash_while_a_call_waits) {
   for (int late = 0; late < 2; late++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     play_init(&p, late ? "late" : "early", ONE("{'condition':'done','next':'COMPLETE'}"), NULL,
               "{'a':[{'error':'rate_limit','message':'no','retry_after_ms':9000},'ok']}");
     play_start(&p);
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
     int64_t due = p.now_ms + 9000;
     p.now_ms += late ? 20000 : 4000;
     play_crash(&p, 0);
@@ -1724,11 +1551,10 @@ static void a_crash_while_a_call_waits(void **state) {
     assert_int_equal(play_count(&p, "call_start"), 2);
     assert_null(json_object_get(play_find(&p, "call_start", -1), "repeats"));
     assert_int_equal(p.prompts_missing, 0);
-    play_deinit(&p);
   }
 }
 
-static void the_same_events_give_the_same_bytes(void **state) {
+TEST(the_same_events_give_the_same_bytes) {
   static const char script[] =
       "{'fix':'I did it, and it took a while to see what was wrong with it.','review':'hm',"
       "'review/structured_output':[" FAIL(
@@ -1736,7 +1562,6 @@ static void the_same_events_give_the_same_bytes(void **state) {
                      "'review/structured_output/reask':'none',"
                      "'review/phase3_tag':'none','review/ai_judge':'[JUDGE:1]'}";
   struct play a, b;
-  (void)state;
   play_init(&a, "first", two_movements, NULL, script);
   play_init(&b, "second", two_movements, NULL, script);
   play_start(&a);
@@ -1749,18 +1574,16 @@ static void the_same_events_give_the_same_bytes(void **state) {
   play_deinit(&b);
 }
 
-static void a_text_too_long_for_a_line(void **state) {
-  struct play p;
-  struct buf text = {0};
-  (void)state;
+TEST(a_text_too_long_for_a_line) {
+  AUTO(play_deinit) struct play p;
+  buf_auto_t text = {0};
   for (int i = 0; i < 9000; i++)
     buf_printf(&text, "line %d\n", i);
   buf_puts(&text, "[FIX:1]");
   play_init(&p, "blob", two_movements, NULL,
             "{'review':'y','review/structured_output':{'structured':{'step':1,'reason':'r'}}}");
   json_object_set_new(p.script, "fix", json_stringn(text.p, text.n));
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_end(&p, END_COMPLETE);
   const json_t *end = play_find(&p, "call_end", 0);
   assert_true(str_eq_c(data_get(end, "text_blob"), p.blob_sha256));
@@ -1775,13 +1598,10 @@ static void a_text_too_long_for_a_line(void **state) {
     assert_true(json_string_length(part) < LIMIT_INLINE_TEXT_BYTES);
   }
   assert_true(referred);
-  buf_deinit(&text);
-  play_deinit(&p);
 }
 
-static void judge_calls_are_read_only(void **state) {
-  struct play p;
-  (void)state;
+TEST(judge_calls_are_read_only) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "request",
             "{'name':'w','options':{'temperature':1},'movements':[{'name':'a','edit':true,"
             "'rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':'ABORT'}]}]}",
@@ -1796,8 +1616,7 @@ static void judge_calls_are_read_only(void **state) {
   assert_null(r.schema);
   assert_int_equal(json_integer_value(json_object_get(r.options, "temperature")), 1);
   assert_int_equal(json_integer_value(json_object_get(r.options, "seed")), 4);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   call = core_call(&p.core, 2, &turn);
   core_request(&p.core, turn, call, &r);
   assert_int_equal(r.purpose, PURPOSE_JUDGE);
@@ -1812,12 +1631,11 @@ static void judge_calls_are_read_only(void **state) {
   json_decref(numbers);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* The effort of the first judge's call by a provider whose "think-" models take one; "": none. */
 static void expect_effort(const char *model, const char *judge, const char *expected) {
-  struct play p;
+  AUTO(play_deinit) struct play p;
   struct turn *turn;
   struct call_request r;
   char workflow[400];
@@ -1831,18 +1649,15 @@ static void expect_effort(const char *model, const char *judge, const char *expe
   play_init(&p, "effort", workflow, config,
             "{'a':'t','a/structured_output':{'structured':{'step':1,'reason':'r'}}}");
   play_start(&p);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   struct call *call = core_call(&p.core, 2, &turn);
   core_request(&p.core, turn, call, &r);
   assert_int_equal(r.purpose, PURPOSE_JUDGE);
   const char *effort = json_string_value(json_object_get(r.options, "effort"));
   assert_string_equal(effort ? effort : "", expected);
-  play_deinit(&p);
 }
 
-static void judges_think_little_unless_told(void **state) {
-  (void)state;
+TEST(judges_think_little_unless_told) {
   expect_effort("think-1", "{'provider':'tooled'}", "low");
   expect_effort("vendor/think-1", "{'provider':'tooled'}", "low");
   expect_effort("plain-1", "{'provider':'tooled'}", ""); /* it would refuse the word */
@@ -1857,18 +1672,15 @@ static void judges_think_little_unless_told(void **state) {
   expect_effort("think-1", "{'provider':'sim'}", ""); /* this one says nothing by itself */
 }
 
-static void schemas_are_logged_once(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "schemas",
-            "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
-            "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
-            "'a'}]}]}",
-            NULL,
-            "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
-            "{'structured':{'step':1,'reason':'r'}}]}");
-  play_start(&p);
-  play_run(&p);
+TEST(schemas_are_logged_once) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "schemas",
+           "{'name':'w','judge':{'stages':['structured_output'],'max_reasks':2},'movements':["
+           "{'name':'a','rules':[{'condition':'x','next':'COMPLETE'},{'condition':'y','next':"
+           "'a'}]}]}",
+           NULL,
+           "{'a':'t','a/structured_output':'?','a/structured_output/reask':['?',"
+           "{'structured':{'step':1,'reason':'r'}}]}");
   expect_end(&p, END_COMPLETE);
   const json_t *first = play_find(&p, "call_start", 1), *second = play_find(&p, "call_start", 2);
   assert_non_null(json_object_get(json_object_get(first, "schema"), "properties"));
@@ -1877,7 +1689,6 @@ static void schemas_are_logged_once(void **state) {
   assert_true(str_eq_c(data_get(second, "stage"), "structured_output"));
   const json_t *stage = play_find(&p, "stage", 0);
   assert_int_equal(json_array_size(json_object_get(stage, "calls")), 3);
-  play_deinit(&p);
 }
 
 /* --- a panel --- */
@@ -1915,11 +1726,10 @@ static const struct {
      "1 error 2 error 0 error 1 error 2 error 0 error", "judge_unavailable"},
 };
 
-static void a_panel_votes(void **state) {
-  (void)state;
+TEST(a_panel_votes) {
   for (size_t i = 0; i < ARRAY_LEN(panel_cases); i++) {
-    struct play p;
-    struct buf workflow = {0}, script = {0}, got = {0};
+    AUTO(play_deinit) struct play p;
+    buf_auto_t workflow = {0}, script = {0}, got = {0};
     for (const char *at = panel_workflow; *at; at++)
       if (strncmp(at, "%s", 2) == 0)
         buf_puts(&workflow, panel_cases[i].keys), at++;
@@ -1927,9 +1737,7 @@ static void a_panel_votes(void **state) {
         buf_putc(&workflow, *at);
     buf_printf(&script, "{'a':'done','a/structured_output':[%s],'a/ai_judge':%s}",
                panel_cases[i].votes, panel_cases[i].ai);
-    play_init(&p, panel_cases[i].title, workflow.p, NULL, script.p);
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, panel_cases[i].title, workflow.p, NULL, script.p);
     for (int k = 0; k < play_count(&p, "stage"); k++) {
       const json_t *stage = play_find(&p, "stage", k);
       buf_printf(&got, "%s%d " STR_FMT, k ? " " : "",
@@ -1944,34 +1752,27 @@ static void a_panel_votes(void **state) {
       const json_t *judgment = play_find(&p, "judgment", 0);
       assert_int_equal(json_integer_value(json_object_get(judgment, "rule")), panel_cases[i].rule);
     }
-    play_deinit(&p);
-    buf_deinit(&workflow);
-    buf_deinit(&script);
-    buf_deinit(&got);
   }
 }
 
 /* Each vote is another provider's, asked with the rules in another order; numbers stay. */
-static void votes_are_asked_in_turned_order(void **state) {
+TEST(votes_are_asked_in_turned_order) {
   static const char *const first_rule[] = {
       "1. one\n2. two\n3. three\n", "2. two\n3. three\n1. one\n", "3. three\n1. one\n2. two\n"};
   struct play p;
-  (void)state;
   for (int fixed = 0; fixed < 2; fixed++) {
-    struct buf workflow = {0};
+    buf_auto_t workflow = {0};
     for (const char *at = panel_workflow; *at; at++)
       if (strncmp(at, "%s", 2) == 0)
         buf_puts(&workflow, fixed ? ",'order':'fixed'" : ""), at++;
       else
         buf_putc(&workflow, *at);
-    play_init(&p, "order", workflow.p, NULL,
-              "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, "order", workflow.p, NULL,
+             "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
     expect_providers(&p, "sim sim other third");
     for (int vote = 1; vote <= 3; vote++) {
       const json_t *start = play_find(&p, "call_start", vote), *part;
-      struct buf prompt = {0};
+      buf_auto_t prompt = {0};
       size_t i;
       assert_int_equal(json_integer_value(json_object_get(start, "vote")), vote);
       json_array_foreach(json_object_get(start, "prompt"), i, part) {
@@ -1979,75 +1780,11 @@ static void votes_are_asked_in_turned_order(void **state) {
         buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
       }
       assert_non_null(strstr(prompt.p, first_rule[fixed ? 0 : vote - 1]));
-      buf_deinit(&prompt);
     }
     play_deinit(&p);
-    buf_deinit(&workflow);
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_session_from_start_to_end),
-      cmocka_unit_test(a_judgment_says_who_judged),
-      cmocka_unit_test(a_panel_votes),
-      cmocka_unit_test(votes_are_asked_in_turned_order),
-      cmocka_unit_test(a_guard_catches_a_judge_that_believes),
-      cmocka_unit_test(ways_to_end),
-      cmocka_unit_test(the_value_of_an_earlier_movement),
-      cmocka_unit_test(max_movements_is_checked_before_a_movement),
-      cmocka_unit_test(errors_are_retried_by_class),
-      cmocka_unit_test(another_provider_takes_over),
-      cmocka_unit_test(a_provider_taken_over_stays_behind),
-      cmocka_unit_test(a_fallback_gets_what_it_takes),
-      cmocka_unit_test(a_resume_begins_with_the_first),
-      cmocka_unit_test(nobody_takes_over_a_command),
-      cmocka_unit_test(a_conversation_goes_on),
-      cmocka_unit_test(conversations_are_shared_by_key),
-      cmocka_unit_test(a_repeat_after_a_crash_resumes),
-      cmocka_unit_test(a_retry_goes_on_with_its_conversation),
-      cmocka_unit_test(a_limit_of_hours_can_stop),
-      cmocka_unit_test(the_hosts_answers_are_records),
-      cmocka_unit_test(waits_grow_and_a_named_one_is_kept),
-      cmocka_unit_test(an_outage_is_waited_for_by_time),
-      cmocka_unit_test(pauses_of_an_outage_grow),
-      cmocka_unit_test(an_answer_in_the_log_makes_a_provider_known),
-      cmocka_unit_test(another_provider_takes_over_an_outage_at_once),
-      cmocka_unit_test(a_judges_stage_waits_as_well),
-      cmocka_unit_test(an_outage_goes_on_where_it_was),
+TEST_GROUP(NULL, play_over)
       cmocka_unit_test(a_wait_behind_others_is_the_calls_own),
       cmocka_unit_test(a_held_login_is_waited_for),
-      cmocka_unit_test(a_crash_during_an_attempt_of_an_outage),
-      cmocka_unit_test(an_outage_can_be_left),
-      cmocka_unit_test(children_wait_for_one_outage),
-      cmocka_unit_test(a_workflow_says_how_long_it_waits),
-      cmocka_unit_test(outages_together_are_bounded),
-      cmocka_unit_test(a_call_that_says_nothing_is_tried_again),
-      cmocka_unit_test(a_judge_that_fails_is_retried_within_its_stage),
-      cmocka_unit_test(a_judge_without_money_stops_and_resume_judges_anew),
-      cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
-      cmocka_unit_test(an_error_leads_on),
-      cmocka_unit_test(an_error_is_told),
-      cmocka_unit_test(files_of_attempts_add_up),
-      cmocka_unit_test(an_accepted_resume_is_recorded_once),
-      cmocka_unit_test(cancelling_is_final),
-      cmocka_unit_test(a_stop_in_the_middle_of_a_call),
-      cmocka_unit_test(a_stopped_session_can_be_cancelled),
-      cmocka_unit_test(a_drain_waits_for_the_call),
-      cmocka_unit_test(a_drain_does_not_go_elsewhere),
-      cmocka_unit_test(a_drain_asks_no_judge),
-      cmocka_unit_test(an_answer_that_comes_late_is_dropped),
-      cmocka_unit_test(a_wait_is_bounded_after_a_jump_of_the_clock),
-      cmocka_unit_test(a_prompt_suits_whoever_takes_over),
-      cmocka_unit_test(a_drain_does_not_wait_for_a_retry),
-      cmocka_unit_test(news_of_a_running_call_are_records),
-      cmocka_unit_test(refused_parameters_are_remembered),
-      cmocka_unit_test(a_crash_while_a_call_waits),
-      cmocka_unit_test(the_same_events_give_the_same_bytes),
-      cmocka_unit_test(a_text_too_long_for_a_line),
-      cmocka_unit_test(judge_calls_are_read_only),
-      cmocka_unit_test(judges_think_little_unless_told),
-      cmocka_unit_test(schemas_are_logged_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}

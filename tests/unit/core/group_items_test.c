@@ -1,5 +1,7 @@
 /* A child for each item, and children that end their siblings. */
+#include "base/memory.h"
 #include "support/play.h"
+#include "support/test.h"
 
 #define ITEMS(list, more, rules)                                                                   \
   "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["                   \
@@ -17,11 +19,10 @@ static void run_items(struct play *p, const char *title, const char *workflow, c
 }
 
 /* Each item in its order, with its number; verdicts are counted over all of them. */
-static void each_item_has_a_child(void **state) {
+TEST(each_item_has_a_child) {
   static const char *const asked[] = {"Do 1: x  .", "Do 2: {\"name\":\"y\"} y .",
                                       "Do 3: [\"z\"]  z."};
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   run_items(&p, "items", ITEMS("['x',{'name':'y'},['z']]", "'concurrency':2,", COUNTED),
             "{'work.part':['[PART:1]','[PART:2]','[PART:1]']}");
   assert_true(p.core.outcome == END_COMPLETE);
@@ -29,9 +30,9 @@ static void each_item_has_a_child(void **state) {
     const json_t *start = play_find(&p, "turn_start", i + 1);
     assert_int_equal(json_integer_value(json_object_get(start, "item")), i + 1);
     assert_int_equal(json_integer_value(json_object_get(start, "iteration")), 1);
-    char *text = json_dumps(play_find(&p, "call_start", i), JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *text = json_dumps(play_find(&p, "call_start", i), JSON_COMPACT | JSON_ENCODE_ANY);
     json_auto_t *prompt = json_loads(text, 0, NULL);
-    struct buf all = {0};
+    buf_auto_t all = {0};
     const json_t *part;
     size_t k;
     json_array_foreach(json_object_get(prompt, "prompt"), k, part) {
@@ -40,10 +41,7 @@ static void each_item_has_a_child(void **state) {
     }
     if (strstr(buf_c(&all), asked[i]) == NULL)
       fail_msg("%s is not in %s", asked[i], buf_c(&all));
-    buf_deinit(&all);
-    free(text);
   }
-  play_deinit(&p);
 }
 
 #define PLAN(items)                                                                                \
@@ -56,9 +54,8 @@ static void each_item_has_a_child(void **state) {
   "{'condition':'when(parts.length == 0)','next':'COMPLETE'}," ALL_DONE "]}]}"
 
 /* The list is the one that was there when the group began; its children's values are a list. */
-static void a_value_is_gone_through(void **state) {
+TEST(a_value_is_gone_through) {
   struct play p;
-  (void)state;
   run_items(&p, "value", PLAN("parts"),
             "{'plan':{'structured':{'parts':[1,2]}},"
             "'work.part':[{'structured':{'n':1}},{'structured':{'n':2}}]}");
@@ -73,9 +70,8 @@ static void a_value_is_gone_through(void **state) {
 }
 
 /* A value that is no list is said, and a person can still give a rule. */
-static void what_is_no_list_stops_the_session(void **state) {
-  struct play p;
-  (void)state;
+TEST(what_is_no_list_stops_the_session) {
+  AUTO(play_deinit) struct play p;
   run_items(&p, "no list", PLAN("parts.x"), "{'plan':{'structured':{'parts':{'x':7}}}}");
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "failed");
@@ -88,44 +84,36 @@ static void what_is_no_list_stops_the_session(void **state) {
   play_commit(&p);
   play_run(&p);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A resume asks those that failed alone. */
-static void items_that_failed_run_again_alone(void **state) {
-  struct play p;
-  (void)state;
+TEST(items_that_failed_run_again_alone) {
+  AUTO(play_deinit) struct play p;
   run_items(&p, "again", ITEMS("[1,2,3]", "'concurrency':1,", ALL_DONE),
             "{'work.part':['[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
   const json_t *last = play_find(&p, "turn_start", -1);
   assert_int_equal(json_integer_value(json_object_get(last, "item")), 2);
-  play_deinit(&p);
 }
 
 /* So are those whose answer named no rule: nothing else would come of a resume. */
-static void items_without_a_verdict_run_again(void **state) {
-  struct play p;
-  (void)state;
+TEST(items_without_a_verdict_run_again) {
+  AUTO(play_deinit) struct play p;
   run_items(&p, "none", ITEMS("[1,2,3]", "", ALL_DONE),
             "{'work.part':['[PART:1]','hm','[PART:1]','[PART:1]']}");
   assert_true(p.core.status == SESSION_STOPPED);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
-  play_deinit(&p);
 }
 
 /* Calls that run are cancelled, what waits never begins, and a resume takes up all but what was
  * done. */
-static void a_failure_ends_its_siblings(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_failure_ends_its_siblings) {
+  AUTO(play_deinit) struct play p;
   run_items(&p, "stop_on",
             ITEMS("[1,2,3,4,5]", "'concurrency':2,'stop_on':'error',", ALL_DONE STUCK),
             "{'work.part':['[PART:1]','[PART:1]',{'error':'auth'},'[PART:1]','[PART:1]',"
@@ -135,11 +123,9 @@ static void a_failure_ends_its_siblings(void **state) {
   assert_int_equal(play_count(&p, "turn_start"), 5); /* the group, two done, two open */
   const json_t *end = play_find(&p, "turn_end", -1);
   assert_true(str_eq_c(data_get(end, "outcome"), "cancelled"));
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "turn_start"), 8);
-  play_deinit(&p);
 }
 
 static unsigned items_dice(unsigned *seed, unsigned n) {
@@ -178,14 +164,13 @@ static void check_items(const struct play *p, long at_once, bool ended) {
 }
 
 /* Random failures, crashes within a batch, stops and resumes: every item has its verdict once. */
-static void crashes_lose_and_repeat_no_item(void **state) {
+TEST(crashes_lose_and_repeat_no_item) {
   static const char *const replies[] = {"'[PART:1]'", "'[PART:1]'", "'[PART:2]'",
                                         "{'error':'auth','message':'no'}",
                                         "{'error':'network','message':'no'}"};
-  (void)state;
   for (unsigned round = 1; round <= 300; round++) {
     unsigned seed = round, at_once = 1 + items_dice(&seed, 4);
-    struct buf script = {0};
+    buf_auto_t script = {0};
     struct play p;
     char title[32], *workflow = NULL;
     print_into(title, sizeof title, "items %u", round);
@@ -222,20 +207,6 @@ static void crashes_lose_and_repeat_no_item(void **state) {
       fail_msg("%s: status %d, %s", title, (int)p.core.status, buf_c(&p.core.stop_reason));
     check_items(&p, at_once, true);
     play_deinit(&p);
-    buf_deinit(&script);
     free(workflow);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_item_has_a_child),
-      cmocka_unit_test(a_value_is_gone_through),
-      cmocka_unit_test(what_is_no_list_stops_the_session),
-      cmocka_unit_test(items_that_failed_run_again_alone),
-      cmocka_unit_test(items_without_a_verdict_run_again),
-      cmocka_unit_test(a_failure_ends_its_siblings),
-      cmocka_unit_test(crashes_lose_and_repeat_no_item),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* Movements with children: what they bring, how it is judged, and that no timing changes it. */
+#include "base/memory.h"
 #include "support/play.h"
+#include "support/test.h"
 
 #define CHILD(name, more)                                                                          \
   "{'name':'" name "'," more "'rules':[{'condition':'approved'},{'condition':'needs fix'}]}"
@@ -25,9 +27,8 @@ static int64_t listed_delay(struct play *p) { /* ctx: delays of the calls in the
 
 static void play_group(struct play *p, const char *title, const char *rules, const char *more,
                        const char *script) {
-  char *workflow = group_of(rules, more);
+  char_auto_t *workflow = group_of(rules, more);
   play_init(p, title, workflow, NULL, script);
-  free(workflow);
 }
 
 static void run_group(struct play *p) {
@@ -45,7 +46,7 @@ static const json_t *group_judgment(const struct play *p) {
 }
 
 /* Rule 0 is none. The conditions stand in JSON, so their labels are bare. */
-static void aggregates_choose_the_first_that_holds(void **state) {
+TEST(aggregates_choose_the_first_that_holds) {
   static const struct {
     const char *title, *rules, *a, *b, *c;
     int rule;
@@ -100,9 +101,8 @@ static void aggregates_choose_the_first_that_holds(void **state) {
        "{'condition':'all(needs fix)','next':'COMPLETE'},{'condition':'else','next':'fix'}",
        "[A:1]", "[B:2]", "[C:1]", 2},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char script[300];
     print_into(script, sizeof script,
                "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
@@ -118,7 +118,6 @@ static void aggregates_choose_the_first_that_holds(void **state) {
       assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
     else
       assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-    play_deinit(&p);
   }
 }
 
@@ -126,9 +125,8 @@ static void aggregates_choose_the_first_that_holds(void **state) {
   "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(error)','next':'fix'}"
 #define ALL_ONLY "{'condition':'all(approved)','next':'COMPLETE'}"
 
-static void a_child_that_failed_is_data(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_child_that_failed_is_data) {
+  AUTO(play_deinit) struct play p;
   play_group(&p, "error", ALL_OR_ERROR, "",
              "{'review.a':'[A:1]','review.b':{'error':'auth','message':'no key'},"
              "'review.c':'[C:1]','fix':'[FIX:1]'}");
@@ -143,15 +141,13 @@ static void a_child_that_failed_is_data(void **state) {
   assert_true(str_eq_c(data_get(end, "outcome"), "error"));
   assert_true(str_eq_c(data_get(end, "class"), "auth"));
   assert_true(str_eq_c(data_get(end, "message"), "no key"));
-  play_deinit(&p);
 }
 
 /* Nothing takes the failure: the session stops behind what its siblings brought, and a resume asks
  * the one that failed alone. */
-static void what_runs_is_settled_before_a_stop(void **state) {
+TEST(what_runs_is_settled_before_a_stop) {
   static int64_t delays[8] = {1, 5, 9};
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "settled", ALL_ONLY, "",
              "{'review.a':[{'error':'auth','message':'no key'},'[A:1]'],'review.b':'[B:1]',"
              "'review.c':'[C:1]'}");
@@ -162,16 +158,13 @@ static void what_runs_is_settled_before_a_stop(void **state) {
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
   assert_int_equal(play_count(&p, "call_end"), 3);
   assert_int_equal(p.cancelled, 0);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 4);
-  play_deinit(&p);
 }
 
-static void all_failed_is_no_answer_to_judge(void **state) {
-  struct play p;
-  (void)state;
+TEST(all_failed_is_no_answer_to_judge) {
+  AUTO(play_deinit) struct play p;
   play_group(
       &p, "all failed", ALL_ONLY ",{'condition':'else','next':'fix'}", "",
       "{'review.a':{'error':'auth'},'review.b':{'error':'auth'},'review.c':{'error':'auth'}}");
@@ -179,13 +172,11 @@ static void all_failed_is_no_answer_to_judge(void **state) {
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
   assert_non_null(strstr(buf_c(&p.core.stop_message), "every child failed"));
-  play_deinit(&p);
 }
 
 /* A group has no agent of its own: the last line of its last child is no tag of the group's. */
-static void a_child_does_not_decide_for_its_group(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_child_does_not_decide_for_its_group) {
+  AUTO(play_deinit) struct play p;
   play_group(
       &p, "a child's word",
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'fix'}", "",
@@ -193,17 +184,15 @@ static void a_child_does_not_decide_for_its_group(void **state) {
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
-  play_deinit(&p);
 }
 
 /* A judge of the group that only repeats what a child said gives no verdict either. */
-static void an_echo_of_a_child_is_no_verdict(void **state) {
+TEST(an_echo_of_a_child_is_no_verdict) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
       "{'name':'g','parallel':[{'name':'a','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'good','next':'COMPLETE'},{'condition':'bad','next':'ABORT'}]}]}";
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "echo", workflow, NULL, "{}");
   json_object_set_new(p.script, "g.a",
                       json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
@@ -212,28 +201,23 @@ static void an_echo_of_a_child_is_no_verdict(void **state) {
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
-  play_deinit(&p);
 }
 
-static void only_so_many_run_at_once(void **state) {
-  struct play p;
-  (void)state;
+TEST(only_so_many_run_at_once) {
+  AUTO(play_deinit) struct play p;
   play_group(&p, "concurrency", ALL_ONLY, "'concurrency':2,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
   assert_int_equal(p.pending_count, 2);
-  play_decide_next(&p);
-  play_commit(&p);
+  play_step(&p);
   assert_int_equal(p.pending_count, 2);
   play_run(&p);
   assert_true(p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Children count for no limit: the group is one turn, what follows the next. */
-static void children_are_no_iterations(void **state) {
-  struct play p;
-  (void)state;
+TEST(children_are_no_iterations) {
+  AUTO(play_deinit) struct play p;
   play_group(&p, "iterations", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]','fix':'[FIX:1]'}");
   json_object_set_new(p.config, "max_movements", json_integer(2));
@@ -242,7 +226,6 @@ static void children_are_no_iterations(void **state) {
   const json_t *last = play_find(&p, "turn_start", -1);
   assert_int_equal(json_integer_value(json_object_get(last, "turn")), 5);
   assert_int_equal(json_integer_value(json_object_get(last, "iteration")), 2);
-  play_deinit(&p);
 }
 
 #define LONG_WORDS                                                                                 \
@@ -250,10 +233,9 @@ static void children_are_no_iterations(void **state) {
   "name the place where it holds them already than write them down once more. "
 
 /* The next prompt holds the answers in the workflow's order, and the log each of them once. */
-static void answers_join_in_order_and_are_logged_once(void **state) {
+TEST(answers_join_in_order_and_are_logged_once) {
   static int64_t delays[8] = {9, 5, 1};
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_group(&p, "joined", "{'condition':'any(approved)','next':'fix'}", "",
              "{'review.a':'A " LONG_WORDS "\\n[A:1]','review.b':'B " LONG_WORDS "\\n[B:1]',"
              "'review.c':'C " LONG_WORDS "\\n[C:1]','fix':'[FIX:1]'}");
@@ -271,11 +253,10 @@ static void answers_join_in_order_and_are_logged_once(void **state) {
          (at = strstr(at, "B These")) != NULL; at++)
       times++;
   assert_int_equal(times, 1);
-  play_deinit(&p);
 }
 
 /* Siblings with one persona get a conversation each, and the log says why. */
-static void siblings_share_no_conversation(void **state) {
+TEST(siblings_share_no_conversation) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['phase1_tag']},'movements':["
       "{'name':'review','parallel':[" CHILD("a", "'persona':'You are strict.',") "," CHILD(
@@ -283,8 +264,7 @@ static void siblings_share_no_conversation(void **state) {
                                                "{'condition':'all(approved)','next':'COMPLETE'},{'"
                                                "condition':'any(needs fix)','next':"
                                                "'review'}]}]}";
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "conversations", workflow, NULL,
             "{'review.a':[{'text':'[A:2]','session':'sa'},{'text':'[A:1]','session':'sa'}],"
             "'review.b':[{'text':'[B:2]','session':'sb'},{'text':'[B:1]','session':'sb'}]}");
@@ -298,7 +278,6 @@ static void siblings_share_no_conversation(void **state) {
     else
       assert_true(str_eq_c(data_get(session, "id"), ids[i]));
   }
-  play_deinit(&p);
 }
 
 #define AFTER_A_PLAN(provider)                                                                     \
@@ -330,18 +309,15 @@ static void expect_session(const struct play *p, int call, const char *id, bool 
 
 /* Where the backend can, each goes on with a copy of what was said before the group, and later with
  * its own; a call that was cut off before its copy had an id copies anew. */
-static void siblings_fork_a_conversation(void **state) {
+TEST(siblings_fork_a_conversation) {
   struct play p;
-  (void)state;
   play_init(&p, "fork", AFTER_A_PLAN("sim"), NULL, FORK_SCRIPT);
   play_start(&p);
   while (play_count(&p, "call_start") < 2) {
-    play_decide_next(&p);
-    play_commit(&p);
+    play_step(&p);
   }
   play_crash(&p, 0);
-  play_send(&p, EVENT_RESUME, "crash", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "crash", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   expect_session(&p, 1, "base", true);
   expect_session(&p, 2, "base", true);
@@ -359,14 +335,13 @@ static void siblings_fork_a_conversation(void **state) {
 
 /* A judge that is down for one child stops the session once the others are settled, and the resume
  * judges that child alone. */
-static void a_judge_that_is_down_stops_its_own_turn(void **state) {
+TEST(a_judge_that_is_down_stops_its_own_turn) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','judge':{'stages':['structured_output']},'movements':["
       "{'name':'review','parallel':[" CHILD("a", "") "," CHILD(
           "b", "") "],'rules':["
                    "{'condition':'all(approved)','next':'COMPLETE'}]}]}";
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_init(
       &p, "judge down", workflow, NULL,
       "{'review.a':'x','review.b':'y',"
@@ -377,16 +352,14 @@ static void a_judge_that_is_down_stops_its_own_turn(void **state) {
   assert_string_equal(buf_c(&p.core.stop_reason), "judge_unavailable");
   assert_int_equal(play_count(&p, "judgment"), 1);
   assert_int_equal(play_count(&p, "call_end"), 4);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 5);
-  play_deinit(&p);
 }
 
 /* Commands of children set the last exit together, in the workflow's order, when the group is over;
  * siblings with one key share no conversation either, and commands have none. */
-static void commands_of_children_are_checks(void **state) {
+TEST(commands_of_children_are_checks) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','movements':["
       "{'name':'check','parallel':["
@@ -397,75 +370,64 @@ static void commands_of_children_are_checks(void **state) {
       "{'condition':'any(when(exit != 0)) && when(last_exit == 0)','next':'ABORT'},"
       "{'condition':'any(when(exit != 0))','next':'after'}]},"
       "{'name':'after','rules':[{'condition':'when(last_exit == 3)','next':'COMPLETE'}]}]}";
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "commands", workflow, NULL,
             "{'check.a':{'text':'','exit':0},'check.b':{'text':'','exit':3},'after':'x'}");
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED); /* in the group itself none was known yet */
   assert_string_equal(buf_c(&p.core.stop_reason), "failed");
-  play_deinit(&p);
 }
 
 /* An expression of a child that cannot be evaluated is that child's failure. */
-static void a_child_whose_rule_fails_is_an_error(void **state) {
+TEST(a_child_whose_rule_fails_is_an_error) {
   static const char workflow[] =
       "{'name':'w','provider':'sim','movements':[{'name':'g','parallel':["
       "{'name':'a','rules':[{'condition':'when(last_exit == 0)'}]},"
       "{'name':'b','rules':[{'condition':'fine'}]}],'rules':["
       "{'condition':'all(error, fine)','next':'COMPLETE'}]}]}";
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   play_init(&p, "rule fails", workflow, NULL, "{'g.a':'x','g.b':'y'}");
   run_group(&p);
   assert_true(p.core.status == SESSION_ENDED && p.core.outcome == END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* A drain lets the child that runs end, and begins no other; a resume begins those. */
-static void a_drain_begins_no_child(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_drain_begins_no_child) {
+  AUTO(play_deinit) struct play p;
   play_group(&p, "drain", ALL_ONLY, "'concurrency':1,",
              "{'review.a':'[A:1]','review.b':'[B:1]','review.c':'[C:1]'}");
   play_start(&p);
   p.env.draining = true;
-  play_send(&p, EVENT_DRAIN, NULL, NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_DRAIN, NULL, NULL);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "shutdown");
   assert_int_equal(play_count(&p, "call_end"), 1);
   p.env.draining = false;
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
   assert_int_equal(play_count(&p, "call_start"), 3);
-  play_deinit(&p);
 }
 
 static void refuse(const struct play *p, size_t records, const char *record, const char *why) {
-  struct core core;
+  AUTO(core_deinit) struct core core;
   struct err err = {0};
   struct core_source source = {(void *)p, play_blob};
   core_init(&core);
   for (size_t i = 0; i < records; i++)
     if (!core_apply_json(&core, play_record(p, i), NULL, &source, &err))
       fail_msg("record %zu: %s", i, err.text);
-  json_t *json = data_json(record);
+  json_auto_t *json = data_json(record);
   json_object_set_new(json, "v", json_integer(1));
   json_object_set_new(json, "seq", json_integer((json_int_t)records + 1));
   json_object_set_new(json, "ts", json_string("2026-01-01T00:00:00.000Z"));
   bool ok = core_apply_json(&core, json, NULL, &source, &err);
   if (ok || strstr(err.text, why) == NULL)
     fail_msg("%s: %s", record, ok ? "taken" : err.text);
-  json_decref(json);
-  core_deinit(&core);
 }
 
 /* A log that somebody edited: each record is held against what is open. */
-static void records_of_groups_are_outside_data(void **state) {
-  struct play p;
-  (void)state;
+TEST(records_of_groups_are_outside_data) {
+  AUTO(play_deinit) struct play p;
   play_group(&p, "hostile", ALL_ONLY, "",
              "{'review.a':'[A:1]','review.b':'hm','review.c':'[C:1]'}");
   run_group(&p);
@@ -500,14 +462,13 @@ static void records_of_groups_are_outside_data(void **state) {
   refuse(&p, judged + 1, "{'type':'turn_end','turn':3,'parent_turn':1,'rule':2}",
          "not the one that was judged");
 #undef START
-  play_deinit(&p);
 }
 
 /* --- timing --- */
 
 /* The verdicts of a log: movement, run and rule of each judgment, in the order of movements. */
 static char *verdicts_of(const struct play *p) {
-  json_t *found = json_object();
+  json_auto_t *found = json_object();
   for (size_t i = 0; i < play_lines(p); i++) {
     const json_t *r = play_record(p, i);
     if (str_eq_c(data_get(r, "type"), "judgment")) {
@@ -520,18 +481,16 @@ static char *verdicts_of(const struct play *p) {
     }
   }
   char *text = json_dumps(found, JSON_SORT_KEYS | JSON_COMPACT);
-  json_decref(found);
   return text;
 }
 
-static void no_order_of_ends_changes_a_verdict(void **state) {
+TEST(no_order_of_ends_changes_a_verdict) {
   static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
                                    {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
   char *first = NULL;
-  (void)state;
   for (int i = 0; i < 36; i++) {
     int64_t delays[8];
-    struct play p;
+    AUTO(play_deinit) struct play p;
     for (int k = 0; k < 3; k++) {
       delays[k] = orders[i / 6][k];
       delays[3 + k] = orders[i % 6][k];
@@ -551,7 +510,6 @@ static void no_order_of_ends_changes_a_verdict(void **state) {
       fail_msg("order %d: %s, but %s", i, verdicts, first);
     free(first);
     first = verdicts;
-    play_deinit(&p);
   }
   assert_non_null(first);
   free(first);
@@ -590,12 +548,11 @@ static void put_random_reply(struct buf *script, const char *name, char letter, 
 /* Random answers, failures, crashes and cancels: the session always ends or stops for a reason that
  * has a name, and no label is chosen for what a deterministic rule decides. The harness folds each
  * log into the same state. */
-static void random_groups_come_to_an_end(void **state) {
-  (void)state;
+TEST(random_groups_come_to_an_end) {
   for (unsigned round = 1; round <= 400; round++) {
     unsigned seed = round;
     struct buf script = {0};
-    struct play p;
+    AUTO(play_deinit) struct play p;
     char title[32], concurrency[40];
     print_into(title, sizeof title, "round %u", round);
     print_into(concurrency, sizeof concurrency, "'concurrency':%u,%s", 1 + dice(&seed, 3),
@@ -615,8 +572,7 @@ static void random_groups_come_to_an_end(void **state) {
     p.ctx = &seed;
     play_start(&p);
     for (int step = 0; step < 500 && p.pending_count > 0; step++) {
-      play_decide_next(&p);
-      play_commit(&p);
+      play_step(&p);
       unsigned event = dice(&seed, 40);
       if (event == 0 && p.core.status == SESSION_RUNNING) {
         play_crash(&p, 0);
@@ -634,7 +590,6 @@ static void random_groups_come_to_an_end(void **state) {
     const json_t *judgment = group_judgment(&p);
     if (judgment != NULL && json_is_integer(json_object_get(judgment, "rule")))
       assert_true(str_eq_c(data_get(judgment, "method"), "aggregate"));
-    play_deinit(&p);
   }
 }
 
@@ -655,10 +610,9 @@ static json_t *note_entropy(void *ctx, const struct call_request *request,
 
 /* Children begin with one event. Clients that are told the id of a new conversation get it from
  * these bytes: with the same ones two calls would be one conversation. */
-static void calls_of_one_event_have_random_bytes_of_their_own(void **state) {
-  struct play p;
+TEST(calls_of_one_event_have_random_bytes_of_their_own) {
+  AUTO(play_deinit) struct play p;
   struct chosen chosen = {0};
-  (void)state;
   play_group(&p, "random bytes", "{'condition':'all(approved)','next':'COMPLETE'}", "",
              "{'review.a':['[A:1]'],'review.b':['[B:1]'],'review.c':['[C:1]']}");
   p.ctx = &chosen;
@@ -667,30 +621,6 @@ static void calls_of_one_event_have_random_bytes_of_their_own(void **state) {
   assert_int_equal(chosen.count, 3);
   for (int i = 0; i < 3; i++)
     assert_memory_not_equal(chosen.ids[i], chosen.ids[(i + 1) % 3], 16);
-  play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(aggregates_choose_the_first_that_holds),
-      cmocka_unit_test(a_child_that_failed_is_data),
-      cmocka_unit_test(what_runs_is_settled_before_a_stop),
-      cmocka_unit_test(all_failed_is_no_answer_to_judge),
-      cmocka_unit_test(a_child_does_not_decide_for_its_group),
-      cmocka_unit_test(an_echo_of_a_child_is_no_verdict),
-      cmocka_unit_test(only_so_many_run_at_once),
-      cmocka_unit_test(children_are_no_iterations),
-      cmocka_unit_test(answers_join_in_order_and_are_logged_once),
-      cmocka_unit_test(siblings_share_no_conversation),
-      cmocka_unit_test(siblings_fork_a_conversation),
-      cmocka_unit_test(calls_of_one_event_have_random_bytes_of_their_own),
-      cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
-      cmocka_unit_test(commands_of_children_are_checks),
-      cmocka_unit_test(a_child_whose_rule_fails_is_an_error),
-      cmocka_unit_test(a_drain_begins_no_child),
-      cmocka_unit_test(records_of_groups_are_outside_data),
-      cmocka_unit_test(no_order_of_ends_changes_a_verdict),
-      cmocka_unit_test(random_groups_come_to_an_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

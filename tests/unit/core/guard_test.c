@@ -3,6 +3,7 @@
 
 #include "core/state.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 
 static struct workflow *guarded(const char *guards) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   buf_printf(&text,
              "{'name':'w','guards':{%s},'movements':[{'name':'a'," DONE "},"
@@ -20,7 +21,6 @@ static struct workflow *guarded(const char *guards) {
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
-  buf_deinit(&text);
   return wf;
 }
 
@@ -30,7 +30,7 @@ static void use_tool(struct call *call, const char *data) {
 }
 
 /* The name and the argument make it the same; what else is told of it does not. */
-static void the_same_tool_call_is_told_at_its_time(void **state) {
+TEST(the_same_tool_call_is_told_at_its_time) {
   static const struct {
     const char *guards;
     enum guard_action at[4]; /* after so many uses, from 1 on */
@@ -42,26 +42,24 @@ static void the_same_tool_call_is_told_at_its_time(void **state) {
        {GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE}},
       {"", {GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE, GUARD_IGNORE}},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct core core = {.workflow = guarded(cases[i].guards)};
     struct turn turn = {.movement = 0};
     struct call call = {.id = 1};
     for (size_t k = 0; k < ARRAY_LEN(cases[i].at); k++) {
-      struct buf why = {0};
+      buf_auto_t why = {0};
       use_tool(&call, "{'name':'Bash','argument':'ls'}");
       if (guard_of_call(&core, &turn, &call, &why) != cases[i].at[k])
         fail_msg("%s, use %zu", cases[i].guards, k + 1);
       if (cases[i].at[k] == GUARD_STOP && k == 2)
         assert_string_equal(buf_c(&why), "the same tool call 3 times in a row: Bash ls");
-      buf_deinit(&why);
     }
     buf_deinit(&call.tool);
     workflow_unref(core.workflow);
   }
 }
 
-static void another_argument_is_another_call(void **state) {
+TEST(another_argument_is_another_call) {
   static const struct {
     const char *data;
     long count;
@@ -75,7 +73,6 @@ static void another_argument_is_another_call(void **state) {
       {"{'argument':'ls -l'}", 1},
   };
   struct call call = {.id = 1};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
     use_tool(&call, uses[i].data);
     if (call.tool_count != uses[i].count)
@@ -84,7 +81,7 @@ static void another_argument_is_another_call(void **state) {
   buf_deinit(&call.tool);
 }
 
-static void a_movement_in_a_row_is_told_at_its_time(void **state) {
+TEST(a_movement_in_a_row_is_told_at_its_time) {
   static const struct {
     const char *guards;
     long row;
@@ -97,7 +94,6 @@ static void a_movement_in_a_row_is_told_at_its_time(void **state) {
       {"'same_movement':3,'on_same_movement':'warn'", 4, GUARD_IGNORE},
       {"'same_movement':3,'on_same_movement':'ignore'", 3, GUARD_IGNORE},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct core core = {.workflow = guarded(cases[i].guards)};
     struct buf why = {0};
@@ -117,7 +113,7 @@ static void a_movement_in_a_row_is_told_at_its_time(void **state) {
 }
 
 /* Numbers in an output, such as times, do not make it another. */
-static void the_same_failure_is_counted(void **state) {
+TEST(the_same_failure_is_counted) {
   static const struct {
     const char *text;
     int exit;
@@ -135,7 +131,6 @@ static void the_same_failure_is_counted(void **state) {
       {"all is broken", 2, false, 1},
   };
   struct core core = {.workflow = guarded("'same_failure':2")};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
     json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", turns[i].changed);
     core.gates = gates; /* with its last turn, which a change makes stale */
@@ -151,14 +146,4 @@ static void the_same_failure_is_counted(void **state) {
   assert_int_equal(core.failures[1].count, 0);
   free(core.failures);
   workflow_unref(core.workflow);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_tool_call_is_told_at_its_time),
-      cmocka_unit_test(another_argument_is_another_call),
-      cmocka_unit_test(a_movement_in_a_row_is_told_at_its_time),
-      cmocka_unit_test(the_same_failure_is_counted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

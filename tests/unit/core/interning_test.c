@@ -3,19 +3,15 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 static const char long_text[] = "a text that is long enough to be worth a reference, and then some";
 
-static void places_by_field(void **state) {
+TEST(places_by_field) {
   static const struct {
     enum text_field field;
     uint32_t index;
@@ -27,7 +23,6 @@ static void places_by_field(void **state) {
       {TEXT_KNOWLEDGE, 999, "12#/workflow/movements/999/knowledge"},
       {TEXT_INSTRUCTION, 1, "12#/workflow/movements/1/instruction"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct texts texts = {0};
     char place[TEXTS_PLACE_BYTES];
@@ -40,10 +35,9 @@ static void places_by_field(void **state) {
   }
 }
 
-static void the_first_place_wins_and_short_texts_have_none(void **state) {
-  struct texts texts = {0};
+TEST(the_first_place_wins_and_short_texts_have_none) {
+  AUTO(texts_deinit) struct texts texts = {0};
   char place[TEXTS_PLACE_BYTES], edge[LIMIT_REF_TEXT_BYTES];
-  (void)state;
   memset(edge, 'x', sizeof edge);
   texts_add(&texts, STR(long_text), 5, TEXT_PART, 4);
   texts_add(&texts, STR(long_text), 6, TEXT_PART, 0);
@@ -57,13 +51,11 @@ static void the_first_place_wins_and_short_texts_have_none(void **state) {
   texts_add(&texts, (struct str){edge, sizeof edge}, 9, TEXT_PART, 0);
   assert_true(texts_find(&texts, (struct str){edge, sizeof edge}, place));
   assert_string_equal(place, "9#/prompt/0");
-  texts_deinit(&texts);
 }
 
-static void many_texts(void **state) {
-  struct texts texts = {0};
+TEST(many_texts) {
+  AUTO(texts_deinit) struct texts texts = {0};
   char text[128], place[TEXTS_PLACE_BYTES], wanted[TEXTS_PLACE_BYTES];
-  (void)state;
   for (unsigned i = 1; i <= 5000; i++) {
     int n = snprintf(text, sizeof text, "%u is the number of this text, which is long enough.", i);
     texts_add(&texts, (struct str){text, (size_t)n}, i, TEXT_PART, 0);
@@ -76,13 +68,4 @@ static void many_texts(void **state) {
     print_into(wanted, sizeof wanted, "%u#/prompt/0", i);
     assert_string_equal(place, wanted);
   }
-  texts_deinit(&texts);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_by_field),
-      cmocka_unit_test(the_first_place_wins_and_short_texts_have_none),
-      cmocka_unit_test(many_texts)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "core/workflow.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #define SO(more) M("'structured_output':{'schema':{'type':'object'},'on_failure':'error'," more "}")
 
 /* Each is refused with the path and with what must stand there. */
-static void every_type_of_key_is_checked(void **state) {
+TEST(every_type_of_key_is_checked) {
   static const struct {
     const char *doc, *error;
   } cases[] = {
@@ -47,7 +48,6 @@ static void every_type_of_key_is_checked(void **state) {
       {W("'protect':['']"), "protect: must be a list of texts, not too many"},
       {W("'protect':{}"), "protect: must be a list of texts, not too many"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     json_auto_t *doc = data_json(cases[i].doc);
@@ -58,7 +58,7 @@ static void every_type_of_key_is_checked(void **state) {
 }
 
 /* Keys that contradict each other are beyond the table. */
-static void keys_that_contradict_each_other_are_refused(void **state) {
+TEST(keys_that_contradict_each_other_are_refused) {
   static const struct {
     const char *doc, *error;
   } cases[] = {
@@ -86,7 +86,6 @@ static void keys_that_contradict_each_other_are_refused(void **state) {
        "'requires_user_input':true}]}]}",
        "next: names no movement"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     json_auto_t *doc = data_json(cases[i].doc);
@@ -97,10 +96,9 @@ static void keys_that_contradict_each_other_are_refused(void **state) {
 }
 
 /* With those of the workflow: each rule has a number, and a log holds no more. */
-static void rules_are_counted_with_those_of_the_workflow(void **state) {
-  (void)state;
+TEST(rules_are_counted_with_those_of_the_workflow) {
   for (int own = 99; own <= 100; own++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_puts(&text, "{'name':'w','global_rules':[{'condition':'stop','next':'ABORT'}],"
                     "'movements':[{'name':'a','rules':[");
@@ -113,15 +111,13 @@ static void rules_are_counted_with_those_of_the_workflow(void **state) {
       fail_msg("%d: %s", own, err.text);
     assert_true(wf || strstr(err.text, "rules: are more than 100 with those of the workflow"));
     workflow_unref(wf);
-    buf_deinit(&text);
   }
 }
 
 /* One more than the bound. */
-static void a_bound_holds_for_lists(void **state) {
-  struct buf text = {0};
+TEST(a_bound_holds_for_lists) {
+  buf_auto_t text = {0};
   struct err err = {0};
-  (void)state;
   buf_puts(&text, "{'name':'w','outputs':{");
   for (int i = 0; i < 65; i++)
     buf_printf(&text, "%s'n%d':'x'", i > 0 ? "," : "", i);
@@ -129,15 +125,4 @@ static void a_bound_holds_for_lists(void **state) {
   json_auto_t *doc = data_json(buf_c(&text));
   assert_null(workflow_build(doc, &err));
   assert_non_null(strstr(err.text, "outputs: must be an object of at most 64 names"));
-  buf_deinit(&text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_type_of_key_is_checked),
-      cmocka_unit_test(keys_that_contradict_each_other_are_refused),
-      cmocka_unit_test(rules_are_counted_with_those_of_the_workflow),
-      cmocka_unit_test(a_bound_holds_for_lists),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

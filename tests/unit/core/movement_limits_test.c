@@ -3,10 +3,11 @@
 
 #include "base/limits.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void durations_have_a_unit_and_a_most(void **state) {
+TEST(durations_have_a_unit_and_a_most) {
   static const struct {
     const char *text;
     long ms, deadline_ms; /* 0: it is none */
@@ -30,7 +31,6 @@ static void durations_have_a_unit_and_a_most(void **state) {
       {"1234567890ms", 0, 0}, /* ten digits */
       {"999999999d", 0, 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     struct str text = str_from(cases[i].text);
@@ -46,7 +46,7 @@ static void durations_have_a_unit_and_a_most(void **state) {
   }
 }
 
-static void a_program_works_below_the_sessions_folder(void **state) {
+TEST(a_program_works_below_the_sessions_folder) {
   static const struct {
     const char *cwd;
     bool ok;
@@ -55,7 +55,6 @@ static void a_program_works_below_the_sessions_folder(void **state) {
       {"{item}", true}, {"/a", false},     {"..", false},    {"../a", false},
       {"a/..", false},  {"a/../b", false}, {"a//..", false}, {"./../a", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     if (limits_check_cwd(str_from(cases[i].cwd), &err) != cases[i].ok)
@@ -63,7 +62,7 @@ static void a_program_works_below_the_sessions_folder(void **state) {
   }
 }
 
-static void ways_to_count_tests_are_known(void **state) {
+TEST(ways_to_count_tests_are_known) {
   static const struct {
     const char *text, *error; /* NULL: it is one */
   } cases[] = {
@@ -76,7 +75,6 @@ static void ways_to_count_tests_are_known(void **state) {
       {"pytst:out", "knows no \"pytst\": did you mean pytest?"},
       {"something", "knows no \"something\": write ctest, pytest, go, cargo, jest, tap or junit:"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     bool ok = limits_check_tests(str_from(cases[i].text), &err);
@@ -85,7 +83,7 @@ static void ways_to_count_tests_are_known(void **state) {
   }
 }
 
-static void a_folder_may_come_from_a_value(void **state) {
+TEST(a_folder_may_come_from_a_value) {
   static const struct {
     const char *cwd, *folder;
   } cases[] = {
@@ -104,24 +102,12 @@ static void a_folder_may_come_from_a_value(void **state) {
   json_auto_t *values = data_json("{'plan':{'dir':'web','count':7,'parts':[1],'nothing':null}}");
   struct err err = {0};
   struct workflow *wf = workflow_build(doc, &err);
-  (void)state;
   assert_non_null(wf);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct movement m = {.cwd = str_from(cases[i].cwd)};
-    struct buf out = {0};
+    buf_auto_t out = {0};
     limits_cwd(wf, &m, values, &out);
     assert_string_equal(buf_c(&out), cases[i].folder);
-    buf_deinit(&out);
   }
   workflow_unref(wf);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(durations_have_a_unit_and_a_most),
-      cmocka_unit_test(a_program_works_below_the_sessions_folder),
-      cmocka_unit_test(ways_to_count_tests_are_known),
-      cmocka_unit_test(a_folder_may_come_from_a_value),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
 
 #include "base/err.h"
 #include "base/resource.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct {
   int64_t ms;
@@ -27,8 +23,7 @@ static const struct {
     {1798761599999, "2026-12-31T23:59:59.999Z"},
 };
 
-static void times_go_there_and_back(void **state) {
-  (void)state;
+TEST(times_go_there_and_back) {
   for (size_t i = 0; i < ARRAY_LEN(times); i++) {
     char text[RECORD_TIME_BYTES];
     int64_t ms = -1;
@@ -39,7 +34,7 @@ static void times_go_there_and_back(void **state) {
   }
 }
 
-static void what_is_no_time(void **state) {
+TEST(what_is_no_time) {
   static const char *const bad[] = {"",
                                     "yesterday",
                                     "2026-11-20",
@@ -54,7 +49,6 @@ static void what_is_no_time(void **state) {
                                     "2026-13-20T00:00:00.123Z",
                                     "2026-11-20T00:00:00.123+01:00"};
   int64_t ms;
-  (void)state;
   assert_false(record_time_parse(NULL, &ms));
   for (size_t i = 0; i < ARRAY_LEN(bad); i++)
     if (record_time_parse(bad[i], &ms))
@@ -62,20 +56,18 @@ static void what_is_no_time(void **state) {
 }
 
 static void expect_text(const struct record *r, const char *wanted) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   record_write(r, &text);
   assert_string_equal(buf_c(&text), wanted);
-  buf_deinit(&text);
 }
 
 static const char ts[] = "2026-11-20T00:00:00.123Z";
 #define HEAD(type) "{\"v\":1,\"seq\":7,\"ts\":\"2026-11-20T00:00:00.123Z\",\"type\":\"" type "\""
 
-static void members_stand_in_one_order(void **state) {
+TEST(members_stand_in_one_order) {
   char reason[] = "be\"cause", place[] = "3#/schema";
   struct record_part parts[] = {{{place, 9}, true}, {STR("one\n"), false}, {STR(""), false}};
   struct record_draft d;
-  (void)state;
   record_begin(&d, 7, str_from(ts), RECORD_CALL_START);
   record_put_number(&d, MEMBER_TURN, -3);
   record_put_text(&d, MEMBER_REASON, str_from(reason));
@@ -102,9 +94,8 @@ static void members_stand_in_one_order(void **state) {
   record_free(NULL);
 }
 
-static void a_body_stands_behind(void **state) {
+TEST(a_body_stands_behind) {
   struct record_draft d;
-  (void)state;
   record_begin(&d, 7, str_from(ts), RECORD_STAGE);
   record_put_number(&d, MEMBER_TURN, 2);
   record_put_body(&d, json_pack("{ss s[i]}", "stage", "when", "calls", 5));
@@ -147,11 +138,10 @@ static void check_members(const struct record *r) {
   assert_int_equal(place.n, 0);
 }
 
-static void made_and_read_back_are_alike(void **state) {
+TEST(made_and_read_back_are_alike) {
   const struct record_part parts[] = {{STR("2#/prompt/0"), true}, {STR("words"), false}};
   struct record_draft d, back, again;
-  struct buf text = {0};
-  (void)state;
+  buf_auto_t text = {0};
   record_begin(&d, 7, str_from(ts), RECORD_CALL_START);
   record_put_number(&d, MEMBER_TURN, 4);
   record_put_word(&d, MEMBER_PROVIDER, "script");
@@ -176,14 +166,12 @@ static void made_and_read_back_are_alike(void **state) {
   check_members(kept);
   record_free(kept);
   record_free(made);
-  buf_deinit(&text);
 }
 
-static void what_is_read_may_be_anything(void **state) {
+TEST(what_is_read_may_be_anything) {
   struct record_draft d;
   json_t *json = json_pack("{ss si s[] s{} ss sf sn}", "seq", "x", "ts", 5, "type", "turn",
                            "colour", "red", "attempt", 1.5, "next");
-  (void)state;
   record_read(&d, json);
   assert_int_equal(d.record.seq, 0);
   assert_string_equal(d.record.ts.p, "");
@@ -215,17 +203,16 @@ static bool take_ref(void *ctx, size_t element, const char *place) {
 }
 
 /* References in a list are told until the caller has enough. */
-static void references_in_a_list_are_told(void **state) {
+TEST(references_in_a_list_are_told) {
   static const char text[] =
       "{\"v\":1,\"seq\":2,\"ts\":\"t\",\"type\":\"call_start\",\"turn\":1,"
       "\"schema\":{\"type\":\"object\"},\"options\":{\"ref\":\"9#/options\"},"
       "\"prompt\":[\"a{\\\"ref\\\":\\\"1#/x\\\"}\" , {\"ref\":\"3#/a\"},5,"
       " {\"ref\" : \"4#/b\"},{\"other\":\"y\"},[],{\"ref\":\"5#/c\"},{\"ref\":\"6#/d\"}]}";
-  json_t *whole = json_loads(text, 0, NULL);
+  json_auto_t *whole = json_loads(text, 0, NULL);
   struct record_draft d;
   struct told_refs told = {0};
   struct str place;
-  (void)state;
   record_read(&d, whole);
   assert_false(record_each_ref(&d.record, MEMBER_PROMPT, take_ref, &told));
   assert_int_equal(told.count, 3);
@@ -237,22 +224,21 @@ static void references_in_a_list_are_told(void **state) {
   assert_true(record_each_ref(&d.record, MEMBER_FILES, take_ref, &told));  /* not there */
   assert_int_equal(told.count, 3);
   record_drop(&d);
-  json_decref(whole);
 }
 
 /* Every member that the schema of the log names is one here, and the other way round. */
-static void the_schema_names_the_same_members(void **state) {
+TEST(the_schema_names_the_same_members) {
   const struct resource *r = resource_find("schemas/session-log.json");
   json_t *schema = json_loadb(r->p, r->n, 0, NULL), *defs = json_object_get(schema, "$defs");
   json_t *seen = json_object(), *member;
   const char *name;
-  (void)state;
   for (int type = 0; type < RECORD_TYPE_COUNT; type++) {
     json_t *def = json_object_get(defs, record_type_name((enum record_type)type));
     assert_non_null(def);
     json_object_foreach(json_object_get(def, "properties"), name, member) {
       struct record_draft d;
-      json_t *one = json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);
+      json_auto_t *one =
+          json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);
       bool common = strcmp(name, "v") == 0 || strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
                     strcmp(name, "type") == 0 || strcmp(name, "hash") == 0;
       record_read(&d, one);
@@ -262,24 +248,9 @@ static void the_schema_names_the_same_members(void **state) {
       if (d.record.count == 1)
         json_object_set_new(seen, name, json_true());
       record_drop(&d);
-      json_decref(one);
     }
   }
   assert_int_equal(json_object_size(seen), MEMBER_COUNT);
   json_decref(seen);
   json_decref(schema);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(times_go_there_and_back),
-      cmocka_unit_test(what_is_no_time),
-      cmocka_unit_test(members_stand_in_one_order),
-      cmocka_unit_test(a_body_stands_behind),
-      cmocka_unit_test(made_and_read_back_are_alike),
-      cmocka_unit_test(what_is_read_may_be_anything),
-      cmocka_unit_test(the_schema_names_the_same_members),
-      cmocka_unit_test(references_in_a_list_are_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,9 @@
 #include "core/report_file.h"
 
 #include "support/play.h"
+#include "support/test.h"
 
-static void names_are_files_without_a_folder(void **state) {
-  (void)state;
+TEST(names_are_files_without_a_folder) {
   static const char *const good[] = {"plan.md", "00-plan.md", "a b", "計画.md", "x"};
   static const char *const bad[] = {"",      ".",    "..",         ".hidden", "a/b.md",
                                     "..\\x", "a\nb", "plan.",      " a.md",   "a ",
@@ -24,27 +24,23 @@ static void names_are_files_without_a_folder(void **state) {
   assert_false(key_check_file((struct str){"a\0b", 3}, &err));
 }
 
-static void a_file_is_the_trimmed_answer(void **state) {
-  (void)state;
-  struct buf content = {0};
+TEST(a_file_is_the_trimmed_answer) {
+  buf_auto_t content = {0};
   char sha256[SHA256_HEX], wanted[SHA256_HEX];
   contract_content(STR("\n\n # Plan\n\ntext \n"), &content);
   assert_string_equal(buf_c(&content), "# Plan\n\ntext\n");
   contract_sha256(STR("\n\n # Plan\n\ntext \n"), sha256);
   sha256_hex(content.p, content.n, NULL, 0, wanted);
   assert_string_equal(sha256, wanted);
-  buf_deinit(&content);
 }
 
-struct next_case {
+static const struct next_case {
   const char *what;
   size_t kept;          /* reports that are there */
   struct call calls[2]; /* of the next one; report 0: not there */
   enum report_action action;
   bool fresh;
-};
-
-static const struct next_case next_cases[] = {
+} next_cases[] = {
     {"the answer itself needs no call", 0, {{0}}, REPORT_KEEP, false},
     {"nobody was asked", 1, {{0}}, REPORT_ASK, false},
     {"it is under way", 1, {{.report = 2, .state = CALL_RUNNING}}, REPORT_WAIT, false},
@@ -72,8 +68,7 @@ static const struct next_case next_cases[] = {
      false},
 };
 
-static void steps_follow_from_calls_and_reports(void **state) {
-  (void)state;
+TEST(steps_follow_from_calls_and_reports) {
   static const char *const names[] = {"answer.md", "a.md", "b.md"};
   struct contract contracts[3] = {{.is_answer = true}, {.judged = true}, {.judged = true}};
   const struct movement m = {.contracts = contracts, .contract_count = 3};
@@ -95,8 +90,7 @@ static void steps_follow_from_calls_and_reports(void **state) {
   }
 }
 
-static void newer_texts_take_the_place_of_older_ones(void **state) {
-  (void)state;
+TEST(newer_texts_take_the_place_of_older_ones) {
   struct kept_text *list = NULL, *turn = NULL;
   struct kept_text *kept = kept_put(&list, STR("a"));
   buf_puts(&kept->text, "one");
@@ -133,7 +127,7 @@ static const json_t *report_call(const struct play *p, int k) {
 }
 
 /* In the conversation that did the work, where there is one; once more alone, where it is lost. */
-static void a_report_is_asked_for_where_the_work_was_done(void **state) {
+TEST(a_report_is_asked_for_where_the_work_was_done) {
   static const struct {
     const char *replies, *session; /* of the first call for a report; NULL: it begins anew */
     size_t asked;
@@ -145,14 +139,11 @@ static void a_report_is_asked_for_where_the_work_was_done(void **state) {
        2, true},
       {"[{'text':'worked','session':'s1'},{'error':'bad_request','message':'no'}]", "s1", 2, false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf script = {0};
-    struct play p;
+    buf_auto_t script = {0};
+    AUTO(play_deinit) struct play p;
     buf_printf(&script, "{'a':%s}", cases[i].replies);
-    play_init(&p, cases[i].replies, reporting, NULL, buf_c(&script));
-    play_start(&p);
-    play_run(&p);
+    play_all(&p, cases[i].replies, reporting, NULL, buf_c(&script));
     assert_int_equal(p.core.outcome == END_COMPLETE, cases[i].complete);
     const json_t *session = json_object_get(report_call(&p, 0), "session");
     bool resumed = json_is_true(json_object_get(session, "resumed"));
@@ -162,8 +153,6 @@ static void a_report_is_asked_for_where_the_work_was_done(void **state) {
     assert_true((report_call(&p, (int)cases[i].asked - 1) != NULL) &&
                 report_call(&p, (int)cases[i].asked) == NULL);
     assert_int_equal(play_count(&p, "report"), cases[i].complete ? 2 : 1);
-    play_deinit(&p);
-    buf_deinit(&script);
   }
 }
 
@@ -185,27 +174,13 @@ static const struct {
     {"turn_end", 0, "{'type':'report','file':'b.md'}", "its turn is not at that point"},
 };
 
-static void a_changed_log_brings_no_other_report(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
-  play_start(&p);
-  play_run(&p);
+TEST(a_changed_log_brings_no_other_report) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
   assert_int_equal(p.core.outcome, END_COMPLETE);
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
     play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
                  bad_cases[i].error);
-  play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_are_files_without_a_folder),
-      cmocka_unit_test(a_file_is_the_trimmed_answer),
-      cmocka_unit_test(steps_follow_from_calls_and_reports),
-      cmocka_unit_test(newer_texts_take_the_place_of_older_ones),
-      cmocka_unit_test(a_report_is_asked_for_where_the_work_was_done),
-      cmocka_unit_test(a_changed_log_brings_no_other_report),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

@@ -1,13 +1,8 @@
 /* Chooses sandboxes from a configuration and a movement's own words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "core/sandbox_settings.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -15,7 +10,7 @@ static const struct held held = {0};
 static const struct capability agent = {.name = "claude", .held = &held};
 static const struct capability api = {.name = "openai"};
 
-static void each_word_has_its_place(void **state) {
+TEST(each_word_has_its_place) {
   static const struct row {
     const char *config;
     int movement, network; /* -1: it says nothing */
@@ -67,7 +62,6 @@ static void each_word_has_its_place(void **state) {
        " 'rlimits'}}"},
       {"{'sandbox': {'level': 'off', 'limits': {'memory': '4G'}}}", -1, -1, true, false, NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char text[400], wanted_text[200] = "null";
     print_into(text, sizeof text, "%s", rows[i].config);
@@ -77,8 +71,8 @@ static void each_word_has_its_place(void **state) {
       *p = *p == '\'' ? '"' : *p;
     for (char *p = wanted_text; *p != '\0'; p++)
       *p = *p == '\'' ? '"' : *p;
-    json_t *config = json_loads(text, 0, NULL);
-    json_t *wanted = json_loads(wanted_text, JSON_DECODE_ANY, NULL);
+    json_auto_t *config = json_loads(text, 0, NULL);
+    json_auto_t *wanted = json_loads(wanted_text, JSON_DECODE_ANY, NULL);
     const struct movement m = {
         .has_sandbox = rows[i].movement >= 0,
         .sandbox = rows[i].movement >= 0 ? (enum sandbox_level)rows[i].movement : SANDBOX_OFF,
@@ -86,7 +80,7 @@ static void each_word_has_its_place(void **state) {
         .network = rows[i].network >= 0 ? (enum sandbox_network)rows[i].network : NETWORK_OPEN};
     struct sandbox_choice choice;
     assert_non_null(config);
-    json_t *got = sandbox_of_call(config, &m, &agent, rows[i].command);
+    json_auto_t *got = sandbox_of_call(config, &m, &agent, rows[i].command);
     if (got == NULL)
       got = json_null();
     if (!json_equal(got, wanted))
@@ -95,13 +89,10 @@ static void each_word_has_its_place(void **state) {
       assert_int_equal(choice.asked, rows[i].asked);
     assert_null(sandbox_of_call(config, &m, &api, false));
     assert_null(sandbox_of_call(config, &m, NULL, false));
-    json_decref(got);
-    json_decref(wanted);
-    json_decref(config);
   }
 }
 
-static void the_smaller_limit_counts(void **state) {
+TEST(the_smaller_limit_counts) {
   static const struct {
     const char *user, *own, *wanted;
   } rows[] = {
@@ -113,11 +104,11 @@ static void the_smaller_limit_counts(void **state) {
       {"{\"cpus\": 1.0, \"pids\": 10}", "{\"cpus\": 1.5, \"pids\": 9}",
        "{\"pids\": 9, \"cpus\": 1.0, \"by\": \"cgroup\"}"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_t *own = json_loads(rows[i].own, 0, NULL), *wanted = json_loads(rows[i].wanted, 0, NULL);
-    json_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
-                               "limits", json_loads(rows[i].user, 0, NULL));
+    json_auto_t *own = json_loads(rows[i].own, 0, NULL),
+                *wanted = json_loads(rows[i].wanted, 0, NULL);
+    json_auto_t *config = json_pack("{s{ssssso}}", "sandbox", "level", "off", "limits_by", "cgroup",
+                                    "limits", json_loads(rows[i].user, 0, NULL));
     const struct movement m = {.limits = own};
     json_t *got = sandbox_of_call(config, &m, &agent, false);
     if (!json_equal(json_object_get(got, "limits"), wanted))
@@ -126,16 +117,12 @@ static void the_smaller_limit_counts(void **state) {
     got = sandbox_of_call(config, &m, NULL, true); /* of a command the movement's alone */
     assert_non_null(json_object_get(got, "limits"));
     json_decref(got);
-    json_decref(config);
-    json_decref(wanted);
-    json_decref(own);
   }
 }
 
-static void words_go_there_and_back(void **state) {
+TEST(words_go_there_and_back) {
   enum sandbox_level level;
   enum sandbox_network network;
-  (void)state;
   for (int i = 0; i < SANDBOX_LEVEL_COUNT; i++) {
     assert_true(
         sandbox_level_from_name(str_from(sandbox_level_name((enum sandbox_level)i)), &level));
@@ -148,13 +135,4 @@ static void words_go_there_and_back(void **state) {
   }
   assert_false(sandbox_level_from_name(STR("gard"), &level));
   assert_false(sandbox_network_from_name(STR(""), &network));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_word_has_its_place),
-      cmocka_unit_test(the_smaller_limit_counts),
-      cmocka_unit_test(words_go_there_and_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

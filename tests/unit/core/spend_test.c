@@ -2,6 +2,7 @@
 #include "core/spend.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -19,10 +20,9 @@ static void add(struct spends *s, enum call_purpose purpose, const char *movemen
   spends_add(s, purpose, str_from(movement), STR("p"), value, 10);
 }
 
-static void calls_are_summed_up(void **state) {
-  struct spends s = {0};
-  struct buf shown = {0};
-  (void)state;
+TEST(calls_are_summed_up) {
+  AUTO(spends_deinit) struct spends s = {0};
+  buf_auto_t shown = {0};
   add(&s, PURPOSE_EXECUTE, "fix", "{'input':1000,'output':11,'cached':900,'cost_usd':0.1}");
   add(&s, PURPOSE_JUDGE, "fix", "{'input':100,'output':1,'cost_usd':0.2}");
   add(&s, PURPOSE_REASK, "fix", "{'told':'none'}");
@@ -47,14 +47,11 @@ static void calls_are_summed_up(void **state) {
   buf_clear(&shown);
   spend_print(test, &shown);
   assert_int_equal(shown.n, 0);
-  buf_deinit(&shown);
-  spends_deinit(&s);
 }
 
 /* A log may hold any number. */
-static void what_cannot_be_counts_as_nothing(void **state) {
-  struct spends s = {0};
-  (void)state;
+TEST(what_cannot_be_counts_as_nothing) {
+  AUTO(spends_deinit) struct spends s = {0};
   add(&s, PURPOSE_EXECUTE, "a", "{'input':-5,'output':9223372036854775807,'cost_usd':-1}");
   add(&s, PURPOSE_EXECUTE, "a", "{'input':'x','cost_usd':1e300}");
   json_auto_t *told = spends_json(&s);
@@ -62,10 +59,9 @@ static void what_cannot_be_counts_as_nothing(void **state) {
   assert_null(json_object_get(told, "output"));
   assert_null(json_object_get(told, "cost_usd"));
   assert_int_equal(number_of(told, "unpriced"), 2);
-  spends_deinit(&s);
 }
 
-static void prices_count_where_nobody_tells(void **state) {
+TEST(prices_count_where_nobody_tells) {
   json_auto_t *prices = data_json("{'m':{'input':3,'output':15,'cached':0.3},'n':{'input':1}}");
   static const struct {
     const char *usage, *model;
@@ -78,7 +74,6 @@ static void prices_count_where_nobody_tells(void **state) {
       {"{'input':1000000,'output':5}", "other", -1, false},
       {"{'told':'none'}", "m", -1, false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *usage = data_json(cases[i].usage);
     json_auto_t *priced = spend_priced(usage, prices, str_from(cases[i].model));
@@ -89,13 +84,4 @@ static void prices_count_where_nobody_tells(void **state) {
       fail_msg("case %zu: %f", i, json_number_value(cost));
   }
   assert_null(spend_priced(NULL, prices, STR("m")));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(calls_are_summed_up),
-      cmocka_unit_test(what_cannot_be_counts_as_nothing),
-      cmocka_unit_test(prices_count_where_nobody_tells),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,12 @@
 #include "core/state.h"
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "core/monitor.h"
 #include "core/step.h"
 #include "core/value_ref.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static struct workflow *build(const char *text) {
 }
 
 /* A daemon that starts goes on with the others by itself; an inbox shows those that ask. */
-static void a_stop_says_who_goes_on(void **state) {
+TEST(a_stop_says_who_goes_on) {
   static const struct {
     const char *reason, *class, *status;
     bool for_person;
@@ -46,7 +48,6 @@ static void a_stop_says_who_goes_on(void **state) {
       {"judge_unavailable", "", "stopped", false},
       {"", "", "stopped", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str reason = str_from(cases[i].reason);
     assert_string_equal(session_stop_status(reason, str_from(cases[i].class)), cases[i].status);
@@ -56,7 +57,7 @@ static void a_stop_says_who_goes_on(void **state) {
   }
 }
 
-static void a_rule_is_named_for_the_turn_that_waits_for_one(void **state) {
+TEST(a_rule_is_named_for_the_turn_that_waits_for_one) {
   static const struct {
     struct turn turn;
     bool waits;
@@ -68,7 +69,6 @@ static void a_rule_is_named_for_the_turn_that_waits_for_one(void **state) {
       {{.phase = TURN_JUDGED, .rule = 2}, false},
       {{.phase = TURN_JUDGED}, true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct turn turn = cases[i].turn, first = {.phase = TURN_EXECUTING, .next = &turn};
     struct core core = {.turns = &first};
@@ -77,7 +77,7 @@ static void a_rule_is_named_for_the_turn_that_waits_for_one(void **state) {
   assert_null(core_unjudged_turn(&(struct core){0}));
 }
 
-static void a_resume_may_raise_the_most_movements(void **state) {
+TEST(a_resume_may_raise_the_most_movements) {
   static const struct {
     const char *config;
     long most, count;
@@ -93,7 +93,6 @@ static void a_resume_may_raise_the_most_movements(void **state) {
       {"{'max_movements':'infinite'}", MOVEMENTS_INFINITE, 99, 0, true, false},
   };
   struct workflow *wf = build("{'name':'w','max_movements':5,'movements':[{'name':'a'," DONE "}]}");
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *config = data_json(cases[i].config);
     struct core core = {.workflow = wf,
@@ -109,7 +108,7 @@ static void a_resume_may_raise_the_most_movements(void **state) {
 
 /* --- values that texts refer to --- */
 
-static void a_reference_names_a_part_of_a_value(void **state) {
+TEST(a_reference_names_a_part_of_a_value) {
   static const struct {
     const char *path, *value; /* NULL: it is no reference, or not there */
   } cases[] = {
@@ -128,7 +127,6 @@ static void a_reference_names_a_part_of_a_value(void **state) {
   };
   json_auto_t *value = data_json(cases[0].value);
   struct workflow *wf = build("{'name':'w','movements':[{'name':'plan'," DONE "}]}");
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct prompt_ref ref;
     const json_t *part = NULL;
@@ -144,7 +142,7 @@ static void a_reference_names_a_part_of_a_value(void **state) {
 /* --- what a session returns --- */
 
 static json_t *outputs_of(const char *outputs, const json_t *values) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", outputs);
   struct workflow *wf = build(buf_c(&text));
   struct prompt_view view = {.workflow = wf,
@@ -154,15 +152,13 @@ static json_t *outputs_of(const char *outputs, const json_t *values) {
                              .max_movements = 5};
   json_t *out = outputs_make(&view);
   workflow_unref(wf);
-  buf_deinit(&text);
   return out;
 }
 
-static void outputs_are_values_or_texts(void **state) {
+TEST(outputs_are_values_or_texts) {
   json_auto_t *values = data_json("{'a':{'n':[1,2]}}");
   json_auto_t *wanted = data_json("{'v':[1,2],'s':'n is [1,2]','none':null,'t':'the task',"
                                   "'other':'{structured:b.n}'}");
-  (void)state;
   json_auto_t *out =
       outputs_of("'outputs':{'v':' {structured:a.n} ','s':'n is {structured:a.n}',"
                  "'none':'{structured:a.m}','t':'{task}','other':'{structured:b.n}'},",
@@ -179,9 +175,8 @@ static void outputs_are_values_or_texts(void **state) {
 }
 
 /* Each is kept with the session's row: a text is cut, a value is whole or none. */
-static void outputs_are_bounded(void **state) {
-  char *text = malloc(LIMIT_RETURN_BYTES + 1);
-  (void)state;
+TEST(outputs_are_bounded) {
+  char_auto_t *text = malloc(LIMIT_RETURN_BYTES + 1);
   memset(text, 'x', LIMIT_RETURN_BYTES);
   for (size_t n = LIMIT_RETURN_BYTES - 2; n <= LIMIT_RETURN_BYTES - 1; n++) {
     json_auto_t *values = json_pack("{s{ss#}}", "a", "t", text, n);
@@ -198,7 +193,6 @@ static void outputs_are_bounded(void **state) {
   assert_true(json_is_string(json_object_get(out, "b")));
   assert_true(json_is_null(json_object_get(out, "c"))); /* together they are full */
   assert_true(json_is_null(json_object_get(out, "d")));
-  free(text);
 }
 
 /* --- loops --- */
@@ -209,7 +203,7 @@ static const char looping[] =
     "{'name':'c'," DONE "}],'loop_monitors':[{'cycle':['a','b'],'ignore':['c'],'threshold':2,"
     "'judge':{'rules':[{'condition':'on','next':'a'},{'condition':'off','next':'ABORT'}]}}]}";
 
-static void a_cycle_counts_when_it_was_gone_through(void **state) {
+TEST(a_cycle_counts_when_it_was_gone_through) {
   static const struct {
     const char *way;
     long times;
@@ -221,7 +215,6 @@ static void a_cycle_counts_when_it_was_gone_through(void **state) {
       {"abb", 0, 0},                                /* and is left */
   };
   struct workflow *wf = build(looping);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct loop_count count = {0};
     struct core core = {.workflow = wf, .loops = &count};
@@ -236,7 +229,7 @@ static void a_cycle_counts_when_it_was_gone_through(void **state) {
 }
 
 /* A forked session takes them from a log. */
-static void counts_of_loops_are_outside_data(void **state) {
+TEST(counts_of_loops_are_outside_data) {
   static const struct {
     const char *counts;
     bool ok;
@@ -245,7 +238,6 @@ static void counts_of_loops_are_outside_data(void **state) {
       {"[[-1,0]]", false}, {"[[0,2]]", false}, {"[[0,-1]]", false}, {"[[1000000000000,0]]", false},
   };
   struct workflow *wf = build(looping);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct loop_count count = {0};
     struct core core = {.workflow = wf, .loops = &count};
@@ -256,7 +248,7 @@ static void counts_of_loops_are_outside_data(void **state) {
   workflow_unref(wf);
 }
 
-static void loops_are_built_from_what_is_there(void **state) {
+TEST(loops_are_built_from_what_is_there) {
   static const struct {
     const char *monitor, *error;
   } cases[] = {
@@ -265,9 +257,8 @@ static void loops_are_built_from_what_is_there(void **state) {
       {"'cycle':['a','b'],'ignore':['nowhere']", "loop_monitors[0].ignore: names no movement"},
       {"'cycle':['a','b'],'threshold':0", "loop_monitors[0].threshold: must be a whole number"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_printf(&text,
                "{'name':'w','movements':[{'name':'a'," DONE "},{'name':'b'," DONE "}],"
@@ -277,21 +268,5 @@ static void loops_are_built_from_what_is_there(void **state) {
     struct workflow *wf = workflow_build(doc, &err);
     if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
       fail_msg("%s: %s", cases[i].monitor, wf ? "taken" : err.text);
-    buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_stop_says_who_goes_on),
-      cmocka_unit_test(a_rule_is_named_for_the_turn_that_waits_for_one),
-      cmocka_unit_test(a_resume_may_raise_the_most_movements),
-      cmocka_unit_test(a_reference_names_a_part_of_a_value),
-      cmocka_unit_test(outputs_are_values_or_texts),
-      cmocka_unit_test(outputs_are_bounded),
-      cmocka_unit_test(a_cycle_counts_when_it_was_gone_through),
-      cmocka_unit_test(counts_of_loops_are_outside_data),
-      cmocka_unit_test(loops_are_built_from_what_is_there),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* A movement's value, event by event: generations, checks, corrections, and what comes without
  * one. */
+#include "base/memory.h"
 #include "support/play.h"
+#include "support/test.h"
 
 /* extra: more members of structured_output; rules that look at the value. */
 #define WORKFLOW(extra)                                                                            \
@@ -19,7 +21,7 @@
 
 /* ' inside of texts is a quote there too: data_json knows no other. */
 static void init(struct play *p, const char *title, const char *workflow, const char *script) {
-  struct buf w = {0}, s = {0};
+  buf_auto_t w = {0}, s = {0};
   for (const char *c = workflow; *c; c++) {
     if (*c == '\\' && c[1] == '\'')
       buf_puts(&w, "\\\""), c++;
@@ -33,15 +35,12 @@ static void init(struct play *p, const char *title, const char *workflow, const 
       buf_putc(&s, *c);
   }
   play_init(p, title, w.p, NULL, s.p);
-  buf_deinit(&w);
-  buf_deinit(&s);
 }
 
 static void expect_types(const struct play *p, size_t from, const char *wanted) {
-  char *got = play_types(p, from);
+  char_auto_t *got = play_types(p, from);
   if (strcmp(got, wanted) != 0)
     fail_msg("%s:\n%s\nwanted\n%s", p->title, got, wanted);
-  free(got);
 }
 
 static void expect_prompt(const struct play *p, const char *piece) {
@@ -63,9 +62,8 @@ static void expect_structured(const struct play *p, const char *outcome, const c
              (int)number(record, "attempts"));
 }
 
-static void a_good_answer_is_the_value_of_later_movements(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_good_answer_is_the_value_of_later_movements) {
+  AUTO(play_deinit) struct play p;
   init(&p, "good", WORKFLOW("'on_failure':'error'"), "{'mood':'So: " GOOD "','tell':'ok'}");
   play_start(&p);
   expect_prompt(&p, "How does it sound? Mend the queue");
@@ -81,12 +79,10 @@ static void a_good_answer_is_the_value_of_later_movements(void **state) {
   expect_structured(&p, "value", "", 1);
   expect_prompt(&p, "It is good (3!): {\"mood\":\"good\",\"level\":3}");
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void a_wrong_answer_is_corrected_in_a_new_conversation(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_wrong_answer_is_corrected_in_a_new_conversation) {
+  AUTO(play_deinit) struct play p;
   init(&p, "corrected",
        WORKFLOW("'on_failure':'error','reask':{'provider':'other','model':'mender'}"),
        "{'mood':'" BAD "','mood/reask':'" GOOD "','tell':'ok'}");
@@ -116,16 +112,13 @@ static void a_wrong_answer_is_corrected_in_a_new_conversation(void **state) {
   assert_int_equal(number(json_object_get(play_find(&p, "structured", 0), "failures"), "schema"),
                    1);
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void without_a_value_the_session_fails(void **state) {
-  struct play p;
-  (void)state;
+TEST(without_a_value_the_session_fails) {
+  AUTO(play_deinit) struct play p;
   init(&p, "error", WORKFLOW("'on_failure':'error','max_reasks':1"),
        "{'mood':'" BAD "','mood/reask':'no idea'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "failed", "exhausted", 2);
   const json_t *end = play_find(&p, "session_stop", 0);
   assert_true(str_eq_c(data_get(end, "reason"), "failed"));
@@ -137,42 +130,33 @@ static void without_a_value_the_session_fails(void **state) {
   const json_t *record = play_find(&p, "structured", 0);
   assert_int_equal(json_array_size(json_object_get(record, "errors")), 1);
   assert_int_equal(number(record, "call"), 2); /* whose answer is the last */
-  play_deinit(&p);
 }
 
-static void a_sentinel_goes_on(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_sentinel_goes_on) {
+  AUTO(play_deinit) struct play p;
   init(&p, "sentinel", WORKFLOW("'on_failure':'sentinel','max_reasks':0"), "{'mood':'no idea'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "sentinel", "exhausted", 1);
   assert_int_equal(p.core.outcome, END_ABORT); /* the rule saw it */
   const json_t *value = json_object_get(play_find(&p, "structured", 0), "value");
   assert_int_equal(json_object_size(value), 1);
   assert_int_equal(number(json_object_get(value, "sentinel"), "attempts"), 1);
-  play_deinit(&p);
 }
 
-static void a_refusal_is_not_corrected(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_refusal_is_not_corrected) {
+  AUTO(play_deinit) struct play p;
   init(&p, "refused", WORKFLOW("'on_failure':'sentinel'"),
        "{'mood':{'error':'refused','message':'I cannot'},'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "sentinel", "refused", 1);
   assert_int_equal(play_count(&p, "call_start"), 1);
-  play_deinit(&p);
 }
 
-static void a_cut_raises_the_limit_once(void **state) {
+TEST(a_cut_raises_the_limit_once) {
   struct play p;
-  (void)state;
   init(&p, "cut", WORKFLOW("'on_failure':'error'"),
        "{'mood':[{'error':'length','message':'cut','text':'{'},'" GOOD "'],'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "value", "", 2);
   const json_t *second = play_find(&p, "call_start", 1);
   assert_true(str_eq_c(data_get(second, "purpose"), "execute"));
@@ -183,8 +167,7 @@ static void a_cut_raises_the_limit_once(void **state) {
        "'schema':{'type':'object'},'on_failure':'escalate'},'rules':[{'condition':'done',"
        "'next':'COMPLETE'}]}]}",
        "{'mood':{'error':'length','message':'cut'}}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "escalated", "length", 2);
   assert_int_equal(number(json_object_get(play_find(&p, "call_start", 1), "options"), "max_tokens"),
                    200);
@@ -195,20 +178,17 @@ static void a_cut_raises_the_limit_once(void **state) {
        "'structured_output':{'schema':{'type':'object'},'on_failure':'error'},'rules':[{"
        "'condition':'done','next':'COMPLETE'}]}]}",
        "{'mood':[{'error':'length','message':'cut'},'{}']}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_int_equal(number(json_object_get(play_find(&p, "call_start", 1), "options"), "max_tokens"),
                    LIMIT_OPTION_TOKENS);
   play_deinit(&p);
 }
 
-static void an_escalation_stops_and_a_resume_tries_on(void **state) {
-  struct play p;
-  (void)state;
+TEST(an_escalation_stops_and_a_resume_tries_on) {
+  AUTO(play_deinit) struct play p;
   init(&p, "escalated", WORKFLOW("'on_failure':'escalate','max_reasks':1"),
        "{'mood':'" BAD "','mood/reask':['" BAD "','" GOOD "'],'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "escalated", "exhausted", 2);
   const json_t *stop = play_find(&p, "session_stop", 0);
   const json_t *question = json_object_get(stop, "question");
@@ -217,20 +197,17 @@ static void an_escalation_stops_and_a_resume_tries_on(void **state) {
   assert_int_equal(number(question, "call"), 2);
   assert_int_equal(json_array_size(json_object_get(question, "errors")), 2);
   size_t from = play_lines(&p);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_types(&p, from,
                "session_resume check call_start call_end check structured stage stage judgment "
                "turn_end turn_start call_start call_end stage judgment turn_end session_end");
   expect_structured(&p, "value", "", 2);
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Dies before the stop is written: the escalation is not forgotten. */
-static void an_escalation_survives_a_crash(void **state) {
-  struct play p;
-  (void)state;
+TEST(an_escalation_survives_a_crash) {
+  AUTO(play_deinit) struct play p;
   init(&p, "crashed", WORKFLOW("'on_failure':'escalate','max_reasks':0"), "{'mood':'" BAD "'}");
   play_start(&p);
   play_decide_next(&p);
@@ -243,29 +220,23 @@ static void an_escalation_survives_a_crash(void **state) {
   assert_int_equal(p.core.status, SESSION_STOPPED);
   assert_true(str_eq_c(buf_view(&p.core.stop_reason), "escalated"));
   assert_int_equal(play_count(&p, "structured"), 1);
-  play_deinit(&p);
 }
 
-static void trouble_of_the_backend_is_no_failure_of_the_value(void **state) {
-  struct play p;
-  (void)state;
+TEST(trouble_of_the_backend_is_no_failure_of_the_value) {
+  AUTO(play_deinit) struct play p;
   init(&p, "trouble", WORKFLOW("'on_failure':'error'"),
        "{'mood':'" BAD "','mood/reask':[{'error':'auth','message':'who are you?'},'" GOOD
        "'],'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_int_equal(p.core.status, SESSION_STOPPED);
   assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "provider_error"));
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_structured(&p, "value", "", 2);
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void invariants_are_run_and_told(void **state) {
-  struct play p;
-  (void)state;
+TEST(invariants_are_run_and_told) {
+  AUTO(play_deinit) struct play p;
   init(&p, "invariants",
        WORKFLOW("'on_failure':'error','max_reasks':3,'invariants':['level > 1',"
                 "{'command':['./check']},{'ai':'Is it so?'}]"),
@@ -276,8 +247,7 @@ static void invariants_are_run_and_told(void **state) {
        "'mood/check/sim':["
        "'{\\'reason\\': \\'it is good\\', \\'holds\\': false}',"
        "'{\\'reason\\': \\'yes\\', \\'holds\\': true}'],'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "value", "", 4);
   const json_t *failures = json_object_get(play_find(&p, "structured", 0), "failures");
   assert_int_equal(number(failures, "invariant"), 3);
@@ -298,14 +268,12 @@ static void invariants_are_run_and_told(void **state) {
           str_eq_c(data_get(run, "provider"), number(run, "invariant") == 2 ? "command" : "sim"));
   }
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
 /* Its stderr stands in a blob beside an stdout that stands in the log. */
-static void a_long_complaint_of_a_command_is_told(void **state) {
-  struct play p;
-  struct buf script = {0}, words = {0};
-  (void)state;
+TEST(a_long_complaint_of_a_command_is_told) {
+  AUTO(play_deinit) struct play p;
+  buf_auto_t script = {0}, words = {0};
   while (words.n <= LIMIT_INLINE_TEXT_BYTES)
     buf_puts(&words, "words and words ");
   buf_printf(&script,
@@ -315,38 +283,69 @@ static void a_long_complaint_of_a_command_is_told(void **state) {
              buf_c(&words));
   init(&p, "long stderr", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
        buf_c(&script));
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "value", "", 2);
   const json_t *error = json_array_get(json_object_get(play_find(&p, "check", 0), "errors"), 0);
   assert_non_null(strstr(data_get(error, "message").p, "two is odd"));
   assert_non_null(json_object_get(play_find(&p, "call_end", 1), "stderr_blob"));
-  buf_deinit(&script);
-  buf_deinit(&words);
-  play_deinit(&p);
 }
 
-static void an_unreadable_verdict_on_an_invariant_is_none(void **state) {
-  struct play p;
-  (void)state;
+TEST(an_unreadable_verdict_on_an_invariant_is_none) {
+  AUTO(play_deinit) struct play p;
   init(&p, "unreadable", WORKFLOW("'on_failure':'error','invariants':[{'ai':'Is it so?'}]"),
        "{'mood':'" GOOD
        "','mood/check/sim':['who knows','{\\'reason\\': \\'yes\\', \\'holds\\': true}'],"
        "'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_int_equal(p.core.status, SESSION_STOPPED);
   assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "check_unavailable"));
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_structured(&p, "value", "", 1);
   assert_int_equal(play_count(&p, "call_start"), 4);
-  play_deinit(&p);
 }
 
-static void a_check_that_cannot_run_is_an_error(void **state) {
+TEST(a_killed_command_says_nothing_of_an_invariant) {
+  AUTO(play_deinit) struct play p;
+  init(&p, "killed", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
+       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':137},{'text':'','exit':0}],"
+       "'tell':'ok'}");
+  play_to_end(&p);
+  assert_int_equal(p.core.status, SESSION_STOPPED);
+  const json_t *stop = play_find(&p, "session_stop", 0);
+  assert_true(str_eq_c(data_get(stop, "reason"), "check_unavailable"));
+  assert_non_null(strstr(data_get(stop, "message").p, "137"));
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
+  expect_structured(&p, "value", "", 1);
+}
+
+/* A log of a program that took it for a verdict: what its check says stays. */
+TEST(a_killed_command_that_was_judged_stays_so) {
+  AUTO(play_deinit) struct play p;
+  init(&p, "judged", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
+       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':1},{'text':'','exit':0}],"
+       "'mood/reask':'" GOOD "','tell':'ok'}");
+  play_start(&p);
+  for (int i = 0; i < 2; i++) { /* the answer; what the command says of it */
+    play_step(&p);
+  }
+  assert_int_equal(play_count(&p, "check"), 1);
+  struct core *const cores[] = {&p.core, &p.shadow};
+  for (size_t i = 0; i < ARRAY_LEN(cores); i++) {
+    struct call *call = cores[i]->turns->calls;
+    while (call->invariant == 0)
+      call = call->next;
+    call->exit = 137;
+  }
+  play_run(&p);
+  expect_structured(&p, "value", "", 2);
+  assert_int_equal(p.core.outcome, END_COMPLETE);
+}
+
+TEST(budgets_end_it) {
   struct play p;
-  (void)state;
+  init(&p, "tokens", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'token_budget':100"),
+TEST(a_check_that_cannot_run_is_an_error) {
+  struct play p;
   play_init(&p, "no check",
             "{'name':'w','movements':[{'name':'mood','on_error':[{'class':'crashed','to':'ABORT'}],"
             "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'"
@@ -360,64 +359,14 @@ static void a_check_that_cannot_run_is_an_error(void **state) {
   play_deinit(&p);
 }
 
-static void a_killed_command_says_nothing_of_an_invariant(void **state) {
-  struct play p;
-  (void)state;
-  init(&p, "killed", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
-       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':137},{'text':'','exit':0}],"
-       "'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
-  assert_int_equal(p.core.status, SESSION_STOPPED);
-  const json_t *stop = play_find(&p, "session_stop", 0);
-  assert_true(str_eq_c(data_get(stop, "reason"), "check_unavailable"));
-  assert_non_null(strstr(data_get(stop, "message").p, "137"));
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
-  expect_structured(&p, "value", "", 1);
-  play_deinit(&p);
-}
-
-/* A log of a program that took it for a verdict: what its check says stays. */
-static void a_killed_command_that_was_judged_stays_so(void **state) {
-  struct play p;
-  (void)state;
-  init(&p, "judged", WORKFLOW("'on_failure':'error','invariants':[{'command':['true']}]"),
-       "{'mood':'" GOOD "','mood/check/command':[{'text':'','exit':1},{'text':'','exit':0}],"
-       "'mood/reask':'" GOOD "','tell':'ok'}");
-  play_start(&p);
-  for (int i = 0; i < 2; i++) { /* the answer; what the command says of it */
-    play_decide_next(&p);
-    play_commit(&p);
-  }
-  assert_int_equal(play_count(&p, "check"), 1);
-  struct core *const cores[] = {&p.core, &p.shadow};
-  for (size_t i = 0; i < ARRAY_LEN(cores); i++) {
-    struct call *call = cores[i]->turns->calls;
-    while (call->invariant == 0)
-      call = call->next;
-    call->exit = 137;
-  }
-  play_run(&p);
-  expect_structured(&p, "value", "", 2);
-  assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
-}
-
-static void budgets_end_it(void **state) {
-  struct play p;
-  (void)state;
-  init(&p, "tokens", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'token_budget':100"),
        "{'mood':{'text':'" BAD
        "','tokens':60},'mood/reask':{'text':'{}','tokens':60},'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "sentinel", "tokens", 2);
   play_deinit(&p);
   init(&p, "uncounted", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'token_budget':5"),
        "{'mood':'" BAD "','tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "sentinel", "tokens", 1);
   play_deinit(&p);
   init(&p, "time", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'time_budget_ms':1000"),
@@ -431,62 +380,51 @@ static void budgets_end_it(void **state) {
 }
 
 /* A call that the budget ends is no trouble of the backend: trying again would end the same way. */
-static void time_that_runs_out_during_a_call_ends_it(void **state) {
+TEST(time_that_runs_out_during_a_call_ends_it) {
   struct play p;
-  (void)state;
   init(&p, "late", WORKFLOW("'on_failure':'sentinel','time_budget_ms':1000"),
        "{'mood':{'text':'" BAD "','ms':600},"
        "'mood/reask':{'error':'timeout','message':'late','ms':400},'tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "sentinel", "time", 1);
   assert_int_equal(p.core.outcome, END_ABORT);
   play_deinit(&p);
   init(&p, "never", WORKFLOW("'on_failure':'error','time_budget_ms':1000"),
        "{'mood':{'error':'timeout','message':'late','ms':1000}}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "failed", "time", 0);
   play_deinit(&p);
   init(&p, "stalled", WORKFLOW("'on_failure':'error','time_budget_ms':9000"),
        "{'mood':{'error':'timeout','message':'no byte','ms':1000}}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   assert_int_equal(play_count(&p, "structured"), 0);
   assert_true(str_eq_c(data_get(play_find(&p, "session_stop", 0), "reason"), "provider_error"));
   play_deinit(&p);
 }
 
-static void a_new_round_has_new_budgets(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_new_round_has_new_budgets) {
+  AUTO(play_deinit) struct play p;
   init(&p, "round", WORKFLOW("'on_failure':'escalate','token_budget':5"),
        "{'mood':'" BAD "','mood/reask':'" GOOD "','tell':'ok'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "escalated", "tokens", 1);
-  play_send(&p, EVENT_RESUME, "user", NULL);
-  play_run(&p);
+  play_send_and_run(&p, EVENT_RESUME, "user", NULL);
   expect_structured(&p, "value", "", 2);
-  play_deinit(&p);
 }
 
-static void a_command_makes_a_value_too(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_command_makes_a_value_too) {
+  AUTO(play_deinit) struct play p;
   init(&p, "command",
        "{'name':'w','movements':[{'name':'mood','command':['count'],'structured_output':{"
        "'schema':{'type':'object','required':['n']},'on_failure':'error',"
        "'reask':{'provider':'sim'}},'rules':[{'condition':'when(exit == 3)','next':'COMPLETE'}]}]}",
        "{'mood':{'text':'n = 4','exit':3},'mood/reask':'{\\'n\\': 4}'}");
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   expect_structured(&p, "value", "", 2);
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  play_deinit(&p);
 }
 
-static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
+TEST(a_backend_that_enforces_gets_the_schema_apart) {
   static const struct capability native[] = {{.name = "sim",
                                               .summary = "test",
                                               .options = OPTION_ALL,
@@ -494,8 +432,7 @@ static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
                                               .takes_model = true,
                                               .structured = "native"},
                                              {.name = NULL}};
-  struct play p;
-  (void)state;
+  AUTO(play_deinit) struct play p;
   init(&p, "native", WORKFLOW("'on_failure':'error'"),
        "{'mood':{'text':'','structured':{'mood':'bad','level':9}},'tell':'ok'}");
   p.env.providers = native;
@@ -506,11 +443,10 @@ static void a_backend_that_enforces_gets_the_schema_apart(void **state) {
   assert_true(str_eq_c(data_get(play_find(&p, "check", 0), "extract_stage"), "native"));
   expect_prompt(&p, "It is bad (9!): {\"mood\":\"bad\",\"level\":9}");
   expect_prompt(&p, "{\"mood\":\"bad\",\"level\":9}\n"); /* the text before, from the value */
-  play_deinit(&p);
 }
 
 /* Dies at every record of a session with all of it, and goes on to the same end. */
-static void every_crash_leads_to_the_same_value(void **state) {
+TEST(every_crash_leads_to_the_same_value) {
   static const char workflow[] =
       WORKFLOW("'on_failure':'error','max_reasks':3,'invariants':[{'command':['./check']},"
                "{'ai':'Is it so?'}]");
@@ -520,7 +456,6 @@ static void every_crash_leads_to_the_same_value(void **state) {
       "'mood/check/command':[{'text':'','exit':1},{'exit':0,'text':''}],"
       "'mood/check/sim':['{\\'reason\\': \\'yes\\', \\'holds\\': true}'],'tell':'ok'}";
   struct play whole;
-  (void)state;
   init(&whole, "undisturbed", workflow, script);
   play_start(&whole);
   play_run(&whole);
@@ -558,29 +493,5 @@ static void every_crash_leads_to_the_same_value(void **state) {
   play_deinit(&whole);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_good_answer_is_the_value_of_later_movements),
-      cmocka_unit_test(a_wrong_answer_is_corrected_in_a_new_conversation),
-      cmocka_unit_test(without_a_value_the_session_fails),
-      cmocka_unit_test(a_sentinel_goes_on),
-      cmocka_unit_test(a_refusal_is_not_corrected),
-      cmocka_unit_test(a_cut_raises_the_limit_once),
-      cmocka_unit_test(an_escalation_stops_and_a_resume_tries_on),
-      cmocka_unit_test(an_escalation_survives_a_crash),
-      cmocka_unit_test(trouble_of_the_backend_is_no_failure_of_the_value),
-      cmocka_unit_test(invariants_are_run_and_told),
-      cmocka_unit_test(a_long_complaint_of_a_command_is_told),
-      cmocka_unit_test(an_unreadable_verdict_on_an_invariant_is_none),
+TEST_GROUP(NULL, play_over)
       cmocka_unit_test(a_check_that_cannot_run_is_an_error),
-      cmocka_unit_test(a_killed_command_says_nothing_of_an_invariant),
-      cmocka_unit_test(a_killed_command_that_was_judged_stays_so),
-      cmocka_unit_test(budgets_end_it),
-      cmocka_unit_test(time_that_runs_out_during_a_call_ends_it),
-      cmocka_unit_test(a_new_round_has_new_budgets),
-      cmocka_unit_test(a_command_makes_a_value_too),
-      cmocka_unit_test(a_backend_that_enforces_gets_the_schema_apart),
-      cmocka_unit_test(every_crash_leads_to_the_same_value),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}

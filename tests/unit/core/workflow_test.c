@@ -4,14 +4,11 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/memory.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CHILD(name) "{\"name\":\"" name "\",\"rules\":[{\"condition\":\"x\"}]}"
 #define TEN         "xxxxxxxxxx"
@@ -24,8 +21,7 @@ static struct workflow *build(const char *text, struct err *err) {
   return workflow_build(doc, err);
 }
 
-static void defaults(void **state) {
-  (void)state;
+TEST(defaults) {
   struct err err = {0};
   struct workflow *wf = build("{\"name\":\"w\",\"movements\":[{\"name\":\"a\"," RULES "}]}", &err);
   assert_non_null(wf);
@@ -68,8 +64,7 @@ static const char full[] =
     "{\"name\":\"c\",\"command\":[\"make\",\"\"],"
     "\"judge\":{\"provider\":\"jp\"}," RULES "}]}";
 
-static void inheritance(void **state) {
-  (void)state;
+TEST(inheritance) {
   struct err err = {0};
   struct workflow *wf = build(full, &err);
   if (wf == NULL)
@@ -215,8 +210,7 @@ static const struct rejected_parameter refusals[] = {
     {M("\"parallel\":[" CHILD(LONG_NAME) "]," RULES), "is over 128 bytes together"},
 };
 
-static void a_movement_drops_the_panel(void **state) {
-  (void)state;
+TEST(a_movement_drops_the_panel) {
   struct err err = {0};
   struct workflow *wf = build(
       "{\"name\":\"w\",\"judge\":{\"panel\":[\"a\",\"b\",\"a\"],\"else\":\"ask\"},\"movements\":["
@@ -233,8 +227,7 @@ static void a_movement_drops_the_panel(void **state) {
   workflow_unref(wf);
 }
 
-static void refusals_name_the_path(void **state) {
-  (void)state;
+TEST(refusals_name_the_path) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
     struct err err = {0};
     struct workflow *wf = build(refusals[i].doc, &err);
@@ -245,12 +238,11 @@ static void refusals_name_the_path(void **state) {
 
 /* Every value of a good document in turn becomes something else: an error or a workflow, never
  * more. */
-static void no_value_is_trusted(void **state) {
-  (void)state;
+TEST(no_value_is_trusted) {
   static const char *const others[] = {"null", "true", "-1", "1e9",  "\"\"",        "\"x\"",
                                        "[]",   "[[]]", "{}", "[{}]", "\"a\\u0001\""};
   json_auto_t *doc = json_loads(full, 0, NULL);
-  char *text = json_dumps(doc, JSON_COMPACT);
+  char_auto_t *text = json_dumps(doc, JSON_COMPACT);
   for (char *at = strchr(text, ':'); at != NULL; at = strchr(at + 1, ':')) {
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
       json_error_t where;
@@ -258,7 +250,7 @@ static void no_value_is_trusted(void **state) {
       json_auto_t *value = json_loads(at + 1, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
       if (value == NULL)
         continue;
-      struct buf changed = {0};
+      buf_auto_t changed = {0};
       buf_append(&changed, text, used);
       buf_puts(&changed, others[i]);
       buf_puts(&changed, at + 1 + where.position);
@@ -266,19 +258,6 @@ static void no_value_is_trusted(void **state) {
       struct err err = {0};
       if (other != NULL)
         workflow_unref(workflow_build(other, &err));
-      buf_deinit(&changed);
     }
   }
-  free(text);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(defaults),
-      cmocka_unit_test(inheritance),
-      cmocka_unit_test(a_movement_drops_the_panel),
-      cmocka_unit_test(refusals_name_the_path),
-      cmocka_unit_test(no_value_is_trusted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

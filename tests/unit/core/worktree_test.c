@@ -3,10 +3,11 @@
 #include "core/worktree.h"
 
 #include "support/play.h"
+#include "support/test.h"
 
 #define DONE "'rules':[{'condition':'when(true)','next':'COMPLETE'}]"
 
-static void branches_are_names_that_git_takes(void **state) {
+TEST(branches_are_names_that_git_takes) {
   static const struct {
     const char *name;
     bool ok;
@@ -20,7 +21,6 @@ static void branches_are_names_that_git_takes(void **state) {
       {"a*b", false},       {"a[b", false},  {"a\\b", false},
       {"a b", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};
     if (key_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
@@ -30,7 +30,7 @@ static void branches_are_names_that_git_takes(void **state) {
 }
 
 /* The flags of a start, then the workflow, then what the user is used to. */
-static void the_nearest_setting_holds(void **state) {
+TEST(the_nearest_setting_holds) {
   static const struct {
     const char *config, *workflow;
     enum workspace_mode mode;
@@ -47,9 +47,8 @@ static void the_nearest_setting_holds(void **state) {
        "'workspace':'worktree','commit':'end',", WORKSPACE_HERE, COMMIT_OFF},
       {"{'workspace':{'mode':'elsewhere'}}", "", WORKSPACE_HERE, COMMIT_OFF},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct err err = {0};
     buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", cases[i].workflow);
     json_auto_t *doc = data_json(buf_c(&text)), *config = data_json(cases[i].config);
@@ -58,7 +57,6 @@ static void the_nearest_setting_holds(void **state) {
     assert_int_equal(core_workspace_mode(wf, config), cases[i].mode);
     assert_int_equal(core_commit_when(wf, config), cases[i].when);
     workflow_unref(wf);
-    buf_deinit(&text);
   }
 }
 
@@ -84,7 +82,7 @@ static const char one[] = "{'name':'Fix: it?','workspace':'worktree','movements'
                           "{'name':'a','command':['x']," DONE "}]}";
 static const char one_script[] = "{'a':{'text':'ok','exit':0}}";
 
-static void branch_and_base_come_from_the_settings(void **state) {
+TEST(branch_and_base_come_from_the_settings) {
   static const struct {
     const char *config, *branch, *base;
   } cases[] = {
@@ -93,32 +91,27 @@ static void branch_and_base_come_from_the_settings(void **state) {
        "work/Fix--it-/01990000-0000-7000-8000-000000000001", "v1"},
       {"{'default_workspace':{'branch':'u/{workflow}.x','base':'main'}}", "u/Fix--it-.x", "main"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
-    play_init(&p, "branch", one, cases[i].config, one_script);
-    play_start(&p);
-    play_run(&p);
+    AUTO(play_deinit) struct play p;
+    play_all(&p, "branch", one, cases[i].config, one_script);
     assert_int_equal(p.core.outcome, END_COMPLETE);
     same_text("branch", asked_for(&p, "make", 0, "branch"), cases[i].branch);
     same_text("base", asked_for(&p, "make", 0, "base"), cases[i].base);
     assert_int_equal(play_count(&p, "workspace"), 4); /* make, made, commit, committed */
     assert_string_equal(core_turn_folder(&p.core, &(struct turn){.id = 7}), "/trees/own/sub");
     assert_false(core_worktree_busy(&p.core));
-    play_deinit(&p);
   }
 }
 
 /* A workflow's name may hold what git takes in no branch. */
-static void names_become_parts_of_branches(void **state) {
+TEST(names_become_parts_of_branches) {
   static const struct {
     const char *name, *branch;
   } cases[] = {{"fix.", "b/fix-"}, {"-fix", "b/_fix"}, {"a..b", "b/a.-b"},
                {".x", "b/_x"},     {"計画", "b/計画"}, {"a/b", "b/a-b"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf text = {0};
-    struct play p;
+    buf_auto_t text = {0};
+    AUTO(play_deinit) struct play p;
     buf_printf(&text,
                "{'name':'%s','workspace':'worktree','branch':'b/{workflow}','movements':["
                "{'name':'a','command':['x']," DONE "}]}",
@@ -126,12 +119,10 @@ static void names_become_parts_of_branches(void **state) {
     play_init(&p, cases[i].name, buf_c(&text), NULL, one_script);
     play_start(&p);
     same_text(cases[i].name, asked_for(&p, "make", 0, "branch"), cases[i].branch);
-    play_deinit(&p);
-    buf_deinit(&text);
   }
 }
 
-static void a_commit_says_what_was_done(void **state) {
+TEST(a_commit_says_what_was_done) {
   static const struct {
     const char *task, *config, *message;
   } cases[] = {
@@ -144,11 +135,10 @@ static void a_commit_says_what_was_done(void **state) {
       {"12345678901234567890123456789012345678901234567890123456789012345678901\u8a08x", "{}",
        "12345678901234567890123456789012345678901234567890123456789012345678901"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
-    struct text task = {0};
-    struct buf want = {0};
+    AUTO(play_deinit) struct play p;
+    AUTO(text_deinit) struct text task = {0};
+    buf_auto_t want = {0};
     play_init(&p, "message", one, cases[i].config, one_script);
     struct event ev = play_event(&p, EVENT_RESUME);
     struct core_params params = {
@@ -159,9 +149,6 @@ static void a_commit_says_what_was_done(void **state) {
     play_run(&p);
     buf_printf(&want, "%s\n\nSegue-Session: s\nSegue-Turn: 1\n", cases[i].message);
     same_text("message", asked_for(&p, "commit", 0, "message"), buf_c(&want));
-    buf_deinit(&want);
-    text_deinit(&task);
-    play_deinit(&p);
   }
 }
 
@@ -172,12 +159,9 @@ static const char children[] =
 static const char children_script[] = "{'g.x':{'text':'ok','exit':0},'g.y':{'text':'ok','exit':0}}";
 
 /* A child's begins where the session's stands, and is committed before its turn is over. */
-static void a_child_has_one_of_its_own(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "child", children, NULL, children_script);
-  play_start(&p);
-  play_run(&p);
+TEST(a_child_has_one_of_its_own) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "child", children, NULL, children_script);
   assert_int_equal(p.core.outcome, END_COMPLETE);
   same_text("branch", asked_for(&p, "make", 1, "branch"),
             "segue/01990000-0000-7000-8000-000000000001-g.x-2");
@@ -188,64 +172,54 @@ static void a_child_has_one_of_its_own(void **state) {
             "g.x: Mend the queue so that every test passes, and say what was wrong with it\n\n"
             "Segue-Session: 01990000-0000-7000-8000-000000000001\nSegue-Turn: 2\n");
   assert_null(asked(&p, "make", 2));
-  play_deinit(&p);
 }
 
 /* The session stops where its own cannot be made; a child fails in its group alone. */
-static void git_may_fail(void **state) {
+TEST(git_may_fail) {
   static const struct {
     const char *workflow;
     enum session_status status;
     const char *reason;
   } cases[] = {{one, SESSION_STOPPED, "workspace"}, {children, SESSION_STOPPED, "workspace"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct play p;
+    AUTO(play_deinit) struct play p;
     play_init(&p, "git", cases[i].workflow, NULL, children_script);
     p.git_fails = true;
-    play_start(&p);
-    play_run(&p);
+    play_to_end(&p);
     assert_int_equal(p.core.status, cases[i].status);
     assert_string_equal(buf_c(&p.core.stop_reason), cases[i].reason);
     assert_string_equal(buf_c(&p.core.stop_message), "git would not");
     assert_int_equal(play_count(&p, "call_start"), 0);
-    play_deinit(&p);
   }
 }
 
-static void a_child_fails_without_its_worktree(void **state) {
-  struct play p;
-  (void)state;
+TEST(a_child_fails_without_its_worktree) {
+  AUTO(play_deinit) struct play p;
   play_init(&p, "child", children, NULL, children_script);
   p.git_fails = true;
   p.worktree_asks = 2; /* the session's is the third, its child's the fourth: that one fails */
-  play_start(&p);
-  play_run(&p);
+  play_to_end(&p);
   size_t failed = 0;
   for (size_t i = 0; i < play_lines(&p); i++)
     failed += str_eq_c(data_get(play_record(&p, i), "message"), "git would not") &&
               json_integer_value(json_object_get(play_record(&p, i), "turn")) == 2;
   assert_true(failed > 0);
   assert_int_not_equal(p.core.status, SESSION_RUNNING);
-  play_deinit(&p);
 }
 
 /* Killed while git works: the log says what was asked for, and it is asked for again. */
-static void what_git_was_asked_is_asked_again(void **state) {
+TEST(what_git_was_asked_is_asked_again) {
   struct play p;
-  (void)state;
   for (size_t cut = 2;; cut++) {
     play_init(&p, "crash", children, NULL, children_script);
     play_start(&p);
     while (play_lines(&p) < cut && p.pending_count > 0) {
-      play_decide_next(&p);
-      play_commit(&p);
+      play_step(&p);
     }
     bool over = p.pending_count == 0;
     if (!over) {
       play_crash(&p, 0);
-      play_send(&p, EVENT_RESUME, NULL, NULL);
-      play_run(&p);
+      play_send_and_run(&p, EVENT_RESUME, NULL, NULL);
     }
     assert_int_equal(p.core.outcome, END_COMPLETE);
     assert_int_equal(core_worktree(&p.core, 0)->asked, WORKTREE_IDLE);
@@ -257,12 +231,9 @@ static void what_git_was_asked_is_asked_again(void **state) {
 }
 
 /* A late answer of git, to nobody's question, changes nothing. */
-static void an_answer_to_nothing_is_passed_over(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "late", one, NULL, one_script);
-  play_start(&p);
-  play_run(&p);
+TEST(an_answer_to_nothing_is_passed_over) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "late", one, NULL, one_script);
   size_t n = play_lines(&p);
   for (long turn = 0; turn < 3; turn++) {
     struct event ev = play_event(&p, EVENT_WORKTREE);
@@ -272,7 +243,6 @@ static void an_answer_to_nothing_is_passed_over(void **state) {
     play_commit(&p);
   }
   assert_int_equal(play_lines(&p), n);
-  play_deinit(&p);
 }
 
 /* --- a log that somebody changed --- */
@@ -305,33 +275,14 @@ static const struct {
     {"committed", 0, "{'event':'commit'}", "there is nothing to commit"},
 };
 
-static void what_cannot_follow_is_refused(void **state) {
-  struct play p;
-  (void)state;
-  play_init(&p, "log", children, NULL, children_script);
-  play_start(&p);
-  play_run(&p);
+TEST(what_cannot_follow_is_refused) {
+  AUTO(play_deinit) struct play p;
+  play_all(&p, "log", children, NULL, children_script);
   for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
     const json_t *good = asked(&p, bad_cases[i].event, bad_cases[i].k);
     play_refuses(&p, (size_t)json_integer_value(json_object_get(good, "seq")) - 1,
                  bad_cases[i].changes, bad_cases[i].error);
   }
-  play_deinit(&p);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(branches_are_names_that_git_takes),
-      cmocka_unit_test(the_nearest_setting_holds),
-      cmocka_unit_test(branch_and_base_come_from_the_settings),
-      cmocka_unit_test(names_become_parts_of_branches),
-      cmocka_unit_test(a_commit_says_what_was_done),
-      cmocka_unit_test(a_child_has_one_of_its_own),
-      cmocka_unit_test(git_may_fail),
-      cmocka_unit_test(a_child_fails_without_its_worktree),
-      cmocka_unit_test(what_git_was_asked_is_asked_again),
-      cmocka_unit_test(an_answer_to_nothing_is_passed_over),
-      cmocka_unit_test(what_cannot_follow_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, play_over);
-}
+TEST_GROUP(NULL, play_over)

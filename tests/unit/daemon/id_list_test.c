@@ -2,13 +2,8 @@
 #include "daemon/entry.h"
 
 #include "base/log.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,10 +36,9 @@ static void agrees(const struct id_list *list) {
   assert_null(id_list_at(list, n));
 }
 
-static void any_order(void **state) {
+TEST(any_order) {
   struct id_list list = {0};
   unsigned seed = 1;
-  (void)state;
   make_things();
   agrees(&list);
   for (unsigned step = 0; step < STEPS; step++) {
@@ -64,10 +58,9 @@ static void any_order(void **state) {
 }
 
 /* A queue: its room is bounded by what waits at a time, however much has passed. */
-static void a_queue_stays_small(void **state) {
-  struct id_list list = {0};
+TEST(a_queue_stays_small) {
+  AUTO(id_list_deinit) struct id_list list = {0};
   struct thing *ring = calloc(LIVE, sizeof *ring);
-  (void)state;
   for (unsigned i = 0; i < STEPS; i++) {
     struct thing *t = &ring[i % LIVE];
     if (i >= LIVE) {
@@ -80,13 +73,11 @@ static void a_queue_stays_small(void **state) {
   }
   assert_int_equal(list.count, LIVE);
   assert_true(list.cap <= 4 * LIVE);
-  id_list_deinit(&list);
   free(ring);
 }
 
-static void the_youngest_first(void **state) {
-  struct id_list list = {0};
-  (void)state;
+TEST(the_youngest_first) {
+  AUTO(id_list_deinit) struct id_list list = {0};
   make_things();
   for (size_t i = THINGS; i-- > 0;) {
     id_list_add(&list, &things[i]);
@@ -101,14 +92,4 @@ static void the_youngest_first(void **state) {
   id_list_add(&list, &things[7]); /* there is room in front of it, and behind it perhaps none */
   things[7].there = true;
   agrees(&list);
-  id_list_deinit(&list);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(any_order),
-      cmocka_unit_test(a_queue_stays_small),
-      cmocka_unit_test(the_youngest_first),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

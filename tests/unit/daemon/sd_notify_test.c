@@ -1,12 +1,7 @@
 /* The service manager hears what it must, and nothing is left in the environment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "daemon/serve.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +25,9 @@ static void hears(int fd, const char *wanted) {
   assert_string_equal(got, wanted);
 }
 
-static void a_path_and_an_abstract_name(void **state) {
+TEST(a_path_and_an_abstract_name) {
   char path[64], abstract[64];
   struct sd_notify n;
-  (void)state;
   print_into(path, sizeof path, "/tmp/segue-notify-%ld", (long)getpid());
   print_into(abstract, sizeof abstract, "@segue-notify-%ld", (long)getpid());
   const char *const names[] = {path, abstract};
@@ -59,10 +53,9 @@ static void a_path_and_an_abstract_name(void **state) {
   (void)unlink(path);
 }
 
-static void without_a_manager_nothing_happens(void **state) {
+TEST(without_a_manager_nothing_happens) {
   static const char *const names[] = {NULL, "", "relative", "/none/of/that"};
   struct sd_notify n;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     if (names[i])
       setenv("NOTIFY_SOCKET", names[i], 1);
@@ -72,14 +65,13 @@ static void without_a_manager_nothing_happens(void **state) {
   }
 }
 
-static void the_watchdog(void **state) {
+TEST(the_watchdog) {
   static const struct {
     const char *usec;
     uint64_t ms;
   } rows[] = {{"30000000", 30000}, {"0", 0}, {"-5", 0}, {"x", 0}, {"1500", 1}};
   struct sd_notify n;
   char pid[32];
-  (void)state;
   print_into(pid, sizeof pid, "%ld", (long)getpid());
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     setenv("WATCHDOG_USEC", rows[i].usec, 1);
@@ -89,13 +81,4 @@ static void the_watchdog(void **state) {
     assert_int_equal(n.watchdog_ms, rows[i].ms);
     sd_notify_deinit(&n);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_path_and_an_abstract_name),
-      cmocka_unit_test(without_a_manager_nothing_happens),
-      cmocka_unit_test(the_watchdog),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

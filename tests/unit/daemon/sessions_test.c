@@ -5,13 +5,8 @@
 #include "provider/registry.h"
 #include "support/folder.h"
 #include "support/leave.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,8 +141,7 @@ static bool is_word_of(const char *words, const char *word) {
   return false;
 }
 
-static void only_these_ways_are_open(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, only_these_ways_are_open) {
   char name[STORE_ID_BYTES];
   assert_int_equal(ARRAY_LEN(ways), ARRAY_LEN(state_names));
   for (unsigned i = 0; i < ARRAY_LEN(ways); i++) {
@@ -160,8 +154,7 @@ static void only_these_ways_are_open(void **state) {
   }
 }
 
-static void each_state_is_told(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, each_state_is_told) {
   static const struct {
     enum entry_state state;
     const char *status; /* "": as its log says */
@@ -211,8 +204,7 @@ static void in_order(const struct fixture *f) {
   assert_int_equal(f->sessions.queue.count, position);
 }
 
-static void the_queue_is_in_order_of_the_ids(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, the_queue_is_in_order_of_the_ids) {
   char name[STORE_ID_BYTES];
   for (unsigned i = 0; i < QUEUED; i++) { /* 77 and 200 have no common divisor */
     print_into(name, sizeof name, "01990000-0000-7000-8000-%012u", i * 77 % QUEUED);
@@ -277,8 +269,7 @@ static void let_run(struct fixture *f, size_t places) {
   sessions_soon(&f->sessions);
 }
 
-static void from_a_submit_to_its_end(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, from_a_submit_to_its_end) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   assert_non_null(e);
@@ -295,8 +286,7 @@ static void from_a_submit_to_its_end(void **state) {
   assert_int_equal(f->trail[f->changes - 1], ENTRY_OVER);
 }
 
-static void from_memory_without_its_log(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, from_memory_without_its_log) {
   struct err err = {0};
   f->sessions.max_running = 1;
   struct daemon_entry *e = submit(f, 0, &err);
@@ -305,8 +295,7 @@ static void from_memory_without_its_log(void **state) {
   assert_int_equal(f->trail[0], ENTRY_HELD);
 }
 
-static void a_cancel_needs_no_place(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_cancel_needs_no_place) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   reach(f, e, ENTRY_QUEUED);
@@ -321,8 +310,7 @@ static void a_cancel_needs_no_place(void **state) {
 }
 
 /* It leaves before there is a record that could say so. */
-static void a_client_that_leaves_early(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_client_that_leaves_early) {
   struct err err = {0};
   struct daemon_entry *e = submit(f, 0, &err);
   sessions_leave(&f->sessions, e);
@@ -349,8 +337,7 @@ static void on_asked(struct entry_ask *ask, struct daemon_entry *e, const struct
   asked->code = err != NULL ? err->code : ERR_NONE;
 }
 
-static void a_resume_puts_it_back(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_empty, teardown, a_resume_puts_it_back) {
   struct err err = {0};
   struct asked asked = {.ask.done = on_asked};
   f->sessions.max_running = 1;
@@ -379,9 +366,8 @@ static void a_resume_puts_it_back(void **state) {
 }
 
 /* In a child: faults are read once for a process. */
-static void a_first_record_that_fails(void **state) {
+TEST(a_first_record_that_fails) {
   int status;
-  (void)state;
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0) {
@@ -415,8 +401,7 @@ static bool fails(const struct fixture *f, enum err_code code) {
   return entry_mend_later(f->entry, &err);
 }
 
-static void pauses_grow_to_the_last_try(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, pauses_grow_to_the_last_try) {
   for (unsigned i = 0; i < LIMIT_MEND_COUNT; i++) {
     uint64_t wait_ms = (uint64_t)LIMIT_MEND_MS << i;
     uint64_t now = uv_now(&f->loop);
@@ -431,8 +416,7 @@ static void pauses_grow_to_the_last_try(void **state) {
   assert_true(fails(f, ERR_IO));
 }
 
-static void a_person_has_a_try_more(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_person_has_a_try_more) {
   for (unsigned i = 0; i < LIMIT_MEND_COUNT; i++)
     assert_true(fails(f, ERR_IO));
   entry_mend_soon(f->entry);
@@ -441,8 +425,7 @@ static void a_person_has_a_try_more(void **state) {
   assert_false(fails(f, ERR_IO));
 }
 
-static void only_the_disk_is_waited_for(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, only_the_disk_is_waited_for) {
   assert_false(fails(f, ERR_CORRUPT));
   assert_false(fails(f, ERR_LOCKED));
   f->sessions.draining = true;
@@ -453,8 +436,7 @@ static void only_the_disk_is_waited_for(void **state) {
   assert_int_equal(f->changes, 0);
 }
 
-static void the_queue_has_an_end(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_queue_has_an_end) {
   struct launch launch = {0};
   struct err err = {0};
   struct list *queue = &f->sessions.lists[LIST_QUEUE];
@@ -463,26 +445,4 @@ static void the_queue_has_an_end(void **state) {
   assert_null(sessions_submit(&f->sessions, &launch, &err));
   assert_int_equal(err.code, ERR_LIMIT);
   queue->count = count;
-}
-
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_empty, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      EMPTY(only_these_ways_are_open),
-      EMPTY(each_state_is_told),
-      EMPTY(the_queue_is_in_order_of_the_ids),
-      EMPTY(from_a_submit_to_its_end),
-      EMPTY(from_memory_without_its_log),
-      EMPTY(a_cancel_needs_no_place),
-      EMPTY(a_client_that_leaves_early),
-      EMPTY(a_resume_puts_it_back),
-      cmocka_unit_test(a_first_record_that_fails),
-      TEST(pauses_grow_to_the_last_try),
-      TEST(a_person_has_a_try_more),
-      TEST(only_the_disk_is_waited_for),
-      TEST(the_queue_has_an_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char environment[] =
     "{\"exit\": 2, \"iteration\": 3, \"movement_iteration\": 1, \"structured\": {"
@@ -28,13 +24,11 @@ static const struct expr *parse_when(struct arena *arena, const char *text,
   return expr_parse(arena, text, strlen(text), EXPR_WHEN, err);
 }
 
-struct value_case {
+static const struct value_case {
   const char *text;
   enum expr_value value;
   const char *error; /* part of the message of EXPR_ERROR */
-};
-
-static const struct value_case value_cases[] = {
+} value_cases[] = {
     {"true", EXPR_TRUE, NULL},
     {"false", EXPR_FALSE, NULL},
     {" exit == 2 ", EXPR_TRUE, NULL},
@@ -118,29 +112,25 @@ static const struct value_case value_cases[] = {
     {"contains(structured.test.holes.a, 5)", EXPR_ERROR, "there is no a"},
 };
 
-static void values_are_as_the_grammar_says(void **state) {
-  (void)state;
+TEST(values_are_as_the_grammar_says) {
   json_auto_t *env = json_loads(environment, 0, NULL);
   assert_non_null(env);
   for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
     const struct value_case *c = &value_cases[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct expr_error err;
     const struct expr *e = parse_when(&arena, c->text, &err);
     enum expr_value value = e ? expr_eval(e, env, &err) : EXPR_ERROR;
     if (value != c->value || (c->error && strstr(err.text, c->error) == NULL))
       fail_msg("%s: value %d, \"%s\"", c->text, (int)value, err.text);
-    arena_deinit(&arena);
   }
 }
 
-struct rejected_parameter {
+static const struct rejected_parameter {
   const char *text;
   size_t offset;
   const char *error;
-};
-
-static const struct rejected_parameter refusals[] = {
+} refusals[] = {
     {"", 0, "the expression is empty"},
     {"  ", 0, "the expression is empty"},
     {"exit = 0", 5, "write =="},
@@ -188,21 +178,18 @@ static const struct rejected_parameter refusals[] = {
     {"exit == 0 & true", 10, "unexpected &"},
 };
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
     const struct rejected_parameter *c = &refusals[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct expr_error err;
     const struct expr *e = parse_when(&arena, c->text, &err);
     if (e != NULL || err.offset != c->offset || strstr(err.text, c->error) == NULL)
       fail_msg("%s: %s at %zu, \"%s\"", c->text, e ? "parsed" : "refused", err.offset, err.text);
-    arena_deinit(&arena);
   }
 }
 
-static void depth_and_size_are_bounded(void **state) {
-  (void)state;
+TEST(depth_and_size_are_bounded) {
   static const struct {
     const char *open, *middle, *close;
     unsigned times;
@@ -221,9 +208,9 @@ static void depth_and_size_are_bounded(void **state) {
   };
   json_auto_t *env = json_object();
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct expr_error err;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (unsigned k = 0; k < cases[i].times; k++)
       buf_puts(&text, cases[i].open);
     buf_puts(&text, cases[i].middle);
@@ -233,12 +220,10 @@ static void depth_and_size_are_bounded(void **state) {
     bool holds = e && expr_eval(e, env, &err) != EXPR_ERROR;
     if (holds != cases[i].parses)
       fail_msg("case %zu: %s", i, err.text);
-    buf_deinit(&text);
-    arena_deinit(&arena);
   }
 }
 
-static void invariants_are_bounded_too(void **state) {
+TEST(invariants_are_bounded_too) {
   static const struct {
     const char *open, *middle, *close;
     unsigned times;
@@ -247,11 +232,10 @@ static void invariants_are_bounded_too(void **state) {
                {"-", "a", " == 1", EXPR_DEPTH_MAX, false},
                {"(", "a", ")", EXPR_DEPTH_MAX / 2 - 1, true},
                {"(", "a", ")", EXPR_DEPTH_MAX, false}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct expr_error err;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (unsigned k = 0; k < cases[i].times; k++)
       buf_puts(&text, cases[i].open);
     buf_puts(&text, cases[i].middle);
@@ -259,8 +243,6 @@ static void invariants_are_bounded_too(void **state) {
       buf_puts(&text, cases[i].close);
     if ((expr_parse(&arena, text.p, text.n, EXPR_INVARIANT, &err) != NULL) != cases[i].parses)
       fail_msg("case %zu: %s", i, err.text);
-    buf_deinit(&text);
-    arena_deinit(&arena);
   }
 }
 
@@ -270,11 +252,10 @@ static void collect(void *ctx, const struct str *path, size_t n) {
   buf_putc(ctx, ' ');
 }
 
-static void references_are_listed(void **state) {
-  (void)state;
-  struct arena arena = {0};
+TEST(references_are_listed) {
+  AUTO(arena_deinit) struct arena arena = {0};
   struct expr_error err;
-  struct buf all = {0};
+  buf_auto_t all = {0};
   const struct expr *e = parse_when(&arena,
                                     "exit == 0 || !(structured.a.b[2].c > iteration) && "
                                     "exists(structured.x.y, item.z == structured.q.r)",
@@ -283,17 +264,4 @@ static void references_are_listed(void **state) {
   expr_each_ref(e, collect, &all);
   assert_string_equal(buf_c(&all),
                       "exit structured/a/b/c iteration structured/x/y structured/q/r ");
-  buf_deinit(&all);
-  arena_deinit(&arena);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_are_as_the_grammar_says),
-      cmocka_unit_test(refusals_name_the_place),
-      cmocka_unit_test(depth_and_size_are_bounded),
-      cmocka_unit_test(invariants_are_bounded_too),
-      cmocka_unit_test(references_are_listed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

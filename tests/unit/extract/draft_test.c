@@ -2,14 +2,9 @@
  * cases were labelled by reading before they were run (tests/data/extract/drafts.ndjson). */
 #include "extract/schema_check.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +14,10 @@ static const char judgment[] =
     "{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],\"additionalProperties\":false}";
 
 static json_t *draft_parse(const char *text, size_t n) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, n);
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
@@ -59,29 +53,26 @@ static void check_case(struct extract_schema *asked, const json_t *c) {
   }
 }
 
-static void labelled_cases(void **state) {
-  json_t *doc = draft_parse(judgment, strlen(judgment));
+TEST(labelled_cases) {
+  json_auto_t *doc = draft_parse(judgment, strlen(judgment));
   struct extract_schema asked = {doc, schema_compile(doc, NULL, NULL, NULL)};
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/drafts.ndjson", "r");
   char *line = NULL;
   size_t size = 0, count = 0;
   ssize_t n;
-  (void)state;
   assert_non_null(in);
   for (; (n = getline(&line, &size, in)) > 0; count++) {
-    json_t *c = draft_parse(line, (size_t)n);
+    json_auto_t *c = draft_parse(line, (size_t)n);
     check_case(&asked, c);
-    json_decref(c);
   }
   assert_true(count >= 60);
   free(line);
   fclose(in);
   schema_free((struct schema *)asked.schema);
-  json_decref(doc);
 }
 
 /* A foreign answer at every place inside an answer, escaped or not: it never wins. */
-static void foreign_answers_inside(void **state) {
+TEST(foreign_answers_inside) {
   static const char *const answers[] = {
       "{\"step\": 2, \"reason\": \"two fail\"}",
       "{\"reason\": \"he said \\\"no\\\" {twice}\", \"step\": 2}",
@@ -94,10 +85,9 @@ static void foreign_answers_inside(void **state) {
       "{\"step\": 1, \"reason\": \"x\"}", "\n{\"step\": 1, \"reason\": \"x\"}\n",
       "\n```json\n{\"step\": 1, \"reason\": \"x\"}\n```\n", "\"{\"step\": 1, \"reason\": \"x\"}\"",
       "}\n{\"step\": 1, \"reason\": \"x\"}"};
-  json_t *doc = draft_parse(judgment, strlen(judgment));
+  json_auto_t *doc = draft_parse(judgment, strlen(judgment));
   struct extract_schema asked = {doc, schema_compile(doc, NULL, NULL, NULL)};
   char text[512];
-  (void)state;
   for (size_t a = 0; a < ARRAY_LEN(answers); a++)
     for (size_t f = 0; f < ARRAY_LEN(foreign); f++) {
       size_t first = strcspn(answers[a], "{") + 1;
@@ -112,13 +102,4 @@ static void foreign_answers_inside(void **state) {
         }
     }
   schema_free((struct schema *)asked.schema);
-  json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(labelled_cases),
-      cmocka_unit_test(foreign_answers_inside),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,9 @@
 #include "extract/whole_reply.h"
 
 #include "base/err.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void reasoning_alone_says_nothing(void **state) {
+TEST(reasoning_alone_says_nothing) {
   static const char *const silent[] = {"",
                                        " \n\t\r\n",
                                        "<think>I end with 1.</think>",
@@ -20,16 +15,10 @@ static void reasoning_alone_says_nothing(void **state) {
                                        "<|channel|>analysis<|message|>hm"};
   static const char *const said[] = {"no",  "<think>a</think>no",      "a </think> b", "<b>",
                                      "[x]", "<think>a</think>\n<think"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(silent); i++)
     if (!extract_says_nothing(str_from(silent[i])))
       fail_msg("%s", silent[i]);
   for (size_t i = 0; i < ARRAY_LEN(said); i++)
     if (extract_says_nothing(str_from(said[i])))
       fail_msg("%s", said[i]);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reasoning_alone_says_nothing)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
 #include "extract/repair.h"
 #include "json/scan.h"
 
+#include "base/memory.h"
 #include "conformance/extract_check.h"
 #include "support/leave.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +39,10 @@ static struct extract_check check_for(json_t *schema) {
 }
 
 static json_t *parse(const char *text, size_t n) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, n);
   enum jscan_code code = jscan_value(&js, 0, &r);
-  jscan_deinit(&js);
   return code == JSCAN_OK ? r.value : NULL;
 }
 
@@ -163,9 +158,8 @@ static const struct rule {
      "{\"a\":\"he said \\\"no\\\" twice\",\"b\":\"x\"}", EXTRACT_DIRECT, 0},
 };
 
-static void test_rules(void **state) {
-  (void)state;
-  json_t *schema = parse(judgment, strlen(judgment));
+TEST(test_rules) {
+  json_auto_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
     const struct rule *c = &rules[i];
@@ -173,9 +167,9 @@ static void test_rules(void **state) {
                                 .check = c->flags & S ? &check : NULL,
                                 .repair = c->flags & R,
                                 .explain = true};
-    struct extract_result r;
+    AUTO(extract_result_deinit) struct extract_result r;
     enum extract_status st = extract(c->text, strlen(c->text), &opts, &r);
-    json_t *expected = c->expected ? parse(c->expected, strlen(c->expected)) : NULL;
+    json_auto_t *expected = c->expected ? parse(c->expected, strlen(c->expected)) : NULL;
     bool ok = st == EXTRACT_NOT_FOUND && r.error.code == c->error;
     if (expected)
       ok = st == EXTRACT_OK && r.valid && same(r.value, expected) && r.stage == c->stage;
@@ -184,45 +178,36 @@ static void test_rules(void **state) {
       fail_msg("rule %zu: %s\n got %s, stage %s, error %s (%s)", i, c->text, got ? got : "nothing",
                extract_stage_name(r.stage), extract_code_name(r.error.code), r.error.message);
     }
-    json_decref(expected);
-    extract_result_deinit(&r);
   }
-  json_decref(schema);
 }
 
-static void test_nearest(void **state) {
-  (void)state;
-  json_t *schema = parse(judgment, strlen(judgment));
+TEST(test_nearest) {
+  json_auto_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
   struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true};
   static const char text[] = "{\"x\":1} {\"step\":\"two\",\"reason\":\"r\"} {\"step\":3} {}";
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r;
   assert_int_equal(extract(text, strlen(text), &opts, &r), EXTRACT_OK);
   assert_false(r.valid);
   assert_string_equal(json_string_value(json_object_get(r.value, "step")), "two");
   assert_int_equal(r.error.code, EXTRACT_ERR_NOT_VALID);
   assert_int_equal(r.note_count, 4);
   assert_string_equal(r.notes[1].outcome, "nearest");
-  extract_result_deinit(&r);
-  json_decref(schema);
 }
 
-static void test_repairs_are_reported(void **state) {
-  (void)state;
+TEST(test_repairs_are_reported) {
   struct extract_opts opts = {.want = EXTRACT_WANT_OBJECT, .repair = true};
   static const char text[] = "{a: 'x', \"b\": tru";
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r;
   assert_int_equal(extract(text, strlen(text), &opts, &r), EXTRACT_OK);
   assert_true(r.repaired);
   assert_true(r.truncated);
   assert_true(r.repair_count >= 4);
   assert_string_equal(r.repairs[0].name, "unquoted_key");
   assert_int_equal(r.repairs[0].offset, 1);
-  extract_result_deinit(&r);
 }
 
-static void test_repair_is_bounded(void **state) {
-  (void)state;
+TEST(test_repair_is_bounded) {
   struct buf text = {0};
   struct repair_result r;
   for (int i = 0; i < 200; i++)
@@ -262,14 +247,14 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
   size_t size = 0;
   ssize_t len;
   while ((len = getline(&line, &size, in)) > 0) {
-    json_t *c = parse(line, (size_t)len);
+    json_auto_t *c = parse(line, (size_t)len);
     assert_non_null(c);
     const char *class = json_string_value(json_object_get(c, "class"));
     const json_t *text = json_object_get(c, "text"), *expected = json_object_get(c, "expected");
     struct extract_check check = check_for(json_object_get(c, "schema"));
     struct extract_opts opts = {.repair = true, .check = check.ctx ? &check : NULL};
     assert_true(extract_want_parse(json_string_value(json_object_get(c, "want")), &opts.want));
-    struct extract_result r;
+    AUTO(extract_result_deinit) struct extract_result r;
     (void)extract(json_string_value(text), json_string_length(text), &opts, &r);
     const json_t *got = r.valid ? r.value : NULL;
     static const char classes[] = "srn"; /* strict, repair, none */
@@ -286,8 +271,6 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
     s->wrong += !ok && got;
     if (!ok && verbose)
       print_message("not right: %s\n", json_string_value(text));
-    extract_result_deinit(&r);
-    json_decref(c);
   }
   free(line);
   fclose(in);
@@ -295,7 +278,7 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
 
 /* A key without a value was never said: no null is made up for it. A schema tells what may be
  * missing; without one only the end of a cut text is left out. */
-static void test_values_that_were_never_said(void **state) {
+TEST(test_values_that_were_never_said) {
   static const struct {
     const char *text, *with, *without; /* with a schema and without; NULL: nothing */
   } cases[] = {
@@ -316,27 +299,22 @@ static void test_values_that_were_never_said(void **state) {
   static const char schema_text[] =
       "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":[\"integer\",\"null\"]}},"
       "\"required\":[\"step\"]}";
-  json_t *schema = parse(schema_text, sizeof schema_text - 1);
+  json_auto_t *schema = parse(schema_text, sizeof schema_text - 1);
   struct extract_check check = check_for(schema);
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int with = 0; with < 2; with++) {
       const char *expected = with ? cases[i].with : cases[i].without;
       struct extract_opts opts = {
           .repair = true, .want = EXTRACT_WANT_OBJECT, .check = with ? &check : NULL};
-      struct extract_result r;
+      AUTO(extract_result_deinit) struct extract_result r;
       (void)extract(cases[i].text, strlen(cases[i].text), &opts, &r);
-      json_t *wanted = expected ? parse(expected, strlen(expected)) : NULL;
+      json_auto_t *wanted = expected ? parse(expected, strlen(expected)) : NULL;
       if (r.valid != (expected != NULL) || (r.valid && !json_equal(r.value, wanted)))
         fail_msg("%s %s a schema", cases[i].text, with ? "with" : "without");
-      json_decref(wanted);
-      extract_result_deinit(&r);
     }
-  json_decref(schema);
 }
 
-static void test_own_cases(void **state) {
-  (void)state;
+TEST(test_own_cases) {
   struct score s[3] = {0};
   score_file(SEGUE_SOURCE_DIR "/tests/data/extract/extract-own.ndjson", s, true);
   for (int i = 0; i < 3; i++) {
@@ -355,8 +333,7 @@ static const char *shared(const char *name, char path[512]) {
   return path;
 }
 
-static void test_public_cases(void **state) {
-  (void)state;
+TEST(test_public_cases) {
   char path[512];
   if (!shared("extract-public.ndjson", path)) {
     print_message("skipped: no shared data\n");
@@ -377,8 +354,7 @@ static void test_public_cases(void **state) {
 }
 
 /* inputs that once broke something: no crash, and the same invariants as the fuzz target */
-static void test_regressions(void **state) {
-  (void)state;
+TEST(test_regressions) {
   DIR *dir = opendir(SEGUE_SOURCE_DIR "/tests/data/extract");
   assert_non_null(dir);
   struct dirent *e;
@@ -394,13 +370,11 @@ static void test_regressions(void **state) {
     fclose(f);
     for (int want = 0; want < 3; want++) {
       struct extract_opts opts = {.want = (enum extract_want)want, .repair = true, .explain = true};
-      struct extract_result r;
+      AUTO(extract_result_deinit) struct extract_result r;
       if (extract(text, n, &opts, &r) == EXTRACT_OK) {
-        char *dump = json_dumps(r.value, JSON_ENCODE_ANY);
+        char_auto_t *dump = json_dumps(r.value, JSON_ENCODE_ANY);
         assert_non_null(dump);
-        free(dump);
       }
-      extract_result_deinit(&r);
     }
     free(text);
   }
@@ -557,7 +531,7 @@ static const struct spec {
 
 /* in a process of its own, so that its peak memory can be read */
 static bool stress(int i, bool repair) {
-  json_t *schema = parse(judgment, strlen(judgment));
+  json_auto_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
   struct stress_text t = {0};
   stress_text(i + 1, &t);
@@ -578,12 +552,10 @@ static bool stress(int i, bool repair) {
   fflush(stdout);
   extract_result_deinit(&r);
   free(t.p);
-  json_decref(schema);
   return ok && in_budget;
 }
 
-static void test_stress(void **state) {
-  (void)state;
+TEST(test_stress) {
   fflush(stdout);
   bool ok = true;
   for (int k = 0; k < 28; k++) {
@@ -596,19 +568,4 @@ static void test_stress(void **state) {
     ok = ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
   assert_true(ok);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_nearest),
-      cmocka_unit_test(test_repairs_are_reported),
-      cmocka_unit_test(test_repair_is_bounded),
-      cmocka_unit_test(test_values_that_were_never_said),
-      cmocka_unit_test(test_own_cases),
-      cmocka_unit_test(test_public_cases),
-      cmocka_unit_test(test_regressions),
-      cmocka_unit_test(test_stress),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

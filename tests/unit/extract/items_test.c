@@ -1,7 +1,9 @@
 /* Feeds arrays in pieces of all sizes and looks at which items are told, and when. */
 #include "extract/items.h"
 
+#include "base/memory.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #include <stdlib.h>
@@ -14,22 +16,20 @@ static bool on_item(void *ctx, const json_t *item) {
   struct buf *out = ctx;
   if (json_is_string(item) && strcmp(json_string_value(item), "no") == 0)
     return false;
-  char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
   buf_printf(out, "%s\n", text);
-  free(text);
   return true;
 }
 
 static void feed_all(const char *text, size_t piece, struct buf *out,
                      enum item_stream_state *state) {
-  struct item_stream s;
+  AUTO(item_stream_deinit) struct item_stream s;
   size_t n = strlen(text);
   item_stream_init(&s, ITEM_MAX);
   for (size_t i = 0; i < n; i += piece)
     item_stream_feed(&s, text + i, n - i < piece ? n - i : piece, on_item, out);
   item_stream_end(&s, on_item, out);
   *state = s.state;
-  item_stream_deinit(&s);
 }
 
 static const struct {
@@ -66,28 +66,25 @@ static const struct {
     {"an object is no array", "{\"a\": [1, 2]}", "", ITEM_STREAM_TEXT},
 };
 
-static void items_are_told_whatever_the_pieces(void **state) {
-  (void)state;
+TEST(items_are_told_whatever_the_pieces) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece < 40; piece++) {
-      struct buf out = {0};
+      buf_auto_t out = {0};
       enum item_stream_state end;
       feed_all(cases[i].text, piece, &out, &end);
       if (strcmp(buf_c(&out), cases[i].items) != 0 || end != cases[i].state)
         fail_msg("%s, pieces of %zu: state %d, items:\n%s", cases[i].name, piece, (int)end,
                  buf_c(&out));
-      buf_deinit(&out);
     }
 }
 
-static void an_item_is_told_with_its_last_byte(void **state) {
+TEST(an_item_is_told_with_its_last_byte) {
   static const char text[] = "[{\"a\": 1}, \"x\", 12, [3]]";
   static const size_t ends[] = {9, 14, 19,
                                 23}; /* bytes fed when each is whole: 12 needs its comma */
   struct item_stream s;
-  struct buf out = {0};
+  buf_auto_t out = {0};
   size_t next = 0;
-  (void)state;
   item_stream_init(&s, ITEM_MAX);
   for (size_t i = 0; i < strlen(text); i++) {
     item_stream_feed(&s, text + i, 1, on_item, &out);
@@ -102,13 +99,11 @@ static void an_item_is_told_with_its_last_byte(void **state) {
   item_stream_end(&s, on_item, &out); /* it may have been 1999 */
   assert_string_equal(buf_c(&out), "1\ntrue\n");
   item_stream_deinit(&s);
-  buf_deinit(&out);
 }
 
-static void one_item_is_all_that_is_kept(void **state) {
-  struct item_stream s;
-  struct buf out = {0};
-  (void)state;
+TEST(one_item_is_all_that_is_kept) {
+  AUTO(item_stream_deinit) struct item_stream s;
+  buf_auto_t out = {0};
   item_stream_init(&s, ITEM_MAX);
   item_stream_feed(&s, "[", 1, on_item, &out);
   for (int i = 0; i < 2000; i++)
@@ -120,16 +115,13 @@ static void one_item_is_all_that_is_kept(void **state) {
     item_stream_feed(&s, "[\"0123456789\", ", 15, on_item, &out);
   assert_int_equal(s.state, ITEM_STREAM_BROKEN);
   assert_int_equal(out.n, 0);
-  item_stream_deinit(&s);
-  buf_deinit(&out);
 }
 
 /* Long reasoning in single bytes must not be searched anew each time. */
-static void long_reasoning_is_linear(void **state) {
+TEST(long_reasoning_is_linear) {
   enum { BYTES = 2 * 1024 * 1024 };
-  struct item_stream s;
-  struct buf out = {0};
-  (void)state;
+  AUTO(item_stream_deinit) struct item_stream s;
+  buf_auto_t out = {0};
   item_stream_init(&s, ITEM_MAX);
   item_stream_feed(&s, "<think>", 7, on_item, &out);
   for (int i = 0; i < BYTES; i++)
@@ -137,16 +129,4 @@ static void long_reasoning_is_linear(void **state) {
   item_stream_feed(&s, "</think>[1]", 11, on_item, &out);
   item_stream_end(&s, on_item, &out);
   assert_string_equal(buf_c(&out), "1\n");
-  item_stream_deinit(&s);
-  buf_deinit(&out);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(items_are_told_whatever_the_pieces),
-      cmocka_unit_test(an_item_is_told_with_its_last_byte),
-      cmocka_unit_test(one_item_is_all_that_is_kept),
-      cmocka_unit_test(long_reasoning_is_linear),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,9 @@
 #include "json/scan.h"
 
 #include "base/buf.h"
+#include "base/memory.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +15,10 @@
 enum { EXACT_PERCENT = 92, WRONG_PERCENT = 3 }; /* of the labelled texts */
 
 static json_t *mend_parse(const char *text, size_t n) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, n);
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
@@ -50,10 +45,9 @@ static bool mend_same(const json_t *a, const json_t *b) {
 
 static json_t *mended(const char *text, size_t n, enum extract_want want) {
   const struct extract_opts opts = {.want = want, .repair = true};
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r;
   (void)extract(text, n, &opts, &r);
   json_t *value = json_incref(r.value);
-  extract_result_deinit(&r);
   return value;
 }
 
@@ -66,7 +60,7 @@ static bool is_label(const json_t *c, const json_t *value) {
 }
 
 /* Brackets of full width open a value where the text or a fence begins, never within prose. */
-static void full_width_brackets(void **state) {
+TEST(full_width_brackets) {
   static const struct {
     const char *text, *value; /* NULL: nothing may come out */
   } cases[] = {{"｛\"a\"：1，\"b\"：［1，2］｝", "{\"a\":1,\"b\":[1,2]}"},
@@ -75,38 +69,33 @@ static void full_width_brackets(void **state) {
                {"｛注意｝", NULL},
                {"［注］これは", NULL},
                {"それは｛\"a\"：1｝です", NULL}};
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
-    json_t *wanted = cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
+    json_auto_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
+    json_auto_t *wanted =
+        cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
     assert_true(wanted == NULL ? value == NULL : value != NULL && mend_same(wanted, value));
-    json_decref(value);
-    json_decref(wanted);
   }
 }
 
-static void labelled_texts(void **state) {
+TEST(labelled_texts) {
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/mend.ndjson", "r");
   char *line = NULL;
   size_t size = 0, count = 0, exact = 0, wrong = 0;
   ssize_t n;
-  (void)state;
   assert_non_null(in);
   for (; (n = getline(&line, &size, in)) > 0; count++) {
-    json_t *c = mend_parse(line, (size_t)n);
+    json_auto_t *c = mend_parse(line, (size_t)n);
     const json_t *text = json_object_get(c, "text"), *expected = json_object_get(c, "expected");
     enum extract_want want = EXTRACT_WANT_ANY;
     if (!json_is_null(expected))
       want = json_is_object(expected) ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ARRAY;
-    json_t *value = mended(json_string_value(text), json_string_length(text), want);
+    json_auto_t *value = mended(json_string_value(text), json_string_length(text), want);
     bool right = value ? is_label(c, value) : json_is_null(expected);
     exact += right;
     if (!right && value != NULL) {
       wrong++;
       print_message("wrong: %s\n", json_string_value(text));
     }
-    json_decref(value);
-    json_decref(c);
   }
   print_message("%zu texts: exact %zu, wrong %zu\n", count, exact, wrong);
   assert_true(count >= 150);
@@ -249,40 +238,27 @@ static void put_damaged(struct buf *out, const char *t, enum damage how) {
 }
 
 /* Damage that leaves no doubt: the value itself comes out. */
-static void plain_damage_is_mended(void **state) {
+TEST(plain_damage_is_mended) {
   static const char *const names[] = {"trailing commas", "two commas", "semicolons", "full width",
                                       "entities",        "escaped",    "curly",      "python",
                                       "written lines",   "raw lines",  "comments",   "no closers",
                                       "ellipses"};
-  (void)state;
   mend_state = 20;
   for (unsigned round = 0; round < 6000; round++) {
     enum damage how = (enum damage)(round % DAMAGES);
     json_t *value = NULL;
-    struct buf text = {0};
+    buf_auto_t text = {0};
     do {
       json_decref(value);
       value = random_value(3);
     } while (!(json_is_object(value) && json_object_size(value) > 0) &&
              !(json_is_array(value) && json_array_size(value) > 0));
-    char *dump = json_dumps(value, pick(2) ? JSON_INDENT(2) : 0);
+    char_auto_t *dump = json_dumps(value, pick(2) ? JSON_INDENT(2) : 0);
     put_damaged(&text, dump, how);
     enum extract_want want = json_is_object(value) ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ARRAY;
-    json_t *got = mended(text.p, text.n, want);
+    json_auto_t *got = mended(text.p, text.n, want);
     if (got != NULL && !mend_same(got, value))
       fail_msg("round %u, %s: another value: %s", round, names[how], text.p);
-    json_decref(got);
     json_decref(value);
-    free(dump);
-    buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(full_width_brackets),
-      cmocka_unit_test(labelled_texts),
-      cmocka_unit_test(plain_damage_is_mended),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,15 +4,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/memory.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static struct tag_result read_text(struct str text, enum tag_scope scope) {
   static const struct tag_words words[] = {{1, {"approved", 8}}, {2, {"needs `a` fix", 13}}};
@@ -26,7 +23,7 @@ static struct tag_result find(const char *text, enum tag_scope scope) {
   return read_text(str_from(text), scope);
 }
 
-static void lines_of_the_form_name_a_rule(void **state) {
+TEST(lines_of_the_form_name_a_rule) {
   static const char *const lines[] = {
       "[FIX:1]",
       "[fix:1]",
@@ -101,9 +98,8 @@ static void lines_of_the_form_name_a_rule(void **state) {
       "[FIX:1]\n***\n✨\n",
       "[FIX:1]\r\n",
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_printf(&text, "Two of five fail, see `[FIX:2]`.\n\n%s", lines[i]);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text(buf_view(&text), scope ? TAG_AGENT : TAG_REPLY);
@@ -111,11 +107,10 @@ static void lines_of_the_form_name_a_rule(void **state) {
         fail_msg("%s: found %d number %ld", lines[i], tag.found, tag.tag.number);
       assert_int_equal(tag.mention_count, 1);
     }
-    buf_deinit(&text);
   }
 }
 
-static void other_lines_name_none(void **state) {
+TEST(other_lines_name_none) {
   static const char *const lines[] = {
       "I end with [FIX:1]",
       "[FIX:1] it is",
@@ -209,22 +204,19 @@ static void other_lines_name_none(void **state) {
       "[THINK]hm\n\n[FIX:1]",
       "[FIX:1] </think>",
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_printf(&text, "Two of five fail.\n\n%s", lines[i]);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text(buf_view(&text), scope ? TAG_AGENT : TAG_REPLY);
       if (tag.found)
         fail_msg("%s: found %ld", lines[i], tag.tag.number);
     }
-    buf_deinit(&text);
   }
 }
 
-static void places_are_told(void **state) {
+TEST(places_are_told) {
   static const char text[] = "I read `[FIX:7]`.\n[fix:22]\nor\n\n[FIX:1]\n\n";
-  (void)state;
   struct tag_result tag = find(text, TAG_AGENT);
   assert_true(tag.found && tag.ambiguous);
   assert_memory_equal(text + tag.tag.offset, "[FIX:1]", tag.tag.length);
@@ -237,19 +229,17 @@ static void places_are_told(void **state) {
   assert_int_equal(tag.mentions[0].line, 1);
 }
 
-static void mentions_are_bounded(void **state) {
-  struct buf text = {0};
-  (void)state;
+TEST(mentions_are_bounded) {
+  buf_auto_t text = {0};
   for (size_t i = 0; i < LIMIT_TAG_MENTION_COUNT + 3; i++)
     buf_puts(&text, "see [FIX:2] ");
   struct tag_result tag = find(text.p, TAG_AGENT);
   assert_false(tag.found);
   assert_int_equal(tag.mention_count, LIMIT_TAG_MENTION_COUNT);
   assert_int_equal(tag.mentions_dropped, 3);
-  buf_deinit(&text);
 }
 
-static void another_line_of_the_form_makes_doubt(void **state) {
+TEST(another_line_of_the_form_makes_doubt) {
   static const struct {
     const char *text;
     bool ambiguous;
@@ -263,7 +253,6 @@ static void another_line_of_the_form_makes_doubt(void **state) {
       {"Verdict: 2\n\n[FIX:1]", true},        {"**Status:** needs `a` fix\n\n[FIX:1]", true},
       {"Verdict: 1\n\n[FIX:1]", false},       {"Result: 7\n\n[FIX:1]", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct tag_result tag = find(cases[i].text, TAG_AGENT);
     if (!tag.found || tag.tag.number != 1 || tag.ambiguous != cases[i].ambiguous)
@@ -271,11 +260,10 @@ static void another_line_of_the_form_makes_doubt(void **state) {
   }
 }
 
-static void only_a_reply_may_be_one_fence(void **state) {
+TEST(only_a_reply_may_be_one_fence) {
   static const char *const whole[] = {"```\n[FIX:1]\n```", "\n~~~text\n\n**[FIX:1]**\n~~~\n"};
   static const char *const part[] = {"```\n[FIX:1]\n```\nso", "so\n```\n[FIX:1]\n```",
                                      "```\n[FIX:1]\n```\n```\n[FIX:1]\n```", "```\n[FIX:1]"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(whole); i++) {
     struct tag_result tag = find(whole[i], TAG_REPLY);
     assert_true(tag.found);
@@ -286,19 +274,17 @@ static void only_a_reply_may_be_one_fence(void **state) {
     assert_false(find(part[i], TAG_REPLY).found);
 }
 
-static void a_mark_of_byte_order_is_no_part_of_the_text(void **state) {
+TEST(a_mark_of_byte_order_is_no_part_of_the_text) {
   static const char text[] = "\xEF\xBB\xBF[FIX:1]";
-  (void)state;
   struct tag_result tag = find(text, TAG_AGENT);
   assert_true(tag.found);
   assert_int_equal(tag.tag.offset, 3);
   assert_true(find("\xEF\xBB\xBF```\n[FIX:1]\n```", TAG_REPLY).found);
 }
 
-static void nothing_to_look_in_or_for(void **state) {
+TEST(nothing_to_look_in_or_for) {
   struct tag_query query = {.name = STR("")};
   struct tag_result tag = {.found = true};
-  (void)state;
   assert_false(find("", TAG_REPLY).found);
   assert_false(find(" \n\n", TAG_AGENT).found);
   tag_read(STR("[:1]"), &query, &tag);
@@ -311,21 +297,20 @@ static void nothing_to_look_in_or_for(void **state) {
 }
 
 /* Random pieces: never beyond the text, and a tag found is a tag there. */
-static void any_text_at_all(void **state) {
+TEST(any_text_at_all) {
   static const char *const pieces[] = {
       "[FIX:1]", "[FIX:2]", "`",       "```",      "\n",      "\n\n", "> ",       "    ", "*",
       "**",      "</s>",    "<think>", "</think>", "Verdict", ": ",   "approved", "(",    ")",
       "~~~",     "a",       "[",       "\xE2",     "✅",       "\xff", "<",        "---",  "\t",
       "\r\n",    "- ",      "1. ",     "# ",       "[THINK]", "。",   "\xC2\xA0"};
   uint32_t x = 12345;
-  (void)state;
   for (int round = 0; round < 20000; round++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     for (int i = 0; i < 9; i++) {
       x = x * 1664525u + 1013904223u;
       buf_puts(&text, pieces[(x >> 16) % ARRAY_LEN(pieces)]);
     }
-    char *exact = malloc(text.n); /* no byte more than it says */
+    char_auto_t *exact = malloc(text.n); /* no byte more than it says */
     memcpy(exact, text.p, text.n);
     for (int scope = 0; scope < 2; scope++) {
       struct tag_result tag = read_text((struct str){exact, text.n}, scope ? TAG_AGENT : TAG_REPLY);
@@ -337,14 +322,12 @@ static void any_text_at_all(void **state) {
       assert_int_equal(exact[tag.tag.offset + tag.tag.length - 1], ']');
       assert_true(tag.tag.line > 0 && (!tag.ambiguous || tag.other.line > 0));
     }
-    free(exact);
-    buf_deinit(&text);
   }
 }
 
 /* Seconds of processor time for the pattern repeated to n bytes; the best of three. */
 static double seconds(const char *pattern, size_t n, enum tag_scope scope) {
-  char *text = malloc(n);
+  char_auto_t *text = malloc(n);
   size_t length = strlen(pattern);
   double best = 1e9;
   for (size_t i = 0; i < n; i++)
@@ -355,11 +338,10 @@ static double seconds(const char *pattern, size_t n, enum tag_scope scope) {
     double took = (double)(clock() - start) / CLOCKS_PER_SEC;
     best = took < best ? took : best;
   }
-  free(text);
   return best;
 }
 
-static void hostile_text_takes_linear_time(void **state) {
+TEST(hostile_text_takes_linear_time) {
   static const char *const patterns[] = {"[FIX:1]",
                                          "[FIX:1]\n",
                                          "`[FIX:1]\n",
@@ -405,7 +387,6 @@ static void hostile_text_takes_linear_time(void **state) {
                                          "| a |\n",
                                          "=== a ===\n",
                                          "says:\n"};
-  (void)state;
 #ifdef SLOW_BUILD
   skip(); /* emulated: the times of two runs say nothing about the text */
 #endif
@@ -418,20 +399,4 @@ static void hostile_text_takes_linear_time(void **state) {
       if (large > 0.05 && large > small * 24)
         fail_msg("%s: %.4f s, then %.4f s", patterns[i], small, large);
     }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_of_the_form_name_a_rule),
-      cmocka_unit_test(other_lines_name_none),
-      cmocka_unit_test(places_are_told),
-      cmocka_unit_test(mentions_are_bounded),
-      cmocka_unit_test(another_line_of_the_form_makes_doubt),
-      cmocka_unit_test(only_a_reply_may_be_one_fence),
-      cmocka_unit_test(a_mark_of_byte_order_is_no_part_of_the_text),
-      cmocka_unit_test(nothing_to_look_in_or_for),
-      cmocka_unit_test(any_text_at_all),
-      cmocka_unit_test(hostile_text_takes_linear_time),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,7 @@
 #include "json/scan.h"
 
 #include "conformance/extract_check.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const char *outcome_name(enum whole_reply_outcome outcome) {
   static const char *const names[] = {"valid", "refused",     "ambiguous", "mention",
@@ -25,13 +19,11 @@ static const char judgment[] =
 #define TWO   "{\"reason\": \"two fail\", \"step\": 2}"
 #define FENCE "```"
 
-struct row {
+static const struct row {
   const char *reply, *report; /* report NULL: none is given */
   enum whole_reply_outcome outcome;
   int step; /* of a valid value */
-};
-
-static const struct row rows[] = {
+} rows[] = {
     /* one value and nothing else */
     {TWO, NULL, WHOLE_REPLY_VALID, 2},
     {"\xEF\xBB\xBF\n  " TWO "\n\n", NULL, WHOLE_REPLY_VALID, 2},
@@ -111,21 +103,19 @@ static const struct row rows[] = {
 };
 
 static json_t *sole_parse(const char *text) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r;
   jscan_init(&js, text, strlen(text));
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
-static void replies_are_one_answer(void **state) {
-  json_t *schema = sole_parse(judgment);
+TEST(replies_are_one_answer) {
+  json_auto_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    struct whole_reply s;
+    AUTO(whole_reply_deinit) struct whole_reply s;
     whole_reply_read(&s, str_from(rows[i].reply), &check, str_from(rows[i].report));
     json_int_t step = json_integer_value(json_object_get(s.value, "step"));
     enum whole_reply_outcome outcome = s.outcome;
@@ -136,12 +126,10 @@ static void replies_are_one_answer(void **state) {
                outcome_name(rows[i].outcome), rows[i].reply);
     assert_true((s.value != NULL) ==
                 (s.outcome == WHOLE_REPLY_VALID || s.outcome == WHOLE_REPLY_REFUSED));
-    whole_reply_deinit(&s);
   }
-  json_decref(schema);
 }
 
-static void words_behind_may_take_it_back(void **state) {
+TEST(words_behind_may_take_it_back) {
   static const struct {
     const char *reply;
     bool doubted;
@@ -154,43 +142,28 @@ static void words_behind_may_take_it_back(void **state) {
       {FENCE "\n" ONE "\n" FENCE "\nThe log has more.", false},
       {ONE " [REVIEW:1]", false},
   };
-  json_t *schema = sole_parse(judgment);
+  json_auto_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
-  (void)state;
   for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-    struct whole_reply s;
+    AUTO(whole_reply_deinit) struct whole_reply s;
     whole_reply_read(&s, str_from(replies[i].reply), &check, str_from(NULL));
     if (s.outcome != WHOLE_REPLY_VALID || s.doubted != replies[i].doubted)
       fail_msg("%s: %s %d", replies[i].reply, outcome_name(s.outcome), s.doubted);
-    whole_reply_deinit(&s);
   }
-  json_decref(schema);
 }
 
 /* Both candidates can be told: their values and where they stand. */
-static void ambiguous_tells_both_places(void **state) {
+TEST(ambiguous_tells_both_places) {
   static const char reply[] = "First " ONE ", then " TWO;
-  json_t *schema = sole_parse(judgment);
+  json_auto_t *schema = sole_parse(judgment);
   const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
                                       extract_check_echo, extract_check_key};
-  struct whole_reply s;
-  (void)state;
+  AUTO(whole_reply_deinit) struct whole_reply s;
   whole_reply_read(&s, str_from(reply), &check, str_from(NULL));
   assert_int_equal(s.outcome, WHOLE_REPLY_AMBIGUOUS);
   assert_int_equal(s.place_count, 2);
   assert_memory_equal(reply + s.places[0].offset, ONE, s.places[0].length);
   assert_memory_equal(reply + s.places[1].offset, TWO, s.places[1].length);
   assert_int_equal(json_integer_value(json_object_get(s.places[1].value, "step")), 2);
-  whole_reply_deinit(&s);
-  json_decref(schema);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replies_are_one_answer),
-      cmocka_unit_test(words_behind_may_take_it_back),
-      cmocka_unit_test(ambiguous_tells_both_places),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,11 @@
 #include "format/json_write.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void texts_are_measured(void **state) {
+TEST(texts_are_measured) {
   static const struct {
     const char *text;
     size_t depth, values;
@@ -22,7 +23,6 @@ static void texts_are_measured(void **state) {
       {"\"ends in a backslash\\", 0, 1},
       {"]]]][[", 2, 3}, /* no JSON, but no harm either */
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct json_size size = json_size(str_from(rows[i].text), 100, 100);
     if (size.depth != rows[i].depth || size.values != rows[i].values)
@@ -31,19 +31,12 @@ static void texts_are_measured(void **state) {
 }
 
 /* Just passed, and no further: what is hostile costs nothing. */
-static void it_stops_at_a_limit(void **state) {
+TEST(it_stops_at_a_limit) {
   enum { BYTES = 64 * 1024 };
   static char text[BYTES];
-  (void)state;
   memset(text, '[', sizeof text);
   assert_int_equal(json_size((struct str){text, sizeof text}, 10, BYTES * 2).depth, 11);
   memset(text, ',', sizeof text);
   assert_int_equal(json_size((struct str){text, sizeof text}, 10, 500).values, 501);
   assert_int_equal(json_size((struct str){text, 499}, 10, 500).values, 500);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_measured),
-                                     cmocka_unit_test(it_stops_at_a_limit)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

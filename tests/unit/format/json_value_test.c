@@ -1,27 +1,21 @@
 /* Comparing and copying values, with keys and texts that contain NUL. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "format/json_value.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #include <string.h>
 
 static json_t *parsed(const char *text) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r = {0};
   jscan_init(&js, text, strlen(text));
   assert_int_equal(jscan_value(&js, 0, &r), JSCAN_OK);
-  jscan_deinit(&js);
   return r.value;
 }
 
-static void test_same(void **state) {
+TEST(test_same) {
   static const struct {
     const char *a, *b;
     bool same;
@@ -43,24 +37,20 @@ static void test_same(void **state) {
       {"null", "false", false},
       {"[]", "{}", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_t *a = parsed(rows[i].a), *b = parsed(rows[i].b);
+    json_auto_t *a = parsed(rows[i].a), *b = parsed(rows[i].b);
     if (json_same(a, b) != rows[i].same || json_same(b, a) != rows[i].same)
       fail_msg("%s and %s", rows[i].a, rows[i].b);
     assert_true(json_same(a, a));
     assert_false(json_same(a, NULL) || json_same(NULL, a));
-    json_decref(a);
-    json_decref(b);
   }
   assert_false(json_same(NULL, NULL));
 }
 
-static void test_clone(void **state) {
-  json_t *a =
+TEST(test_clone) {
+  json_auto_t *a =
       parsed("{\"a\\u0000b\":[1,{\"\\u0000\":\"x\\u0000y\"},2.5,true,false,null],\"a\":\"t\"}");
-  json_t *deep = json_clone(a), *top = json_clone_top(a);
-  (void)state;
+  json_auto_t *deep = json_clone(a), *top = json_clone_top(a);
   assert_true(json_same(a, deep) && json_same(a, top));
   json_t *list = json_object_getn(a, "a\0b", 3);
   assert_ptr_equal(json_object_getn(top, "a\0b", 3), list); /* shared */
@@ -71,12 +61,4 @@ static void test_clone(void **state) {
   assert_int_equal(json_object_size(a), 2);
   assert_null(json_clone(NULL));
   assert_null(json_clone_top(NULL));
-  json_decref(a);
-  json_decref(deep);
-  json_decref(top);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_clone)};
-  return cmocka_run_group_tests_name("json_value", tests, NULL, NULL);
 }

@@ -1,27 +1,21 @@
 /* The writer against jansson's own: the same bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "format/json_write.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void same(json_t *value) {
-  struct buf out = {0};
-  char *wanted = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  buf_auto_t out = {0};
+  char_auto_t *wanted = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
   json_write(value, &out);
   assert_string_equal(buf_c(&out), wanted);
-  free(wanted);
-  buf_deinit(&out);
   json_decref(value);
 }
 
-static void test_same_as_jansson(void **state) {
+TEST(test_same_as_jansson) {
   static const char *const texts[] = {
       "{}",
       "[]",
@@ -39,7 +33,6 @@ static void test_same_as_jansson(void **state) {
       "\"h\\u00e9 \\u8a08\\u753b \\ud83d\\ude00\"",
       "{\"b\":1,\"a\":[1,[2,{\"c\":null}],\"x\"],\"\":{}}",
   };
-  (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     json_t *value = json_loads(texts[i], JSON_DECODE_ANY, NULL);
     assert_non_null(value);
@@ -49,10 +42,9 @@ static void test_same_as_jansson(void **state) {
 
 /* Characters that need an escape, at each place of texts of each length around the widths that are
  * copied. */
-static void test_every_length(void **state) {
+TEST(test_every_length) {
   static const char *const odd[] = {"\"", "\\", "\n", "\x01", "\xC3\xA9", "\xF0\x9F\x98\x80"};
   char text[200];
-  (void)state;
   for (size_t n = 0; n < 140; n++) {
     memset(text, 'a', n);
     same(json_stringn(text, n));
@@ -67,7 +59,7 @@ static void test_every_length(void **state) {
   }
 }
 
-static void test_reals_have_the_fewest_digits(void **state) {
+TEST(test_reals_have_the_fewest_digits) {
   static const struct {
     double value;
     const char *text;
@@ -80,24 +72,21 @@ static void test_reals_have_the_fewest_digits(void **state) {
                {-0.0, "-0.0"},
                {5e-324, "4.94065645841247e-324"},
                {1.7976931348623157e308, "1.797693134862316e+308"}};
-  (void)state;
   for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     json_write_real(reals[i].value, &out);
     assert_true(strtod(buf_c(&out), NULL) == reals[i].value);
     if (i + 1 < sizeof reals / sizeof reals[0]) /* of the largest only that it reads back */
       assert_string_equal(buf_c(&out), reals[i].text);
-    buf_deinit(&out);
   }
 }
 
 /* Every code point: the value that a reader gets is the same, and nothing that steers a terminal is
  * there as it is. */
-static void test_every_code_point(void **state) {
-  (void)state;
+TEST(test_every_code_point) {
   for (uint32_t cp = 0; cp <= 0x10FFFF; cp += cp < 0x3000 ? 1 : 97) {
     char text[16] = "0123456789";
-    struct buf out = {0};
+    buf_auto_t out = {0};
     size_t n = 3;
     if (cp >= 0xD800 && cp <= 0xDFFF)
       continue;
@@ -117,39 +106,23 @@ static void test_every_code_point(void **state) {
       text[n++] = (char)(0x80 | (cp & 0x3F));
     }
     text[n++] = 'z';
-    json_t *value = json_stringn(text, n);
+    json_auto_t *value = json_stringn(text, n);
     assert_non_null(value);
     json_write(value, &out);
-    json_t *back = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_auto_t *back = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_true(json_equal(value, back));
-    struct buf safe = {0};
+    buf_auto_t safe = {0};
     buf_safe(&safe, buf_view(&out), false);
     assert_string_equal(buf_c(&safe), buf_c(&out));
-    buf_deinit(&safe);
-    buf_deinit(&out);
-    json_decref(value);
-    json_decref(back);
   }
 }
 
 /* Bytes behind the text, as memory that was used before has them. */
-static void test_ends_with_nul(void **state) {
-  struct buf out = {0};
-  json_t *number = json_integer(7);
-  (void)state;
+TEST(test_ends_with_nul) {
+  buf_auto_t out = {0};
+  json_auto_t *number = json_integer(7);
   buf_puts(&out, "longer than a number");
   buf_clear(&out);
   json_write(number, &out);
   assert_string_equal(buf_c(&out), "7");
-  buf_deinit(&out);
-  json_decref(number);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_as_jansson),  cmocka_unit_test(test_every_length),
-      cmocka_unit_test(test_ends_with_nul),    cmocka_unit_test(test_reals_have_the_fewest_digits),
-      cmocka_unit_test(test_every_code_point),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "format/sse.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ static bool on_line(void *ctx, struct str line) {
   return !str_eq_c(line, "stop");
 }
 
-static void lines_are_found_however_they_are_cut(void **state) {
+TEST(lines_are_found_however_they_are_cut) {
   static const struct {
     const char *stream, *log;
   } cases[] = {
@@ -22,11 +23,10 @@ static void lines_are_found_however_they_are_cut(void **state) {
       {"\n\n", ""},
       {"", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece <= 20; piece++) {
-      struct buf log = {0};
-      struct ndjson nd;
+      buf_auto_t log = {0};
+      AUTO(ndjson_deinit) struct ndjson nd;
       size_t n = strlen(cases[i].stream);
       ndjson_init(&nd, 100, on_line, &log);
       for (size_t at = 0; at < n; at += piece)
@@ -34,15 +34,12 @@ static void lines_are_found_however_they_are_cut(void **state) {
             ndjson_feed(&nd, (struct str){cases[i].stream + at, n - at < piece ? n - at : piece}));
       assert_true(ndjson_end(&nd));
       assert_string_equal(buf_c(&log), cases[i].log);
-      ndjson_deinit(&nd);
-      buf_deinit(&log);
     }
 }
 
-static void a_line_has_a_bound(void **state) {
-  struct buf log = {0};
+TEST(a_line_has_a_bound) {
+  buf_auto_t log = {0};
   struct ndjson nd;
-  (void)state;
   ndjson_init(&nd, 5, on_line, &log);
   assert_true(ndjson_feed(&nd, STR("12345\n")));
   assert_false(ndjson_feed(&nd, STR("123456\n")));
@@ -55,26 +52,13 @@ static void a_line_has_a_bound(void **state) {
   assert_false(ndjson_end(&nd));
   ndjson_deinit(&nd);
   assert_string_equal(buf_c(&log), "12345;");
-  buf_deinit(&log);
 }
 
-static void the_reader_may_stop(void **state) {
-  struct buf log = {0};
-  struct ndjson nd;
-  (void)state;
+TEST(the_reader_may_stop) {
+  buf_auto_t log = {0};
+  AUTO(ndjson_deinit) struct ndjson nd;
   ndjson_init(&nd, 100, on_line, &log);
   assert_false(ndjson_feed(&nd, STR("stop\nmore\n")));
   assert_true(nd.stopped && !nd.over_max);
   assert_string_equal(buf_c(&log), "stop;");
-  ndjson_deinit(&nd);
-  buf_deinit(&log);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_are_found_however_they_are_cut),
-      cmocka_unit_test(a_line_has_a_bound),
-      cmocka_unit_test(the_reader_may_stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,13 @@
 #include "support/data.h"
 
 #include "format/pointer.h"
+#include "support/test.h"
 
 static const json_t *get(const json_t *doc, const char *pointer) {
   return pointer_get(doc, str_from(pointer));
 }
 
-static void the_examples_of_the_rfc(void **state) {
+TEST(the_examples_of_the_rfc) {
   json_auto_t *doc = json_loads("{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,"
                                 "\"g|h\":4,\"i\\\\j\":5,\"k\\\"l\":6,\" \":7,\"m~n\":8}",
                                 0, NULL);
@@ -16,19 +17,17 @@ static void the_examples_of_the_rfc(void **state) {
     int value;
   } cases[] = {{"/", 0},     {"/a~1b", 1}, {"/c%d", 2}, {"/e^f", 3}, {"/g|h", 4},
                {"/i\\j", 5}, {"/k\"l", 6}, {"/ ", 7},   {"/m~0n", 8}};
-  (void)state;
   assert_ptr_equal(get(doc, ""), doc);
   assert_string_equal(json_string_value(get(doc, "/foo/0")), "bar");
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     assert_int_equal(json_integer_value(get(doc, cases[i].pointer)), cases[i].value);
 }
 
-static void what_is_not_there_is_null(void **state) {
+TEST(what_is_not_there_is_null) {
   static const char *const none[] = {
       "/x",     "/foo/2",   "/foo/-1", "/foo/01", "/foo/bar",
       "/foo/-", "/foo/0/x", "foo",     "/a~2b",   "/foo/99999999999999999999"};
   json_auto_t *doc = json_loads("{\"foo\":[\"bar\",\"baz\"]}", 0, NULL);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(none); i++)
     if (get(doc, none[i]) != NULL)
       fail_msg("%s is there", none[i]);
@@ -39,33 +38,21 @@ static bool add(void *ctx, const json_t *value) {
   return true;
 }
 
-static void a_star_is_all_of_them(void **state) {
+TEST(a_star_is_all_of_them) {
   json_auto_t *doc =
       data_json("{'m': {'x': {'n': [1, 2]}, 'y': {'n': [3]}, 'z': {'other': 0}}, 'l': []}");
   json_int_t sum = 0;
-  (void)state;
   pointer_each(doc, STR("/m/*/n/*"), add, &sum);
   assert_int_equal(sum, 6);
   assert_int_equal(json_integer_value(get(doc, "/m/*/n/0")), 1);
   assert_null(get(doc, "/l/*"));
 }
 
-static void pointers_are_checked(void **state) {
-  (void)state;
+TEST(pointers_are_checked) {
   assert_true(pointer_valid(STR("")));
   assert_true(pointer_valid(STR("/a/~0~1")));
   assert_false(pointer_valid(STR("a")));
   assert_false(pointer_valid(STR("/~")));
   assert_false(
       pointer_valid(STR("/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1")));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_examples_of_the_rfc),
-      cmocka_unit_test(what_is_not_there_is_null),
-      cmocka_unit_test(a_star_is_all_of_them),
-      cmocka_unit_test(pointers_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

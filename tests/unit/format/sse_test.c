@@ -2,6 +2,7 @@
 #include "format/sse.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -21,16 +22,15 @@ static bool on_event(void *ctx, struct str type, struct str data) {
 }
 
 static void feed_in_pieces(const char *stream, size_t piece, struct heard *h) {
-  struct sse sse;
+  AUTO(sse_deinit) struct sse sse;
   size_t n = strlen(stream);
   sse_init(&sse, 1000, on_event, h);
   for (size_t i = 0; i < n; i += piece)
     assert_true(sse_feed(&sse, (struct str){stream + i, n - i < piece ? n - i : piece}));
   assert_true(sse_end(&sse));
-  sse_deinit(&sse);
 }
 
-static void events_are_found_however_they_are_cut(void **state) {
+TEST(events_are_found_however_they_are_cut) {
   static const struct {
     const char *stream, *log;
   } cases[] = {
@@ -52,7 +52,6 @@ static void events_are_found_however_they_are_cut(void **state) {
       {"\n\n\n\n", ""},
       {"", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece <= 64; piece++) {
       struct heard h = {0};
@@ -63,10 +62,9 @@ static void events_are_found_however_they_are_cut(void **state) {
     }
 }
 
-static void an_event_has_a_bound(void **state) {
+TEST(an_event_has_a_bound) {
   struct heard h = {0};
   struct sse sse;
-  (void)state;
   /* as one line */
   sse_init(&sse, 10, on_event, &h);
   assert_true(sse_feed(&sse, STR("data: 123456789\n\n")));
@@ -90,10 +88,9 @@ static void an_event_has_a_bound(void **state) {
   buf_deinit(&h.log);
 }
 
-static void the_reader_may_stop(void **state) {
+TEST(the_reader_may_stop) {
   struct heard h = {.stop_after = 1};
   struct sse sse;
-  (void)state;
   sse_init(&sse, 100, on_event, &h);
   assert_false(sse_feed(&sse, STR("data: 1\n\ndata: 2\n\n")));
   assert_true(sse.stopped && !sse.over_max);
@@ -101,13 +98,4 @@ static void the_reader_may_stop(void **state) {
   assert_int_equal(h.events, 1);
   sse_deinit(&sse);
   buf_deinit(&h.log);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(events_are_found_however_they_are_cut),
-      cmocka_unit_test(an_event_has_a_bound),
-      cmocka_unit_test(the_reader_may_stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 #include "format/template.h"
 
 #include "base/buf.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static const struct template_var vars[] = {
     {{"name", 4}, {"Ann", 3}}, {{"task", 4}, {"do {name} {?name}x{/name}", 25}},
@@ -18,11 +14,9 @@ static const struct template_var vars[] = {
     {{NULL, 0}, {NULL, 0}},
 };
 
-struct render_case {
+static const struct render_case {
   const char *text, *out;
-};
-
-static const struct render_case cases[] = {
+} cases[] = {
     {"", ""},
     {"plain { } {} {{ }} \\{", "plain { } {} {{ }} \\{"},
     {"{name}", "Ann"},
@@ -80,20 +74,18 @@ static void expect(const char *text, const char *out) {
   buf_deinit(&sink.out);
 }
 
-static void names_and_sections(void **state) {
-  (void)state;
+TEST(names_and_sections) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     expect(cases[i].text, cases[i].out);
 }
 
-static void one_parsed_template_takes_other_values(void **state) {
+TEST(one_parsed_template_takes_other_values) {
   struct template_var own[] = {{STR("a"), STR("one")}, {STR("b"), STR("")}, {{NULL, 0}, {NULL, 0}}};
   struct template *t = template_parse(STR("{?a}<{a}>{/a}{!b}-{/b}{?b}[{b}{a}]{/b}{c}"), own);
   static const struct {
     const char *a, *b, *out;
   } values[] = {
       {"one", "", "<one>-{c}"}, {"", "two", "[two]{c}"}, {"{b}", "{a}", "<{b}>[{a}{b}]{c}"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(values); i++) {
     struct sink sink = {{0}, 0};
     own[0].value = str_from(values[i].a);
@@ -106,9 +98,8 @@ static void one_parsed_template_takes_other_values(void **state) {
   template_free(NULL);
 }
 
-static void deep_nesting_is_bounded(void **state) {
-  struct buf text = {0};
-  (void)state;
+TEST(deep_nesting_is_bounded) {
+  buf_auto_t text = {0};
   for (int i = 0; i < 16; i++)
     buf_puts(&text, "{?name}");
   buf_puts(&text, "x");
@@ -124,11 +115,10 @@ static void deep_nesting_is_bounded(void **state) {
   template_render(buf_view(&text), vars, on_piece, &sink); /* what is too deep stays as text */
   assert_true(sink.out.n < text.n);
   buf_deinit(&sink.out);
-  buf_deinit(&text);
 }
 
 static double seconds(const char *pattern, const char *end, size_t n) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   double best = 1e9;
   while (text.n < n)
     buf_puts(&text, pattern);
@@ -141,12 +131,11 @@ static double seconds(const char *pattern, const char *end, size_t n) {
     best = took < best ? took : best;
     buf_deinit(&sink.out);
   }
-  buf_deinit(&text);
   return best;
 }
 
 /* Eight times the text; quadratic would be 64 times. What takes no time is not compared. */
-static void time_is_linear(void **state) {
+TEST(time_is_linear) {
   static const struct {
     const char *pattern, *end;
   } texts[] = {{"{?task}", ""},
@@ -161,7 +150,6 @@ static void time_is_linear(void **state) {
                {"{?", "}"},
                {"{?empty}{?n}{/n}", ""},
                {"{?name}{?name}{?name}{/name}", "{/name}"}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     double small = seconds(texts[i].pattern, texts[i].end, 16 * 1024);
     double large = seconds(texts[i].pattern, texts[i].end, 128 * 1024);
@@ -170,20 +158,10 @@ static void time_is_linear(void **state) {
   }
 }
 
-static void what_a_template_uses(void **state) {
-  (void)state;
+TEST(what_a_template_uses) {
   assert_true(template_uses(STR("do {task} now"), "task"));
   assert_true(template_uses(STR("{task}"), "task"));
   assert_false(template_uses(STR("do task now"), "task"));
   assert_false(template_uses(STR("{tasks} {task {?task}"), "task"));
   assert_false(template_uses(STR(""), "task"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_sections),
-                                     cmocka_unit_test(one_parsed_template_takes_other_values),
-                                     cmocka_unit_test(deep_nesting_is_bounded),
-                                     cmocka_unit_test(time_is_linear),
-                                     cmocka_unit_test(what_a_template_uses)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

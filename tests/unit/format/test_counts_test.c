@@ -1,11 +1,6 @@
 /* Summaries of test programs, as they print them: a table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "base/log.h"
 #include "format/test_counts.h"
 
@@ -110,8 +105,7 @@ static const struct row {
      2, 2, 0},
 };
 
-static void counts_are_read(void **state) {
-  (void)state;
+TEST(counts_are_read) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct test_counts got;
     bool found = test_counts_read(rows[i].format, str_from(rows[i].text), &got);
@@ -122,7 +116,7 @@ static void counts_are_read(void **state) {
   }
 }
 
-static void reports_are_read(void **state) {
+TEST(reports_are_read) {
   static const char report[] =
       "<?xml version=\"1.0\"?><testsuites><testsuite name=\"s\" tests=\"4\">"
       "<testcase name=\"a\"/><testcase name=\"b\"><failure>x</failure></testcase>"
@@ -131,7 +125,6 @@ static void reports_are_read(void **state) {
   static const char bomb[] = "<!DOCTYPE t [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><t>&b;</t>";
   struct test_counts got = {.passed = 10};
   struct err err;
-  (void)state;
   assert_true(test_counts_junit(STR(report), &got, &err));
   assert_int_equal(got.passed, 11);
   assert_int_equal(got.failed, 2);
@@ -153,10 +146,9 @@ static void reports_are_read(void **state) {
   assert_false(test_counts_junit(STR(""), &got, &err));
 }
 
-static void formats_are_named(void **state) {
+TEST(formats_are_named) {
   enum test_format format;
   struct str path;
-  (void)state;
   assert_true(test_format_parse(STR("junit:a/b.xml"), &format, &path));
   assert_true(format == TESTS_JUNIT && str_eq_c(path, "a/b.xml"));
   assert_true(test_format_parse(STR("ctest"), &format, &path));
@@ -164,13 +156,4 @@ static void formats_are_named(void **state) {
   assert_false(test_format_parse(STR("junit:"), &format, &path));
   assert_false(test_format_parse(STR("pytest:x"), &format, &path));
   assert_false(test_format_parse(STR("mocha"), &format, &path));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts_are_read),
-      cmocka_unit_test(reports_are_read),
-      cmocka_unit_test(formats_are_named),
-  };
-  return cmocka_run_group_tests_name("test_counts", tests, NULL, NULL);
 }

@@ -3,21 +3,16 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/memory.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-struct value_case {
+static const struct value_case {
   const char *yaml, *json;
-};
-
-static const struct value_case value_cases[] = {
+} value_cases[] = {
     {"a: 1", "{\"a\":1}"},
     {"a: no\nb: yes\nc: on\nd: Off\ne: y", /* core schema: only true and false are booleans */
      "{\"a\":\"no\",\"b\":\"yes\",\"c\":\"on\",\"d\":\"Off\",\"e\":\"y\"}"},
@@ -50,8 +45,8 @@ static const struct value_case value_cases[] = {
 };
 
 static char *parse_to_text(struct str text, size_t max_bytes) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   struct buf out = {0};
   const struct yaml_node *root = yaml_parse(&arena, "f", text, max_bytes, &errors);
   for (size_t i = 0; i < errors.count; i++)
@@ -61,31 +56,24 @@ static char *parse_to_text(struct str text, size_t max_bytes) {
     assert_true(errors.count > 0);
   if (root && errors.count == 0) {
     json_auto_t *v = yaml_to_json(root);
-    char *json = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *json = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
     buf_puts(&out, json);
-    free(json);
   }
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return buf_take(&out);
 }
 
-static void values_follow_the_core_schema(void **state) {
-  (void)state;
+TEST(values_follow_the_core_schema) {
   for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
-    char *got = parse_to_text(str_from(value_cases[i].yaml), 4096);
+    char_auto_t *got = parse_to_text(str_from(value_cases[i].yaml), 4096);
     if (strcmp(got, value_cases[i].json) != 0)
       fail_msg("%s\nexpected %s\ngot      %s", value_cases[i].yaml, value_cases[i].json, got);
-    free(got);
   }
 }
 
-struct rejected_parameter {
+static const struct rejected_parameter {
   const char *yaml;
   const char *errors; /* the start of the messages, each in its line */
-};
-
-static const struct rejected_parameter refusals[] = {
+} refusals[] = {
     {"", "1:1: the file is empty: write at least one key and its value"},
     {" \n\n", "1:1: the file is empty: write at least one key and its value"},
     {"# nothing\n", "1:1: the file is empty: write at least one key and its value"},
@@ -126,14 +114,12 @@ static const struct rejected_parameter refusals[] = {
                   "here: close it"},
 };
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
-    char *got = parse_to_text(str_from(refusals[i].yaml), 4096);
+    char_auto_t *got = parse_to_text(str_from(refusals[i].yaml), 4096);
     const char *want = refusals[i].errors ? refusals[i].errors : "null";
     if (strncmp(got, want, strlen(want)) != 0)
       fail_msg("%s\nexpected %s\ngot      %s", refusals[i].yaml, want, got);
-    free(got);
   }
   char *got = parse_to_text((struct str){"a: 1\nb\0c", 8}, 4096);
   assert_string_equal(got, "2:2: a NUL byte stands here, so this is not a text file: save it as "
@@ -150,9 +136,8 @@ static void repeat(struct buf *b, const char *s, unsigned times) {
 }
 
 /* Each hostile text is refused, and quickly: the test's own time limit is the proof. */
-static void hostile_files_are_refused(void **state) {
-  (void)state;
-  struct buf text = {0};
+TEST(hostile_files_are_refused) {
+  buf_auto_t text = {0};
   buf_puts(&text, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
   for (int i = 1; i < 12; i++) {
     buf_printf(&text, "a%d: &a%d [", i, i);
@@ -197,24 +182,19 @@ static void hostile_files_are_refused(void **state) {
   got = parse_to_text(buf_view(&text), LIMIT_WORKFLOW_BYTES);
   assert_true(got[0] == '{');
   free(got);
-  buf_deinit(&text);
 }
 
-static void depth_64_is_fine(void **state) {
-  (void)state;
-  struct buf text = {0};
+TEST(depth_64_is_fine) {
+  buf_auto_t text = {0};
   repeat(&text, "[", LIMIT_YAML_DEPTH);
   repeat(&text, "]", LIMIT_YAML_DEPTH);
-  char *got = parse_to_text(buf_view(&text), 4096);
+  char_auto_t *got = parse_to_text(buf_view(&text), 4096);
   assert_int_equal(strlen(got), 2 * LIMIT_YAML_DEPTH);
-  free(got);
-  buf_deinit(&text);
 }
 
-static void places_are_characters_from_one(void **state) {
-  (void)state;
-  struct arena arena = {0};
-  struct err_list errors = {0};
+TEST(places_are_characters_from_one) {
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(
       &arena, "f", STR("é: 日本 x\nb: 'quo ted'\nc: \"e\\tsc\"\nd:\n  - |\n    block\n  - - two\n"),
       4096, &errors);
@@ -241,16 +221,13 @@ static void places_are_characters_from_one(void **state) {
   assert_int_equal(d->items[1]->items[0]->column, 7);
   assert_null(yaml_get(root, "nope"));
   assert_null(yaml_get(d, "nope"));
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
 }
 
 /* More keys than are compared one by one. */
-static void many_keys_are_told_apart(void **state) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
-  struct buf text = {0};
-  (void)state;
+TEST(many_keys_are_told_apart) {
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
+  buf_auto_t text = {0};
   for (int i = 1; i <= 100; i++)
     buf_printf(&text, "key%d: %d\n", i, i);
   buf_puts(&text, "key3: 0\nkey101: 0\nkey99: 0\nkey101: 0\n");
@@ -265,27 +242,13 @@ static void many_keys_are_told_apart(void **state) {
     assert_int_equal(errors.items[i].line, lines[i][0]);
     assert_non_null(strstr(errors.items[i].text, first));
   }
-  buf_deinit(&text);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
 }
 
-static void yaml_load_gives_the_first_error(void **state) {
-  (void)state;
+TEST(yaml_load_gives_the_first_error) {
   struct err err = {0};
   json_auto_t *v = yaml_load("s.yaml", STR("a: [1]"), 100, &err);
   assert_int_equal(json_array_size(json_object_get(v, "a")), 1);
   assert_null(yaml_load("s.yaml", STR("a: 1\na: 2"), 100, &err));
   assert_string_equal(err.file, "s.yaml");
   assert_int_equal(err.line, 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_follow_the_core_schema),   cmocka_unit_test(refusals_name_the_place),
-      cmocka_unit_test(hostile_files_are_refused),       cmocka_unit_test(depth_64_is_fine),
-      cmocka_unit_test(places_are_characters_from_one),  cmocka_unit_test(many_keys_are_told_apart),
-      cmocka_unit_test(yaml_load_gives_the_first_error),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* Grammars of schemas: their text, their list of what is not held, refusals, bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "gbnf/gbnf.h"
 #include "support/data.h"
 #include "support/gbnf_grammar.h"
+#include "support/test.h"
 
 static enum gbnf_status convert(const char *schema, const struct gbnf_opts *opts,
                                 struct gbnf_result *result) {
@@ -35,8 +31,7 @@ static bool takes(struct grammar *grammar, const char *text) {
   return grammar_match(grammar, text, strlen(text));
 }
 
-static void the_text_of_a_grammar(void **state) {
-  (void)state;
+TEST(the_text_of_a_grammar) {
   struct gbnf_result r;
   assert_int_equal(convert("{'type':'object','properties':{'step':{'type':'integer','enum':[0,1]},"
                            "'reason':{'type':'string'}},'required':['step']}",
@@ -61,10 +56,9 @@ static void the_text_of_a_grammar(void **state) {
   gbnf_result_deinit(&r); /* empty now */
 }
 
-static void thinking_may_come_first(void **state) {
-  (void)state;
+TEST(thinking_may_come_first) {
   struct gbnf_opts opts = {.think = true};
-  struct gbnf_result r;
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(convert("{'type':'boolean'}", &opts, &r), GBNF_OK);
   struct grammar *g = read_back(r.text);
   assert_true(takes(g, "true"));
@@ -75,12 +69,10 @@ static void thinking_may_come_first(void **state) {
   assert_false(takes(g, "<think></think>x</think>true"));
   assert_false(takes(g, "true<think></think>"));
   grammar_free(g);
-  gbnf_result_deinit(&r);
 }
 
-static void a_list_of_what_is_not_held(void **state) {
-  (void)state;
-  struct gbnf_result r;
+TEST(a_list_of_what_is_not_held) {
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(
       convert("{'type':'array','items':{'$ref':'#/$defs/a~b'},'uniqueItems':true,'$defs':{'a~b':"
               "{'type':'integer','multipleOf':7}}}",
@@ -92,11 +84,9 @@ static void a_list_of_what_is_not_held(void **state) {
   assert_string_equal(r.notes[1].pointer, "/$defs/a~0b");
   assert_string_equal(r.notes[1].keyword, "multipleOf");
   assert_string_equal(r.notes[1].why, "a grammar cannot divide");
-  gbnf_result_deinit(&r);
 }
 
-static void refusals_say_where_and_why(void **state) {
-  (void)state;
+TEST(refusals_say_where_and_why) {
   static const struct {
     const char *schema;
     enum gbnf_status status;
@@ -111,17 +101,15 @@ static void refusals_say_where_and_why(void **state) {
        "\"https://example.org/not-there\" leads nowhere"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct gbnf_result r;
+    AUTO(gbnf_result_deinit) struct gbnf_result r;
     assert_int_equal(convert(cases[i].schema, NULL, &r), cases[i].status);
     assert_null(r.text);
     assert_string_equal(r.refusal_pointer, cases[i].pointer);
     assert_string_equal(r.refusal, cases[i].words);
-    gbnf_result_deinit(&r);
   }
 }
 
-static void external_schemas_come_from_the_registry(void **state) {
-  (void)state;
+TEST(external_schemas_come_from_the_registry) {
   struct schema_registry *registry = schema_registry_new();
   json_t *doc = data_json("{'$defs':{'n':{'type':'integer','minimum':3}}}");
   schema_registry_add(registry, "https://example.org/common.json", doc);
@@ -139,8 +127,7 @@ static void external_schemas_come_from_the_registry(void **state) {
 }
 
 /* Schemas that would explode are over soon, one way or the other. */
-static void hostile_schemas_meet_a_bound(void **state) {
-  (void)state;
+TEST(hostile_schemas_meet_a_bound) {
   char deep[8000] = "", wide[8000] = "{'allOf':[", exact[8000] = "{'oneOf':[";
   for (int i = 0; i < 200; i++)
     strcat(deep, "{'items':");
@@ -176,13 +163,12 @@ static void hostile_schemas_meet_a_bound(void **state) {
       "{'anyOf':[{'$ref':'#'},{'type':'string'}]}",
   };
   for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
-    struct gbnf_result r;
+    AUTO(gbnf_result_deinit) struct gbnf_result r;
     enum gbnf_status status = convert(schemas[i], NULL, &r);
     if (status == GBNF_OK)
       grammar_free(read_back(r.text));
     else
       assert_non_null(r.refusal);
-    gbnf_result_deinit(&r);
   }
 }
 
@@ -197,12 +183,11 @@ static long peak_kib(void) {
 }
 
 /* Sets of a thousand states each, a thousand of them a pattern: gone once it is written. */
-static void many_patterns_take_little_memory(void **state) {
+TEST(many_patterns_take_little_memory) {
   enum { PATTERNS = 200, OPTIONAL = 1000, MOST_KIB = 200 * 1024 };
   struct gbnf_result result;
   json_t *doc = json_object(), *properties = json_object();
   char pattern[2 * OPTIONAL + 32], *at;
-  (void)state;
   json_object_set_new(doc, "properties", properties);
   for (int i = 0; i < PATTERNS; i++) {
     at = pattern;
@@ -228,8 +213,7 @@ static void many_patterns_take_little_memory(void **state) {
 
 /* --- the reader that all of this relies on --- */
 
-static void the_reader_refuses_what_llama_refuses(void **state) {
-  (void)state;
+TEST(the_reader_refuses_what_llama_refuses) {
   static const char *const bad[] = {
       "root ::= x",
       "a ::= \"x\"",
@@ -251,8 +235,7 @@ static void the_reader_refuses_what_llama_refuses(void **state) {
   }
 }
 
-static void the_reader_matches(void **state) {
-  (void)state;
+TEST(the_reader_matches) {
   struct grammar *g = read_back("root ::= ws (\"a\" [^b-d\\n]{2,3} | x+) # remark\n"
                                 "ws ::= | \" \" | \"\\n\" [ \\t]{0,2}\n"
                                 "x ::= \"\\x78\" | \"\\u3042\"\n");
@@ -267,19 +250,17 @@ static void the_reader_matches(void **state) {
   for (uint64_t seed = 1; seed < 200; seed++) {
     uint64_t s = seed;
     size_t length;
-    char *text = grammar_derive(g, &s, 10, &length);
+    char_auto_t *text = grammar_derive(g, &s, 10, &length);
     assert_true(grammar_match(g, text, length));
-    free(text);
   }
   grammar_free(g);
 }
 
 /* A long list of texts takes time by its length, not by its square. */
-static void a_long_enum_is_written_in_linear_time(void **state) {
+TEST(a_long_enum_is_written_in_linear_time) {
   enum { N = 60000 };
   json_t *doc = json_object(), *values = json_array();
-  struct gbnf_result result;
-  (void)state;
+  AUTO(gbnf_result_deinit) struct gbnf_result result;
   for (int i = 0; i < N; i++)
     json_array_append_new(values, json_sprintf("value %d", i));
   json_object_set_new(doc, "enum", values);
@@ -287,22 +268,5 @@ static void a_long_enum_is_written_in_linear_time(void **state) {
   assert_int_equal(gbnf_convert(doc, NULL, &result), GBNF_OK);
   assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 4);
   assert_non_null(strstr(result.text, "value 59999"));
-  gbnf_result_deinit(&result);
   json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_text_of_a_grammar),
-      cmocka_unit_test(thinking_may_come_first),
-      cmocka_unit_test(a_list_of_what_is_not_held),
-      cmocka_unit_test(refusals_say_where_and_why),
-      cmocka_unit_test(external_schemas_come_from_the_registry),
-      cmocka_unit_test(hostile_schemas_meet_a_bound),
-      cmocka_unit_test(many_patterns_take_little_memory),
-      cmocka_unit_test(a_long_enum_is_written_in_linear_time),
-      cmocka_unit_test(the_reader_refuses_what_llama_refuses),
-      cmocka_unit_test(the_reader_matches),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Who may go to a provider: places, cooldowns, gates. Time is the caller's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/limits.h"
 #include "host/call_queue.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +53,8 @@ static void done(struct fixture *f, enum error_class class, int64_t retry_after_
   admission_done(&f->admission, STR("script"), f->owner, &end, f->now);
 }
 
-static void places_are_counted(void **state) {
+TEST(places_are_counted) {
   struct fixture f;
-  (void)state;
   begin(&f, "{\"script\": {\"concurrency\": 2}}");
   assert_string_equal(ask(&f, false), "admitted");
   assert_string_equal(ask(&f, false), "admitted");
@@ -77,9 +70,8 @@ static void places_are_counted(void **state) {
   end(&f);
 }
 
-static void a_named_wait_holds_for_all(void **state) {
+TEST(a_named_wait_holds_for_all) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_RATE_LIMIT, 500);
@@ -94,9 +86,8 @@ static void a_named_wait_holds_for_all(void **state) {
   end(&f);
 }
 
-static void the_longest_wait_holds(void **state) {
+TEST(the_longest_wait_holds) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   assert_string_equal(ask(&f, false), "admitted");
@@ -106,9 +97,8 @@ static void the_longest_wait_holds(void **state) {
   end(&f);
 }
 
-static void a_wait_is_bounded(void **state) {
+TEST(a_wait_is_bounded) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_OVERLOADED, INT64_MAX);
@@ -117,10 +107,9 @@ static void a_wait_is_bounded(void **state) {
 }
 
 /* One failure is enough; then one call at a time tries, after pauses that grow. */
-static void a_gate_shuts_and_one_call_tries(void **state) {
+TEST(a_gate_shuts_and_one_call_tries) {
   static const int pauses[] = {5, 10, 20, 40, 80, 160, 300, 300, 300};
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_NETWORK, 0);
@@ -160,9 +149,8 @@ static void a_gate_shuts_and_one_call_tries(void **state) {
 }
 
 /* Whoever does not wait takes no notice of it; an answer to such a call opens it for all. */
-static void the_impatient_pass(void **state) {
+TEST(the_impatient_pass) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_RATE_LIMIT, 0);
@@ -182,11 +170,10 @@ static void the_impatient_pass(void **state) {
 }
 
 /* Providers of one account have one gate. */
-static void a_pool_has_one_gate(void **state) {
+TEST(a_pool_has_one_gate) {
   struct fixture f;
   const struct admission_call other = {.provider = STR("command"), .patient = true};
   struct admission_why why;
-  (void)state;
   begin(&f, "{\"script\": {\"pool\": \"a\"}, \"command\": {\"pool\": \"a\"}}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_NETWORK, 0);
@@ -195,9 +182,8 @@ static void a_pool_has_one_gate(void **state) {
   end(&f);
 }
 
-static void a_refused_login_shuts_it_where_others_wait(void **state) {
+TEST(a_refused_login_shuts_it_where_others_wait) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   assert_string_equal(ask(&f, false), "admitted");
   done(&f, CLASS_AUTH, 0);
@@ -227,9 +213,8 @@ static void fail_times(struct fixture *f, unsigned n) {
 }
 
 /* Failures that may be the session's own shut it when several sessions have many. */
-static void crashes_of_several_sessions_shut_it(void **state) {
+TEST(crashes_of_several_sessions_shut_it) {
   struct fixture f;
-  (void)state;
   begin(&f, "{}");
   f.alone = true;
   f.owner = f.owners;
@@ -247,11 +232,10 @@ static void crashes_of_several_sessions_shut_it(void **state) {
   end(&f);
 }
 
-static void errors_of_the_request_shut_no_gate(void **state) {
+TEST(errors_of_the_request_shut_no_gate) {
   struct fixture f;
   const enum error_class classes[] = {CLASS_REFUSED, CLASS_LENGTH, CLASS_BAD_REQUEST, CLASS_AUTH,
                                       CLASS_NOT_FOUND};
-  (void)state;
   begin(&f, "{}");
   for (int i = 0; i < 100; i++) {
     assert_string_equal(ask(&f, false), "admitted");
@@ -260,9 +244,8 @@ static void errors_of_the_request_shut_no_gate(void **state) {
   end(&f);
 }
 
-static void settings_are_checked(void **state) {
+TEST(settings_are_checked) {
   static const char *const bad[] = {"0", "-1", "1001", "1.5", "\"2\"", "true"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     char text[80];
     struct err err;
@@ -275,21 +258,4 @@ static void settings_are_checked(void **state) {
     registry_free(registry);
     json_decref(json);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_are_counted),
-      cmocka_unit_test(a_named_wait_holds_for_all),
-      cmocka_unit_test(a_wait_is_bounded),
-      cmocka_unit_test(the_longest_wait_holds),
-      cmocka_unit_test(a_gate_shuts_and_one_call_tries),
-      cmocka_unit_test(the_impatient_pass),
-      cmocka_unit_test(a_pool_has_one_gate),
-      cmocka_unit_test(a_refused_login_shuts_it_where_others_wait),
-      cmocka_unit_test(crashes_of_several_sessions_shut_it),
-      cmocka_unit_test(errors_of_the_request_shut_no_gate),
-      cmocka_unit_test(settings_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

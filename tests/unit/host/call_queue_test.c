@@ -1,13 +1,7 @@
 /* The queue before the providers: its order, who wakes it, and that it keeps no loop alive. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/limits.h"
 #include "host/call_queue.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,8 +71,7 @@ static void leave_again(struct fixture *f) {
   (void)uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
-static void nobody_overtakes(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, nobody_overtakes) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -93,8 +86,7 @@ static void nobody_overtakes(void **state) {
 }
 
 /* Who waits for a place hears that there is none before a time, once. */
-static void what_is_waited_for_can_change(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, what_is_waited_for_can_change) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -108,8 +100,7 @@ static void what_is_waited_for_can_change(void **state) {
 }
 
 /* A call that begins to wait elsewhere does not put off those who have a place to take. */
-static void a_free_place_is_given_though_others_come(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_free_place_is_given_though_others_come) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   assert_string_equal(ask(f, &b, 2, "script"), "wait");
@@ -126,8 +117,7 @@ static void a_free_place_is_given_though_others_come(void **state) {
 }
 
 /* A provider that asked for a day's rest does not keep a program that is asked to stop. */
-static void who_leaves_the_queue_leaves_no_timer(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, who_leaves_the_queue_leaves_no_timer) {
   int a;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   leave(f, &a, "script", CLASS_RATE_LIMIT, LIMIT_RESET_WAIT_MS);
@@ -149,8 +139,7 @@ static void await(struct fixture *f, void *owner, long call, const char *session
 
 /* After a restart the sessions' own logs shut the gate: one of them tries, the oldest; its end
  * hands the turn on. An answer lets the others go, in order. */
-static void who_waits_goes_by_age(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, who_waits_goes_by_age) {
   int a, b, c;
   await(f, &c, 3, "s3", 0, 60000);
   await(f, &a, 1, "s1", 0, 60000);
@@ -167,8 +156,7 @@ static void who_waits_goes_by_age(void **state) {
 }
 
 /* Nobody is asked for it: the last probe's answer counts. */
-static void a_wait_has_an_end(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_wait_has_an_end) {
   int a, b;
   assert_string_equal(ask(f, &a, 1, "script"), "admitted");
   leave(f, &a, "script", CLASS_NETWORK, 0);
@@ -178,9 +166,8 @@ static void a_wait_has_an_end(void **state) {
 }
 
 /* Many waiting calls need little memory, and the first starts at once. */
-static void ten_thousand_wait(void **state) {
+TEST_ON(struct fixture *f, setup, teardown, ten_thousand_wait) {
   enum { MANY = 10000 };
-  struct fixture *f = *state;
   static char owners[MANY], ids[MANY][8];
   assert_string_equal(ask(f, owners, 1, "command"), "admitted");
   leave(f, owners, "command", CLASS_OVERLOADED, 0);
@@ -203,17 +190,4 @@ static void ten_thousand_wait(void **state) {
   for (size_t i = 0; i < MANY; i++)
     call_queue_drop(&f->gate, owners + i, 0);
   leave(f, owners, "command", CLASS_NONE, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(nobody_overtakes, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_waited_for_can_change, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_free_place_is_given_though_others_come, setup, teardown),
-      cmocka_unit_test_setup_teardown(who_leaves_the_queue_leaves_no_timer, setup, teardown),
-      cmocka_unit_test_setup_teardown(who_waits_goes_by_age, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_wait_has_an_end, setup, teardown),
-      cmocka_unit_test_setup_teardown(ten_thousand_wait, setup, teardown),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

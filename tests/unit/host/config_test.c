@@ -1,13 +1,9 @@
 /* The user's configuration: what is read, and what is refused with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "host/config.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,18 +35,17 @@ static int teardown(void **state) {
   return 0;
 }
 
-static void nothing_is_an_empty_configuration(void **state) {
+TEST_WITH(setup, teardown, nothing_is_an_empty_configuration) {
   static const char *const texts[] = {"", "\n  \n", NULL};
   struct config c;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     if (texts[i])
       put("segue/config.yaml", texts[i], strlen(texts[i]));
     else
       (void)unsetenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
-    char *kept = home ? strdup(home) : NULL;
+    char_auto_t *kept = home ? strdup(home) : NULL;
     if (texts[i] == NULL)
       (void)unsetenv("HOME");
     assert_true(config_load(&c, &err));
@@ -62,19 +57,17 @@ static void nothing_is_an_empty_configuration(void **state) {
     config_deinit(&c);
     if (kept)
       (void)setenv("HOME", kept, 1);
-    free(kept);
   }
 }
 
-static void all_keys_are_read(void **state) {
+TEST_WITH(setup, teardown, all_keys_are_read) {
   static const char text[] = "# mine\n"
                              "provider: script\n"
                              "model: big-one\n"
                              "options: {temperature: 0.5, seed: 7}\n"
                              "env: [EDITOR, LC_ALL]\n";
-  struct config c;
+  AUTO(config_deinit) struct config c;
   struct err err;
-  (void)state;
   put("segue/config.yaml", text, sizeof text - 1);
   make("segue/prompts");
   make("segue/prompts/en");
@@ -93,16 +86,13 @@ static void all_keys_are_read(void **state) {
   assert_int_equal(json_object_size(c.templates), 2);
   assert_string_equal(json_string_value(json_object_get(c.templates, "en/execute.md")),
                       "mine {task}");
-  config_deinit(&c);
 }
 
-struct bad {
+static const struct bad {
   const char *text;
   int line, column;
   const char *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"- a\n", 1, 1, "must be a map"},
     {"provider: script\nprovidr: x\n", 2, 1, "did you mean \"provider\""},
     {"base_url: http://x\n", 1, 1, "unknown key"},
@@ -122,8 +112,7 @@ static const struct bad bads[] = {
     {"provider: [\n", 0, 0, ""},
 };
 
-static void mistakes_have_their_place(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, mistakes_have_their_place) {
   for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
     struct config c;
     struct err err = {0};
@@ -140,10 +129,9 @@ static void mistakes_have_their_place(void **state) {
   }
 }
 
-static void a_template_that_is_no_text(void **state) {
+TEST_WITH(setup, teardown, a_template_that_is_no_text) {
   struct config c;
   struct err err = {0};
-  (void)state;
   make("segue/prompts");
   make("segue/prompts/en");
   put("segue/prompts/en/execute.md", "\xFF\xFE", 2);
@@ -151,11 +139,10 @@ static void a_template_that_is_no_text(void **state) {
   assert_non_null(strstr(err.text, "is not UTF-8"));
 }
 
-static void a_file_that_is_too_big(void **state) {
+TEST_WITH(setup, teardown, a_file_that_is_too_big) {
   struct config c;
   struct err err = {0};
   char *big = malloc(100000);
-  (void)state;
   memset(big, '#', 100000);
   put("segue/config.yaml", big, 100000);
   free(big);
@@ -163,11 +150,9 @@ static void a_file_that_is_too_big(void **state) {
   assert_int_equal(err.code, ERR_LIMIT);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* --- files of prompts/ that replace nothing --- */
 
-static void overrides_that_replace_nothing(void **state) {
+TEST_WITH(setup, teardown, overrides_that_replace_nothing) {
   static const struct {
     const char *file, *warning; /* NULL: none */
   } cases[] = {
@@ -185,7 +170,6 @@ static void overrides_that_replace_nothing(void **state) {
        "prompts/judge_tag.md replaces no prompt: it must be in the folder en or ja"},
   };
   struct err_list warnings = {0};
-  (void)state;
   overrides_check(&warnings); /* there is no such folder */
   assert_int_equal(warnings.count, 0);
   make("segue/prompts");
@@ -214,16 +198,4 @@ static void overrides_that_replace_nothing(void **state) {
     print_into(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(unlink(path), 0);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(nothing_is_an_empty_configuration),
-      TEST(all_keys_are_read),
-      TEST(mistakes_have_their_place),
-      TEST(a_template_that_is_no_text),
-      TEST(a_file_that_is_too_big),
-      TEST(overrides_that_replace_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,31 +1,22 @@
 /* A day's budget for all of a user's sessions: what is read, and what is refused with its place. */
 #include "host/daily_usage.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <string.h>
 
 static json_t *read_text(const char *text, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
   json_t *budget = day_set_read("config.yaml", root, err);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return budget;
 }
 
-static void limits_are_kept_with_the_registry(void **state) {
+TEST(limits_are_kept_with_the_registry) {
   struct provider_registry *registry = registry_new(NULL);
   struct err err = {0};
-  (void)state;
   json_t *budget = read_text("day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}\n"
                              "providers: {claude: {cost: 10.5}, codex: {calls: 1}}\n",
                              &err);
@@ -76,8 +67,7 @@ static const struct {
     {"providers: {claude: {cost: 10}, codex: {price: 1}}", 1, 41, "has no \"price\""},
 };
 
-static void mistakes_are_refused_at_their_place(void **state) {
-  (void)state;
+TEST(mistakes_are_refused_at_their_place) {
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct err err = {0};
     json_t *budget = read_text(wrong[i].text, &err);
@@ -87,12 +77,4 @@ static void mistakes_are_refused_at_their_place(void **state) {
         strstr(err.text, wrong[i].what) == NULL)
       fail_msg("%s: %d:%d: %s", wrong[i].text, err.line, err.column, err.text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(limits_are_kept_with_the_registry),
-      cmocka_unit_test(mistakes_are_refused_at_their_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,12 @@
 
 #include "base/log.h"
 #include "format/json_object.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static char home[64];
 
@@ -40,17 +34,15 @@ static const int64_t some[BUDGET_UNITS] = {
 static struct day_limits limits_of(struct day_limit *of, size_t count, const char *day) {
   struct day_limits limits = {.of = of, .count = count};
   json_error_t error;
-  json_t *json = json_loads(day, 0, &error);
+  json_auto_t *json = json_loads(day, 0, &error);
   budget_read(json, &limits.all);
-  json_decref(json);
   return limits;
 }
 
-static void two_books_see_each_other(void **state) {
+TEST_WITH(begin, end, two_books_see_each_other) {
   struct daily_usage a, b;
   struct budget_hit hit;
   struct day_limits limits = limits_of(NULL, 0, "{\"tokens\": 800}");
-  (void)state;
   daily_usage_init(&a);
   daily_usage_init(&b);
   daily_usage_add(&a, STR("x"), some);
@@ -68,52 +60,36 @@ static void two_books_see_each_other(void **state) {
   daily_usage_deinit(&b);
 }
 
-static void one_provider_and_its_next_attempt(void **state) {
+TEST_WITH(begin, end, one_provider_and_its_next_attempt) {
   struct day_limit of = {.provider = (char *)"x"};
   struct day_limits limits = limits_of(&of, 1, "{}");
   struct day_limits calls = limits_of(NULL, 0, "{\"calls\": 1}");
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   struct budget_hit hit;
-  (void)state;
   of.budget = calls.all;
   daily_usage_init(&book);
   daily_usage_add(&book, STR("x"), one_call);
   assert_true(daily_usage_refuses(&book, &limits, STR("x"), false, &hit));
   assert_false(daily_usage_refuses(&book, &limits, STR("x"), true, &hit)); /* it is in the sum */
   assert_false(daily_usage_refuses(&book, &limits, STR("y"), false, &hit));
-  daily_usage_deinit(&book);
 }
 
-static void four_fifths_once(void **state) {
+TEST_WITH(begin, end, four_fifths_once) {
   struct day_limits limits = limits_of(NULL, 0, "{\"cost\": 0.3}");
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   struct budget_hit hit;
-  (void)state;
   daily_usage_init(&book);
   assert_false(daily_usage_near(&book, &limits, STR("x"), &hit));
   daily_usage_add(&book, STR("x"), some);
   assert_true(daily_usage_near(&book, &limits, STR("x"), &hit));
   assert_false(daily_usage_near(&book, &limits, STR("x"), &hit));
-  daily_usage_deinit(&book);
 }
 
-static void nothing_is_written_for_commands(void **state) {
-  struct daily_usage book;
+TEST_WITH(begin, end, nothing_is_written_for_commands) {
+  AUTO(daily_usage_deinit) struct daily_usage book;
   int64_t used[BUDGET_UNITS];
-  (void)state;
   daily_usage_init(&book);
   daily_usage_add(&book, STR("command"), some);
   daily_usage_used(&book, STR(""), used);
   assert_int_equal(used[BUDGET_TOKENS], 0);
-  daily_usage_deinit(&book);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(two_books_see_each_other, begin, end),
-      cmocka_unit_test_setup_teardown(one_provider_and_its_next_attempt, begin, end),
-      cmocka_unit_test_setup_teardown(four_fifths_once, begin, end),
-      cmocka_unit_test_setup_teardown(nothing_is_written_for_commands, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

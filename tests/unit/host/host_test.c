@@ -1,17 +1,12 @@
 /* Sessions on one loop: records before effects, many at once, stopping, cancelling, failing stores;
  * and that everything closes. Fault loops run in children: base/fault.h counts for a process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "host/host.h"
 #include "support/folder.h"
 #include "support/leave.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -146,12 +141,11 @@ static struct workflow *make_workflow(const struct fixture *f) {
   char text[2048];
   struct err err;
   print_into(text, sizeof text, WORKFLOW, f->dir);
-  json_t *doc = json_loads(text, 0, NULL);
+  json_auto_t *doc = json_loads(text, 0, NULL);
   assert_non_null(doc);
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
-  json_decref(doc);
   return wf;
 }
 
@@ -201,13 +195,12 @@ static void on_record(void *ctx, const struct record *record, struct str line) {
     seen->admitted += strcmp(answer, "admitted") == 0;
   }
   if (seen->check_file) {
-    struct buf file = {0};
+    buf_auto_t file = {0};
     struct err err;
     assert_true(line.n > 0 && line.p[line.n - 1] == '\n');
     assert_true(file_read(session_log_name(seen->session), 1u << 24, &file, &err));
     if (memmem(file.p, file.n, line.p, line.n) == NULL)
       fail_msg("record %d was shown before it was in the log", seen->records);
-    buf_deinit(&file);
   }
   if (seen->stop_on && !seen->armed && strcmp(type, seen->stop_on) == 0) {
     seen->stop_on = NULL;
@@ -239,7 +232,7 @@ static const struct watcher watcher = {
 
 static void start(struct fixture *f, struct seen *seen) {
   struct workflow *wf = make_workflow(f);
-  json_t *config = json_pack("{ss sb}", "cwd", f->dir, "interactive", 0);
+  json_auto_t *config = json_pack("{ss sb}", "cwd", f->dir, "interactive", 0);
   struct err err;
   const struct session_params params = {.setup = {.cwd = f->dir, .scenario = &f->scenario},
                                         .workflow = wf,
@@ -250,7 +243,6 @@ static void start(struct fixture *f, struct seen *seen) {
   if (seen->session == NULL)
     fail_msg("%s", err.text);
   workflow_unref(wf);
-  json_decref(config);
 }
 
 static bool choose(void *ctx, const json_t *config, struct session_setup *out, struct err *err) {
@@ -295,8 +287,7 @@ static void expect_complete(const struct seen *seen) {
 /* --- the gate --- */
 
 /* Three sessions and one place: everybody gets through, who waited has it in the log. */
-static void calls_wait_for_their_place(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_one_place, teardown, calls_wait_for_their_place) {
   struct seen seen[3] = {{0}};
   int waits = 0, admitted = 0;
   use_scenario(f, 30);
@@ -314,8 +305,7 @@ static void calls_wait_for_their_place(void **state) {
 }
 
 /* A session that leaves while it waits takes nobody's place with it. */
-static void a_session_that_waits_can_leave(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup_one_place, teardown, a_session_that_waits_can_leave) {
   struct seen first = {0}, stopped = {.stop_on = "admission"},
               cancelled = {.stop_on = "admission", .cancel = true}, last = {0};
   use_scenario(f, 200);
@@ -345,8 +335,7 @@ static void a_session_that_waits_can_leave(void **state) {
 
 /* --- tests --- */
 
-static void a_session_completes(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_session_completes) {
   struct seen seen = {.check_file = true};
   use_scenario(f, 0);
   start(f, &seen);
@@ -359,9 +348,9 @@ static void a_session_completes(void **state) {
   expect_complete(&seen);
   session_free(seen.session);
 }
+TEST_AGAIN(setup_sync_now, teardown, a_session_completes)
 
-static void many_run_at_once(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, many_run_at_once) {
   struct seen seen[SESSIONS] = {{0}};
   use_scenario(f, 5);
   for (int i = 0; i < SESSIONS; i++)
@@ -375,10 +364,10 @@ static void many_run_at_once(void **state) {
   }
   assert_int_equal(f->host.session_count, 0);
 }
+TEST_AGAIN(setup_sync_now, teardown, many_run_at_once)
 
 /* The command prints the logs that are there: its own call_start is among them. */
-static void a_start_is_in_the_log_first(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_start_is_in_the_log_first) {
   struct seen seen = {0};
   struct buf log = {0};
   struct err err;
@@ -390,7 +379,7 @@ static void a_start_is_in_the_log_first(void **state) {
   bool found = false;
   while (rest.p != NULL) {
     struct str line = str_next_line(&rest);
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     const char *type = json_string_value(json_object_get(record, "type"));
     if (type && strcmp(type, "call_end") == 0 && json_object_get(record, "exit")) {
       const char *text = json_string_value(json_object_get(record, "text"));
@@ -399,14 +388,14 @@ static void a_start_is_in_the_log_first(void **state) {
       assert_non_null(strstr(text, "\"purpose\":\"execute\""));
       assert_null(strstr(text, "\"type\":\"call_end\""));
     }
-    json_decref(record);
   }
   assert_true(found);
   buf_deinit(&log);
   session_free(seen.session);
 }
+TEST_AGAIN(setup_sync_now, teardown, a_start_is_in_the_log_first)
 
-static void a_stop_can_be_resumed(void **state) {
+TEST_WITH(setup, teardown, a_stop_can_be_resumed) {
   static const char *const moments[] = {"session_start", "call_start", "call_end", "judgment"};
   struct fixture *f = *state;
   for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
@@ -444,9 +433,10 @@ static void a_stop_can_be_resumed(void **state) {
     session_free(third.session);
   }
 }
+TEST_AGAIN(setup_sync_now, teardown, a_stop_can_be_resumed)
 
 /* Whoever is shown a record may stop the session, whatever record it is. */
-static void a_watcher_may_stop_what_it_watches(void **state) {
+TEST_WITH(setup, teardown, a_watcher_may_stop_what_it_watches) {
   static const char *const types[] = {"session_start", "turn_start", "call_start", "call_end",
                                       "stage",         "judgment",   "turn_end",   "session_end"};
   struct fixture *f = *state;
@@ -476,9 +466,9 @@ static void a_watcher_may_stop_what_it_watches(void **state) {
     }
   }
 }
+TEST_AGAIN(setup_sync_now, teardown, a_watcher_may_stop_what_it_watches)
 
-static void a_cancel_is_final(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_is_final) {
   struct seen seen = {.stop_on = "judgment", .cancel = true};
   use_scenario(f, 60 * 1000);
   start(f, &seen);
@@ -488,9 +478,9 @@ static void a_cancel_is_final(void **state) {
   assert_int_equal(session_core(seen.session)->outcome, END_CANCELLED);
   session_free(seen.session);
 }
+TEST_AGAIN(setup_sync_now, teardown, a_cancel_is_final)
 
-static void without_a_store_nothing_is_kept(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_a_store_nothing_is_kept) {
   struct seen seen = {0};
   use_scenario(f, 0);
   f->host.store = NULL;
@@ -502,9 +492,9 @@ static void without_a_store_nothing_is_kept(void **state) {
   session_free(seen.session);
   f->host.store = &f->store;
 }
+TEST_AGAIN(setup_sync_now, teardown, without_a_store_nothing_is_kept)
 
-static void a_given_answer_is_judged(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_given_answer_is_judged) {
   struct seen seen = {0};
   use_scenario(f, 0);
   f->host.store = NULL;
@@ -525,8 +515,7 @@ static bool refuse(void *ctx, const json_t *config, struct session_setup *out, s
   return err_set(err, ERR_NOT_FOUND, "the working directory is gone");
 }
 
-static void a_resume_can_be_refused(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_resume_can_be_refused) {
   struct seen seen = {.stop_on = "call_start"};
   struct err err;
   char path[1200];
@@ -542,15 +531,13 @@ static void a_resume_can_be_refused(void **state) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-static void a_host_without_sessions_closes(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_host_without_sessions_closes) {
   assert_int_equal(f->host.session_count, 0);
 }
 
-static void ids_are_ordered_by_time(void **state) {
+TEST(ids_are_ordered_by_time) {
   struct host host = {0};
   char last[STORE_ID_BYTES] = "", now[STORE_ID_BYTES];
-  (void)state;
   for (int i = 0; i < 10000; i++) { /* more than a millisecond's counter holds */
     if (i == 5000)
       session_ids_after(&host, "0fffffff-0000-7fff-8000-000000000000"); /* the clock went back */
@@ -616,11 +603,10 @@ static int in_child(const char *fault, int (*work)(void)) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void a_failing_store_breaks_the_session(void **state) {
+TEST(a_failing_store_breaks_the_session) {
   static const struct {
     const char *call, *error;
   } faults[] = {{"write", ""}, {"write", ":ENOSPC"}, {"sync", ":ENOSPC"}};
-  (void)state;
   for (size_t i = 0; i < 2 * ARRAY_LEN(faults); i++) {
     int n = 0, status;
     sync_now = i % 2 == 1; /* the child inherits it */
@@ -640,8 +626,7 @@ static int run_with_failed_sync(void) {
   return run_with_fault() == UNTOUCHED ? 0 : 1;
 }
 
-static void a_failed_sync_is_mended(void **state) {
-  (void)state;
+TEST(a_failed_sync_is_mended) {
   for (int n = 1; n <= 8; n++) {
     char fault[64];
     print_into(fault, sizeof fault, "fail:sync:%d", n);
@@ -665,8 +650,7 @@ static int wait_for_space(void) {
   return 0;
 }
 
-static void a_full_disk_is_waited_for(void **state) {
-  (void)state;
+TEST(a_full_disk_is_waited_for) {
   for (int i = 0; i < 2; i++) {
     sync_now = i == 1;
     assert_int_equal(in_child("fail:write:3:ENOSPC", wait_for_space), 0);
@@ -689,8 +673,7 @@ static int stop_while_full(void) {
   return 0;
 }
 
-static void a_stop_does_not_wait_for_space(void **state) {
-  (void)state;
+TEST(a_stop_does_not_wait_for_space) {
   assert_int_equal(in_child("fail:write:2+:ENOSPC", stop_while_full), 0);
   sync_now = true;
   assert_int_equal(in_child("fail:write:2+:ENOSPC", stop_while_full), 0);
@@ -698,38 +681,4 @@ static void a_stop_does_not_wait_for_space(void **state) {
 }
 #endif
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_NOW(name)                                                                             \
-  { #name " sync_now", name, setup_sync_now, teardown, NULL }
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(calls_wait_for_their_place, setup_one_place, teardown),
-      cmocka_unit_test_setup_teardown(a_session_that_waits_can_leave, setup_one_place, teardown),
-      TEST(a_session_completes),
-      TEST_NOW(a_session_completes),
-      TEST_NOW(many_run_at_once),
-      TEST_NOW(a_start_is_in_the_log_first),
-      TEST_NOW(a_stop_can_be_resumed),
-      TEST_NOW(a_cancel_is_final),
-      TEST_NOW(a_watcher_may_stop_what_it_watches),
-      TEST(a_watcher_may_stop_what_it_watches),
-      TEST_NOW(without_a_store_nothing_is_kept),
-      TEST(many_run_at_once),
-      TEST(a_start_is_in_the_log_first),
-      TEST(a_stop_can_be_resumed),
-      TEST(a_cancel_is_final),
-      TEST(without_a_store_nothing_is_kept),
-      TEST(a_given_answer_is_judged),
-      TEST(a_resume_can_be_refused),
-      TEST(a_host_without_sessions_closes),
-      cmocka_unit_test(ids_are_ordered_by_time),
-#ifdef SEGUE_FAULTS
-      cmocka_unit_test(a_failing_store_breaks_the_session), /* its hosts are in children */
-      cmocka_unit_test(a_failed_sync_is_mended),            /* its hosts are in children */
-      cmocka_unit_test(a_full_disk_is_waited_for),          /* its hosts are in children */
-      cmocka_unit_test(a_stop_does_not_wait_for_space),     /* its hosts are in children */
-#endif
-  };
-  return cmocka_run_group_tests(tests, warm_up, NULL);
-}
+TEST_GROUP(warm_up, NULL)

@@ -1,41 +1,32 @@
 /* Settings for notices: what is read, its defaults, and what is refused with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "host/notifier.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static json_t *read_text(const char *text, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
   json_t *set = notify_config_set_read("config.yaml", root, err);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return set;
 }
 
 static void assert_reads(const char *text, const char *wanted) {
   struct err err = {0};
-  json_t *set = read_text(text, &err);
+  json_auto_t *set = read_text(text, &err);
   if (set == NULL)
     fail_msg("%s: %s", text, err.text);
-  char *json = json_dumps(set, JSON_COMPACT | JSON_SORT_KEYS);
+  char_auto_t *json = json_dumps(set, JSON_COMPACT | JSON_SORT_KEYS);
   assert_string_equal(json, wanted);
-  free(json);
-  json_decref(set);
 }
 
-static void settings_are_read_and_filled_up(void **state) {
-  (void)state;
+TEST(settings_are_read_and_filled_up) {
   assert_reads("[notify-send, segue, 7]",
                "{\"command\":[\"notify-send\",\"segue\",\"7\"],\"env\":[],"
                "\"on\":[\"question\",\"stop\",\"stall\",\"limit\",\"budget\",\"end\",\"start\"],"
@@ -45,14 +36,12 @@ static void settings_are_read_and_filled_up(void **state) {
                "\"stall_ms\":3600000,\"timeout_ms\":500}");
 }
 
-static void only_what_was_asked_for_is_wanted(void **state) {
+TEST(only_what_was_asked_for_is_wanted) {
   struct err err = {0};
-  (void)state;
-  json_t *set = read_text("{command: [tell], on: [end, stop]}", &err);
+  json_auto_t *set = read_text("{command: [tell], on: [end, stop]}", &err);
   assert_true(notify_config_set_wants(set, "end"));
   assert_true(notify_config_set_wants(set, "stop"));
   assert_false(notify_config_set_wants(set, "question"));
-  json_decref(set);
 }
 
 static const struct {
@@ -81,8 +70,7 @@ static const struct {
     {"timeout: 0s", 1, 10, "it "},
 };
 
-static void mistakes_are_refused_at_their_place(void **state) {
-  (void)state;
+TEST(mistakes_are_refused_at_their_place) {
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct err err = {0};
     if (read_text(wrong[i].text, &err) != NULL)
@@ -91,13 +79,4 @@ static void mistakes_are_refused_at_their_place(void **state) {
         strstr(err.text, wrong[i].what) == NULL)
       fail_msg("%s: %d:%d: %s", wrong[i].text, err.line, err.column, err.text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(settings_are_read_and_filled_up),
-      cmocka_unit_test(only_what_was_asked_for_is_wanted),
-      cmocka_unit_test(mistakes_are_refused_at_their_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

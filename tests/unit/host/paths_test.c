@@ -1,13 +1,8 @@
 /* Where things are, by environment: in a child's environment of our own making. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "host/paths.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,12 +29,10 @@ static void set(const char *name, const char *value) {
   assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
 }
 
-struct row {
+static const struct row {
   const char *home, *state, *config, *logs, *option;
   const char *wanted_logs, *wanted_config; /* NULL: there is none */
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"/h", NULL, NULL, NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
     {"/h", "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
     {"/h", "rel", "rel", NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
@@ -52,8 +45,7 @@ static const struct row rows[] = {
     {NULL, NULL, NULL, NULL, "/o", "/o", NULL},
 };
 
-static void places_follow_the_environment(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, places_follow_the_environment) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char out[PATHS_BYTES];
     struct err err;
@@ -74,20 +66,18 @@ static void places_follow_the_environment(void **state) {
   }
 }
 
-static void a_relative_folder_is_below_the_current_one(void **state) {
+TEST_WITH(setup, teardown, a_relative_folder_is_below_the_current_one) {
   char cwd[PATHS_BYTES], wanted[2 * PATHS_BYTES], out[PATHS_BYTES];
   struct err err;
-  (void)state;
   assert_non_null(getcwd(cwd, sizeof cwd));
   print_into(wanted, sizeof wanted, "%s/some/logs", cwd);
   assert_true(paths_logs("some/logs", out, &err));
   assert_string_equal(out, wanted);
 }
 
-static void long_paths_are_refused(void **state) {
+TEST_WITH(setup, teardown, long_paths_are_refused) {
   char long_path[2 * PATHS_BYTES], out[PATHS_BYTES], foreign[PATHS_BYTES];
   struct err err;
-  (void)state;
   memset(long_path, 'x', sizeof long_path - 1);
   long_path[0] = '/';
   long_path[sizeof long_path - 1] = '\0';
@@ -105,9 +95,8 @@ static void long_paths_are_refused(void **state) {
   assert_string_equal(out, "");
 }
 
-static void facets_of_home(void **state) {
+TEST_WITH(setup, teardown, facets_of_home) {
   char out[PATHS_BYTES];
-  (void)state;
   set("HOME", "/home/me");
   paths_home_facets(out);
   assert_string_equal(out, "/home/me/.segue/facets");
@@ -138,9 +127,8 @@ static void check_project(const char *from, const char *wanted, const char *pass
   assert_string_equal(foreign, over);
 }
 
-static void the_nearest_project_counts(void **state) {
+TEST_WITH(setup, teardown, the_nearest_project_counts) {
   char path[600];
-  (void)state;
   set("HOME", NULL);
   make(path, "a", 0700);
   make(path, "a/b", 0700);
@@ -160,9 +148,8 @@ static void the_nearest_project_counts(void **state) {
   set("HOME", NULL);
 }
 
-static void a_project_that_others_may_write_is_passed_over(void **state) {
+TEST_WITH(setup, teardown, a_project_that_others_may_write_is_passed_over) {
   char path[600], link[600];
-  (void)state;
   set("HOME", NULL);
   make(path, ".git", 0700);
   make(path, ".segue", 0700);
@@ -184,9 +171,8 @@ static void a_project_that_others_may_write_is_passed_over(void **state) {
   }
 }
 
-static void the_last_session_is_noted(void **state) {
+TEST_WITH(setup, teardown, the_last_session_is_noted) {
   char log[512], out[PATHS_BYTES], home[512];
-  (void)state;
   print_into(home, sizeof home, "%s/state", dir);
   set("XDG_STATE_HOME", home);
   assert_false(paths_read_last(NULL, out));
@@ -203,7 +189,7 @@ static void the_last_session_is_noted(void **state) {
 }
 
 /* A project is a repository, with its worktrees and what is below it, or else a folder. */
-static void each_project_has_a_last_session(void **state) {
+TEST_WITH(setup, teardown, each_project_has_a_last_session) {
   char path[600], text[700], out[PATHS_BYTES], top[PATHS_BYTES], home[512];
   static const char *const folders[] = {
       "repo",  "repo/.git", "repo/.git/worktrees", "repo/.git/worktrees/tree", "repo/sub", "tree",
@@ -212,7 +198,6 @@ static void each_project_has_a_last_session(void **state) {
     const char *folder, *project;
   } places[] = {{"repo", "repo"},   {"repo/sub", "repo"}, {"tree", "repo"},
                 {"other", "other"}, {"liar", "liar"},     {"", ""}};
-  (void)state;
   print_into(home, sizeof home, "%s/state", dir);
   set("XDG_STATE_HOME", home);
   for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
@@ -253,9 +238,8 @@ static void each_project_has_a_last_session(void **state) {
   assert_false(paths_read_last(dir, out));
 }
 
-static void a_folder_in_the_place_of_the_note_stays(void **state) {
+TEST_WITH(setup, teardown, a_folder_in_the_place_of_the_note_stays) {
   char path[512], mine[600], log[600], out[PATHS_BYTES];
-  (void)state;
   set("XDG_STATE_HOME", dir);
   print_into(path, sizeof path, "%s/segue", dir);
   assert_int_equal(mkdir(path, 0700), 0);
@@ -271,17 +255,4 @@ static void a_folder_in_the_place_of_the_note_stays(void **state) {
   assert_false(paths_read_last(NULL, out));
   print_into(out, sizeof out, "%s.%ld", path, (long)getpid());
   assert_int_equal(access(out, F_OK), -1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(places_follow_the_environment),   TEST(a_relative_folder_is_below_the_current_one),
-      TEST(long_paths_are_refused),          TEST(facets_of_home),
-      TEST(the_nearest_project_counts),      TEST(a_project_that_others_may_write_is_passed_over),
-      TEST(the_last_session_is_noted),       TEST(a_folder_in_the_place_of_the_note_stays),
-      TEST(each_project_has_a_last_session),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Checks the words of a person who takes a session further or forks it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/str.h"
 #include "host/resume_options.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +30,7 @@ static bool parse(struct resume_options *st, const char *text, bool fork, struct
   return resume_options_parse(st, body, registry, err);
 }
 
-static void members_are_kept(void **state) {
+TEST(members_are_kept) {
   static const struct {
     const char *text, *changed;
     bool fork;
@@ -54,9 +49,8 @@ static void members_are_kept(void **state) {
        "{\"add_budget\": {\"tokens\": 5}, \"lock\": false}", false, 0},
       {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct resume_options st;
+    AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
     json_auto_t *changed = json_loads(rows[i].changed, 0, NULL);
     if (!parse(&st, rows[i].text, rows[i].fork, &err))
@@ -66,11 +60,10 @@ static void members_are_kept(void **state) {
     assert_int_equal(resume_options_says(&st), rows[i].rule > 0 || json_object_size(changed) > 0);
     if (rows[i].rule > 0)
       assert_string_equal(st.why, "it is done");
-    resume_options_deinit(&st);
   }
 }
 
-static void what_cannot_be_is_refused(void **state) {
+TEST(what_cannot_be_is_refused) {
   static const struct {
     const char *text, *error;
     bool fork;
@@ -104,19 +97,16 @@ static void what_cannot_be_is_refused(void **state) {
       {"{\"add_budget\": {}}", "add_budget must be an object", false},
       {"{\"lock\": true}", "lock must be false", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct resume_options st;
+    AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
     if (parse(&st, rows[i].text, rows[i].fork, &err) || err.code != ERR_INVALID ||
         strstr(err.text, rows[i].error) == NULL)
       fail_msg("%s: %s", rows[i].text, err.text);
-    resume_options_deinit(&st);
   }
 }
 
-static void a_reason_is_bounded(void **state) {
-  (void)state;
+TEST(a_reason_is_bounded) {
   char why[LIMIT_WHY_BYTES + 2];
   struct resume_options st;
   struct err err = {0};
@@ -130,8 +120,7 @@ static void a_reason_is_bounded(void **state) {
   resume_options_deinit(&st);
 }
 
-static void amounts_to_add_are_bounded(void **state) {
-  (void)state;
+TEST(amounts_to_add_are_bounded) {
   struct resume_options st;
   struct err err = {0};
   json_auto_t *body = json_pack("{s{}}", "add_budget");
@@ -147,8 +136,7 @@ static void amounts_to_add_are_bounded(void **state) {
 
 /* Another provider takes away what was said for the one before; other settings of the session stay,
  * and a budget is added once. */
-static void a_session_goes_on_with_what_is_said(void **state) {
-  (void)state;
+TEST(a_session_goes_on_with_what_is_said) {
   static const struct config user = {0};
   json_auto_t *config = json_pack("{sss{}sss{ss}sb}", "provider", "script", "options", "model", "m",
                                   "providers", "a", "script", "interactive", 1);
@@ -165,18 +153,10 @@ static void a_session_goes_on_with_what_is_said(void **state) {
   assert_true(json_is_true(json_object_get(changed, "interactive")));
 }
 
-static void a_person_has_a_name(void **state) {
-  (void)state;
+TEST(a_person_has_a_name) {
   json_auto_t *person = resume_options_person();
   assert_true(json_is_integer(json_object_get(person, "uid")));
   assert_true(json_string_length(json_object_get(person, "name")) > 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(members_are_kept),    cmocka_unit_test(what_cannot_be_is_refused),
-      cmocka_unit_test(a_reason_is_bounded), cmocka_unit_test(a_session_goes_on_with_what_is_said),
-      cmocka_unit_test(a_person_has_a_name), cmocka_unit_test(amounts_to_add_are_bounded),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

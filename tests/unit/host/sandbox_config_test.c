@@ -1,29 +1,22 @@
 /* The user's words on sandboxes: read, refused with their place, and held against the machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/str.h"
 #include "host/sandbox_config.h"
+#include "support/test.h"
 
 #include <string.h>
 #include <unistd.h>
 
 static json_t *read_words(const char *text, struct err *err) {
-  struct err_list errors = {0};
-  struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   const struct yaml_node *root = yaml_parse(&arena, "c.yaml", str_from(text), 1000, &errors);
   assert_non_null(root);
   json_t *out = sandbox_read("c.yaml", root, err);
-  arena_deinit(&arena);
-  err_list_deinit(&errors);
   return out;
 }
 
-static void words_are_read(void **state) {
+TEST(words_are_read) {
   static const struct {
     const char *text, *wanted;
   } rows[] = {
@@ -37,7 +30,6 @@ static void words_are_read(void **state) {
       {"{limits: {memory: 4G, cpus: 2, pids: 512}}",
        "{\"limits\": {\"memory\": \"4G\", \"cpus\": 2, \"pids\": 512}}"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct err err = {0};
     json_auto_t *got = read_words(rows[i].text, &err);
@@ -47,7 +39,7 @@ static void words_are_read(void **state) {
   }
 }
 
-static void mistakes_have_their_place(void **state) {
+TEST(mistakes_have_their_place) {
   static const struct {
     const char *text;
     int column;
@@ -73,7 +65,6 @@ static void mistakes_have_their_place(void **state) {
       {"{levle: guard}", 2, "did you mean \"level\"?"},
       {"{zzzzzzzz: guard}", 2, "use level, commands, least"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct err err = {0};
     json_auto_t *got = read_words(rows[i].text, &err);
@@ -84,8 +75,7 @@ static void mistakes_have_their_place(void **state) {
 }
 
 /* The words go into the session's configuration beside what holds them on this machine. */
-static void words_meet_the_machine(void **state) {
-  (void)state;
+TEST(words_meet_the_machine) {
   const char *why;
   bool can = sandbox_mechanism(NULL, &why) != NULL;
   assert_true(can == (why == NULL));
@@ -116,7 +106,7 @@ static const struct capability agent = {.name = "claude", .held = &held};
 static const struct capability api = {.name = "openai"};
 
 /* A call that cannot be held, or that is held too little, is refused before anything starts. */
-static void calls_are_checked(void **state) {
+TEST(calls_are_checked) {
   static const struct {
     const char *config;
     const struct capability *capability;
@@ -143,7 +133,6 @@ static void calls_are_checked(void **state) {
        " \"mechanisms\": {}}}",
        &agent, false, NULL, ""},
   };
-  (void)state;
   static const struct movement m = {0};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct err err = {0};
@@ -157,8 +146,7 @@ static void calls_are_checked(void **state) {
 }
 
 /* Root is held to a number of processes by control groups alone. */
-static void a_number_of_processes_needs_a_group_for_root(void **state) {
-  (void)state;
+TEST(a_number_of_processes_needs_a_group_for_root) {
   static const struct movement m = {0};
   json_auto_t *config = json_loads("{\"sandbox\": {\"level\": \"off\", \"limits\": {\"pids\": 9},"
                                    " \"limits_by\": \"rlimits\", \"mechanisms\": {}}}",
@@ -169,15 +157,4 @@ static void a_number_of_processes_needs_a_group_for_root(void **state) {
   assert_int_equal(ok, geteuid() != 0);
   if (!ok)
     assert_non_null(strstr(err.text, "pids cannot be enforced here"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(words_are_read),
-      cmocka_unit_test(mistakes_have_their_place),
-      cmocka_unit_test(words_meet_the_machine),
-      cmocka_unit_test(calls_are_checked),
-      cmocka_unit_test(a_number_of_processes_needs_a_group_for_root),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* One workflow for all that run it; gone when nobody does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "host/host.h"
+#include "support/test.h"
 
 #include <stdio.h>
 
@@ -17,10 +12,9 @@ static struct workflow *build(const char *name) {
              "{\"name\":\"%s\",\"movements\":[{\"name\":\"a\",\"rules\":[{\"condition\":\"x\","
              "\"next\":\"COMPLETE\"}]}]}",
              name);
-  json_t *doc = json_loads(text, 0, NULL);
+  json_auto_t *doc = json_loads(text, 0, NULL);
   struct workflow *wf = workflow_build(doc, &err);
   assert_non_null(wf);
-  json_decref(doc);
   return wf;
 }
 
@@ -37,9 +31,8 @@ static struct workflow *found(struct workflow_cache *cache, const json_t *start)
   return wf;
 }
 
-static void the_same_is_shared(void **state) {
+TEST(the_same_is_shared) {
   struct workflow_cache *cache = workflow_cache_new();
-  (void)state;
   struct workflow *first = workflow_cache_share(cache, build("one"));
   struct workflow *again = workflow_cache_share(cache, build("one"));
   struct workflow *other = workflow_cache_share(cache, build("two"));
@@ -60,9 +53,8 @@ static void the_same_is_shared(void **state) {
   workflow_cache_free(cache);
 }
 
-static void what_nobody_uses_is_dropped(void **state) {
+TEST(what_nobody_uses_is_dropped) {
   struct workflow_cache *cache = workflow_cache_new();
-  (void)state;
   struct workflow *one = workflow_cache_share(cache, build("one"));
   json_t *start = start_of(one);
   workflow_unref(one);
@@ -77,12 +69,4 @@ static void what_nobody_uses_is_dropped(void **state) {
   workflow_unref(two);
   workflow_cache_free(cache);
   workflow_cache_free(NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_is_shared),
-      cmocka_unit_test(what_nobody_uses_is_dropped),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,17 @@
 /* Checks settings for worktrees, and where a task came from: outside data of files and the API. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/str.h"
 #include "host/workspace_set.h"
+#include "support/test.h"
 
 #include <string.h>
 
-struct row {
+static const struct row {
   const char *text;
   bool all;
   const char *error; /* NULL: it is fine */
-};
-
-static const struct row sets[] = {
+} sets[] = {
     {"{}", false, NULL},
     {"{\"mode\": \"worktree\", \"commit\": \"end\", \"branch\": \"segue/{id}\", \"base\": "
      "\"main\"}",
@@ -71,8 +64,7 @@ static void check(const struct row *row, bool ok, const struct err *err) {
     fail_msg("%s: %s", row->text, ok ? "accepted" : err->text);
 }
 
-static void settings_are_checked(void **state) {
-  (void)state;
+TEST(settings_are_checked) {
   for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
     struct err err = {0};
     json_auto_t *set = json_loads(sets[i].text, 0, NULL);
@@ -80,8 +72,7 @@ static void settings_are_checked(void **state) {
   }
 }
 
-static void sources_are_checked(void **state) {
-  (void)state;
+TEST(sources_are_checked) {
   for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
     struct err err = {0};
     json_auto_t *source = json_loads(sources[i].text, 0, NULL);
@@ -89,8 +80,7 @@ static void sources_are_checked(void **state) {
   }
 }
 
-static void lists_and_titles_are_bounded(void **state) {
-  (void)state;
+TEST(lists_and_titles_are_bounded) {
   struct err err = {0};
   json_auto_t *set = json_pack("{s[]}", "copy");
   for (unsigned i = 0; i < LIMIT_WORKTREE_FILE_COUNT; i++)
@@ -107,13 +97,4 @@ static void lists_and_titles_are_bounded(void **state) {
   assert_true(workspace_source_check(fits, &err));
   assert_false(workspace_source_check(longer, &err));
   assert_non_null(strstr(err.text, "title is longer than 200 bytes"));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(settings_are_checked),
-      cmocka_unit_test(sources_are_checked),
-      cmocka_unit_test(lists_and_titles_are_bounded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,9 @@
 #include "http/address.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
-static void addresses_are_told_apart(void **state) {
+TEST(addresses_are_told_apart) {
   static const struct {
     const char *literal;
     enum http_address kind;
@@ -41,22 +42,12 @@ static void addresses_are_told_apart(void **state) {
       {"", HTTP_ADDRESS_FORBIDDEN},
       {"localhost", HTTP_ADDRESS_FORBIDDEN},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (http_address_of_text(cases[i].literal) != cases[i].kind)
       fail_msg("%s", cases[i].literal);
 }
 
-static void other_families_are_forbidden(void **state) {
+TEST(other_families_are_forbidden) {
   struct sockaddr unix_socket = {.sa_family = AF_UNIX};
-  (void)state;
   assert_int_equal(http_address_kind(&unix_socket), HTTP_ADDRESS_FORBIDDEN);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(addresses_are_told_apart),
-      cmocka_unit_test(other_families_are_forbidden),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

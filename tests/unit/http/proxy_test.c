@@ -1,17 +1,12 @@
 /* Which hosts a proxy lets through, and what its text is read as. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "http/proxy.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 
-static void hosts_are_compared(void **state) {
+TEST(hosts_are_compared) {
   static const char *const hosts[] = {
       "api.example.com", "*.models.example", "local.example:8080", "*.any.example:8443",
       "[2001:db8::1]",   "192.0.2.7:80",     "bad/host",           NULL};
@@ -43,14 +38,13 @@ static void hosts_are_compared(void **state) {
       {"127.0.0.1", 443, false},
       {"", 443, false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (proxy_lets(hosts, str_from(cases[i].host), cases[i].port) != cases[i].lets)
       fail_msg("%s:%u", cases[i].host, cases[i].port);
   assert_false(proxy_lets(NULL, STR("api.example.com"), 443));
 }
 
-static void hosts_are_read(void **state) {
+TEST(hosts_are_read) {
   static const struct {
     const char *text, *host; /* NULL: it is none */
     unsigned port;
@@ -70,7 +64,6 @@ static void hosts_are_read(void **state) {
       {"a b:80", NULL, 0},
       {"a\r\nX: y:80", NULL, 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str host = {0};
     unsigned port = 1;
@@ -81,18 +74,17 @@ static void hosts_are_read(void **state) {
   }
 }
 
-static void loopback_is_known_by_name(void **state) {
+TEST(loopback_is_known_by_name) {
   static const char *const is[] = {"localhost", "LOCALHOST.", "a.localhost",
                                    "127.0.0.1", "127.9.9.9",  "::1"};
   static const char *const is_not[] = {"localhost.example", "xlocalhost", "10.0.0.1", ""};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(is); i++)
     assert_true(proxy_is_loopback(str_from(is[i])));
   for (size_t i = 0; i < ARRAY_LEN(is_not); i++)
     assert_false(proxy_is_loopback(str_from(is_not[i])));
 }
 
-static void a_proxy_behind_is_read(void **state) {
+TEST(a_proxy_behind_is_read) {
   static const struct {
     const char *url, *where, *credentials; /* NULL: none */
   } cases[] = {
@@ -105,7 +97,6 @@ static void a_proxy_behind_is_read(void **state) {
       {"socks5://p:1", NULL, NULL},
       {"", NULL, NULL},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char *where, *credentials;
     proxy_read_upstream(str_from(cases[i].url), &where, &credentials);
@@ -115,14 +106,4 @@ static void a_proxy_behind_is_read(void **state) {
     free(where);
     free(credentials);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hosts_are_compared),
-      cmocka_unit_test(hosts_are_read),
-      cmocka_unit_test(loopback_is_known_by_name),
-      cmocka_unit_test(a_proxy_behind_is_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

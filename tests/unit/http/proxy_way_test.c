@@ -1,10 +1,4 @@
 /* A proxy with clients and servers of sockets: what it carries, and what it refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -12,6 +6,7 @@
 #include "http/proxy.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
+#include "support/test.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -222,12 +217,11 @@ static void assert_begins(char *answer, const char *wanted) {
 
 /* --- cases --- */
 
-static void bytes_are_carried_both_ways(void **state) {
+TEST(bytes_are_carried_both_ways) {
   static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
   char host[64], request[256];
   struct test_server server;
   struct test_way w;
-  (void)state;
   server_begin(&server);
   print_into(host, sizeof host, "localhost:%u", server.port);
   const char *const hosts[] = {host, NULL};
@@ -253,11 +247,10 @@ static void bytes_are_carried_both_ways(void **state) {
 }
 
 /* A server that echoes shows what a plain request becomes. It ends with its client. */
-static void a_plain_request_is_made_one_of_its_host(void **state) {
+TEST(a_plain_request_is_made_one_of_its_host) {
   char host[64], request[256];
   struct test_server server;
   struct test_way w;
-  (void)state;
   server_begin(&server);
   print_into(host, sizeof host, "127.0.0.1:%u", server.port);
   const char *const hosts[] = {host, NULL};
@@ -275,11 +268,10 @@ static void a_plain_request_is_made_one_of_its_host(void **state) {
   server_end(&server);
 }
 
-static void what_is_not_let_through_is_said(void **state) {
+TEST(what_is_not_let_through_is_said) {
   char closed[64], request[256], *long_head = xcalloc(1, 3 * LIMIT_PROXY_HEAD_BYTES);
   struct test_server server;
   struct test_way w;
-  (void)state;
   server_begin(&server);
   print_into(closed, sizeof closed, "localhost:%u", server.port);
   server_end(&server); /* nobody listens there any more */
@@ -307,10 +299,9 @@ static void what_is_not_let_through_is_said(void **state) {
 }
 
 /* A connection that is closed over bytes that nobody read takes the answer with it. */
-static void a_refused_client_may_end_its_request(void **state) {
+TEST(a_refused_client_may_end_its_request) {
   static const char *const hosts[] = {NULL};
   struct test_way w;
-  (void)state;
   way_begin(&w, hosts, NULL);
   struct test_client c = {.request =
                               "POST http://evil.example/ HTTP/1.1\r\nContent-Length: 8\r\n\r\n",
@@ -320,11 +311,10 @@ static void a_refused_client_may_end_its_request(void **state) {
   way_end(&w);
 }
 
-static void too_many_at_once_are_closed(void **state) {
+TEST(too_many_at_once_are_closed) {
   static const char *const hosts[] = {NULL};
   int fds[LIMIT_PROXY_CONNECTIONS];
   struct test_way w;
-  (void)state;
   way_begin(&w, hosts, NULL);
   for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
     fds[i] = client_connect(w.folder);
@@ -336,26 +326,13 @@ static void too_many_at_once_are_closed(void **state) {
   way_end(&w); /* with what is still open */
 }
 
-static void what_cannot_listen_says_so(void **state) {
+TEST(what_cannot_listen_says_so) {
   struct err err = {0};
   uv_loop_t loop;
-  (void)state;
   assert_true(loop_init(&loop, &err));
   const struct proxy_spec spec = {.loop = &loop, .folder = "/nonexistent/folder"};
   assert_null(proxy_new(&spec, &err));
   assert_non_null(strstr(err.text, "/nonexistent/folder"));
   proxy_free(NULL);
   assert_int_equal(uv_loop_close(&loop), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_are_carried_both_ways),
-      cmocka_unit_test(a_plain_request_is_made_one_of_its_host),
-      cmocka_unit_test(what_is_not_let_through_is_said),
-      cmocka_unit_test(a_refused_client_may_end_its_request),
-      cmocka_unit_test(too_many_at_once_are_closed),
-      cmocka_unit_test(what_cannot_listen_says_so),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* Walks JSON without building it: what is taken, what is skipped, what is refused. */
+#include "base/memory.h"
+#include "support/test.h"
 #include "json/pull.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void takes_members(void **state) {
-  (void)state;
+TEST(takes_members) {
   struct pull at =
       pull_of(STR(" {\"a\" : 12 ,\"b\":\"x\\\"y\",\"c\":[1,{\"d\":\"]}\"}],\"e\":-0.5e1,"
                   "\"f\":true,\"g\":null} "));
@@ -17,7 +14,7 @@ static void takes_members(void **state) {
   int64_t n = 0;
   double real = 0;
   bool truth = false;
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   size_t members = 0;
   assert_true(pull_open(&at, '{'));
   for (; pull_key(&at, &key); members++) {
@@ -38,11 +35,9 @@ static void takes_members(void **state) {
   assert_true(real == -5.0);
   assert_true(truth);
   assert_true(str_eq_c(pull_decode(text, &scratch), "x\"y"));
-  buf_deinit(&scratch);
 }
 
-static void takes_items(void **state) {
-  (void)state;
+TEST(takes_items) {
   struct pull at = pull_of(STR("[1,[2,3],\"4\"]"));
   int64_t n, sum = 0;
   size_t items = 0;
@@ -55,11 +50,10 @@ static void takes_items(void **state) {
 }
 
 /* A value of another kind is skipped, and the walk goes on behind it. */
-static void skips_other_kinds(void **state) {
-  (void)state;
+TEST(skips_other_kinds) {
   static const char *const values[] = {"7", "\"t\\\\\"", "[[],{}]", "{\"x\":{}}", "true", "-1.5"};
   for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct str key, raw;
     int64_t n = 0;
     double real;
@@ -79,7 +73,6 @@ static void skips_other_kinds(void **state) {
     assert_true(pull_integer(&at, &n));
     assert_false(pull_key(&at, &key));
     assert_false(at.bad);
-    buf_deinit(&text);
   }
 }
 
@@ -90,8 +83,7 @@ static void walk(struct pull *at) {
       pull_skip(at);
 }
 
-static void refuses(void **state) {
-  (void)state;
+TEST(refuses) {
   static const char *const texts[] = {"",
                                       "{",
                                       "{\"a\"",
@@ -111,20 +103,18 @@ static void refuses(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     /* on the heap, so that a sanitizer sees a byte too far */
     size_t n = strlen(texts[i]);
-    char *copy = malloc(n + 1);
+    char_auto_t *copy = malloc(n + 1);
     memcpy(copy, texts[i], n);
     struct pull at = pull_of((struct str){copy, n});
     walk(&at);
     if (!at.bad)
       fail_msg("%s is taken", texts[i]);
     assert_false(pull_item(&at));
-    free(copy);
   }
 }
 
-static void decodes(void **state) {
-  (void)state;
-  struct buf scratch = {0};
+TEST(decodes) {
+  buf_auto_t scratch = {0};
   struct pull at = pull_of(STR("\"gr\\u00f6\\u00dfe\\n\""));
   struct str raw;
   assert_true(pull_text(&at, &raw));
@@ -133,12 +123,4 @@ static void decodes(void **state) {
   at = pull_of(STR("\"\\q\""));
   assert_true(pull_text(&at, &raw));
   assert_true(str_eq_c(pull_decode(raw, &scratch), "\\q"));
-  buf_deinit(&scratch);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(takes_members), cmocka_unit_test(takes_items),
-                                     cmocka_unit_test(skips_other_kinds), cmocka_unit_test(refuses),
-                                     cmocka_unit_test(decodes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,17 @@
 /* The strict scanner against RFC 8259 and against jansson. */
+#include "base/memory.h"
+#include "support/test.h"
 #include "json/scan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static enum jscan_code scan(const char *text, size_t n, struct jscan_result *r) {
-  struct jscan js;
+  AUTO(jscan_deinit) struct jscan js;
   jscan_init(&js, text, n);
   enum jscan_code code = jscan_value(&js, 0, r);
-  jscan_deinit(&js);
   return code;
 }
 
@@ -59,8 +54,7 @@ static const struct {
     {"[\"\xE2\x82\"]", JSCAN_UTF8, 2},
 };
 
-static void test_verdicts(void **state) {
-  (void)state;
+TEST(test_verdicts) {
   for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
     struct jscan_result r;
     enum jscan_code code = scan(verdicts[i].text, strlen(verdicts[i].text), &r);
@@ -80,8 +74,7 @@ static void string_is(const char *text, const char *expected, size_t n) {
   json_decref(r.value);
 }
 
-static void test_strings(void **state) {
-  (void)state;
+TEST(test_strings) {
   string_is("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]", "\"\\/\b\f\n\r\t", 8);
   string_is("[\"a\\u0000b\"]", "a\0b", 3);
   string_is("[\"\\ud83d\\ude00\"]", "\xF0\x9F\x98\x80", 4);
@@ -92,8 +85,7 @@ static void test_strings(void **state) {
             "0123456789abcdef0123456789abcdef\n\xC3\xA9", 35);
 }
 
-static void test_keys(void **state) {
-  (void)state;
+TEST(test_keys) {
   struct jscan_result r;
   static const char text[] =
       "{\"k\\u00e9y\":\"v\\n\",\"d\":1,\"d\":2,\"o\\t\":{\"p\\\\\":\"\\/\"}}";
@@ -113,8 +105,7 @@ static json_t *number(const char *text) {
   return v;
 }
 
-static void test_numbers(void **state) {
-  (void)state;
+TEST(test_numbers) {
   static const struct {
     const char *text;
     json_int_t value;
@@ -125,10 +116,9 @@ static void test_numbers(void **state) {
                   {"9223372036854775807", INT64_MAX},
                   {"-9223372036854775808", INT64_MIN}};
   for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-    json_t *v = number(integers[i].text);
+    json_auto_t *v = number(integers[i].text);
     assert_true(json_is_integer(v));
     assert_true(json_integer_value(v) == integers[i].value);
-    json_decref(v);
   }
   /* the same double as strtod, by the fast way and by the slow one */
   static const char *const reals[] = {"0.1",
@@ -147,10 +137,9 @@ static void test_numbers(void **state) {
                                       "2.2250738585072011e-308",
                                       "-1.25E+2"};
   for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-    json_t *v = number(reals[i]);
+    json_auto_t *v = number(reals[i]);
     assert_true(json_is_real(v));
     assert_true(json_real_value(v) == strtod(reals[i], NULL));
-    json_decref(v);
   }
 }
 
@@ -163,8 +152,7 @@ static char *nested(size_t depth) {
   return text;
 }
 
-static void test_depth(void **state) {
-  (void)state;
+TEST(test_depth) {
   struct jscan_result r;
   char *text = nested(JSCAN_DEPTH_MAX);
   assert_int_equal(scan(text, strlen(text), &r), JSCAN_OK);
@@ -181,24 +169,21 @@ static void test_depth(void **state) {
 
 /* no read beyond the length given, wherever the text is cut; each cut text is in memory of its
  * exact size */
-static void test_every_cut(void **state) {
-  (void)state;
+TEST(test_every_cut) {
   static const char text[] = "{\"a\\u00e9\\ud83d\\ude00\":[-1.5e+10,true,false,null,"
                              "\"\xF0\x9F\x98\x80 0123456789abcdef\"],\"b\":{}}";
   for (size_t n = 1; n < sizeof text - 1; n++) {
-    char *cut = malloc(n);
+    char_auto_t *cut = malloc(n);
     assert_non_null(cut);
     memcpy(cut, text, n);
     struct jscan_result r;
     enum jscan_code code = scan(cut, n, &r);
     assert_true(code == JSCAN_TRUNCATED || code == JSCAN_UTF8);
-    free(cut);
   }
 }
 
 /* Ours accepts all that jansson's reader accepts, with the same value. */
-static void test_against_jansson(void **state) {
-  (void)state;
+TEST(test_against_jansson) {
   uint32_t x = 88172645;
   static const char *const pieces[] = {"{",     "}",       "[",  "]",           ",",   ":",
                                        "\"a\"", "\"\\n\"", "1",  "-2.5",        "1e3", "true",
@@ -229,17 +214,4 @@ static void test_against_jansson(void **state) {
     json_decref(r.value);
   }
   assert_true(accepted > 1000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_verdicts),
-      cmocka_unit_test(test_strings),
-      cmocka_unit_test(test_keys),
-      cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_depth),
-      cmocka_unit_test(test_every_cut),
-      cmocka_unit_test(test_against_jansson),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,33 +1,30 @@
 /* The judge chain step by step: what it asks for, what it records, and records that cannot be.
  * What comes out for which replies is data: tests/data/judge/chain*.yaml. */
 #include "support/chain_run.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 
 static struct chain_schemas schemas;
 
 static void expect_json(json_t *got, const char *wanted) {
-  json_t *want = data_json(wanted);
+  json_auto_t *want = data_json(wanted);
   if (!json_equal(got, want)) {
     char *text = json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY);
     fail_msg("%s\nwanted\n%s", text, wanted);
   }
-  json_decref(want);
 }
 
 static void expect_stages(const char *c, const char *wanted) {
-  struct chain_run run;
-  json_t *data = data_json(c);
+  AUTO(chain_run_deinit) struct chain_run run;
+  json_auto_t *data = data_json(c);
   chain_run(&run, data, &schemas);
   expect_json(run.stages, wanted);
-  chain_run_deinit(&run);
-  json_decref(data);
 }
 
 #define TWO "'name':'t','rules':['approved','needs fix']"
 
-static void what_a_stage_records(void **state) {
-  (void)state;
+TEST(what_a_stage_records) {
   expect_stages("{" TWO ",'replies':{'structured_output':"
                 "'So: {\\u0022reason\\u0022:\\u0022two fail\\u0022,\\u0022step\\u0022:2}'}}",
                 "[{'stage':'structured_output','outcome':'matched','calls':[10],'rule':2,"
@@ -55,30 +52,26 @@ static void what_a_stage_records(void **state) {
                 "{'rule':2,'text':'[REVIEW: 2]','line':1}],'duration_ms':0}]");
 }
 
-static void a_reask_carries_the_errors(void **state) {
-  struct chain_run run;
-  (void)state;
-  json_t *c = data_json("{" TWO ",'stages':['structured_output'],'max_reasks':1,'replies':"
-                        "{'structured_output':[{'structured':{'step':9,'reason':'r'}},"
-                        "{'structured':{'step':1,'reason':'r'}}]}}");
+TEST(a_reask_carries_the_errors) {
+  AUTO(chain_run_deinit) struct chain_run run;
+  json_auto_t *c = data_json("{" TWO ",'stages':['structured_output'],'max_reasks':1,'replies':"
+                             "{'structured_output':[{'structured':{'step':9,'reason':'r'}},"
+                             "{'structured':{'step':1,'reason':'r'}}]}}");
   chain_run(&run, c, &schemas);
   assert_int_equal(run.action, CHAIN_VERDICT);
   assert_int_equal(run.reasks, 1);
   expect_json(run.reask_errors, "['$.step: 9 is not offered (1, 2)']");
   expect_json(json_object_get(json_array_get(run.stages, 0), "duration_ms"), "14");
-  chain_run_deinit(&run);
-  json_decref(c);
 }
 
-static void errors_of_one_stage_are_bounded(void **state) {
-  struct chain_run run;
-  struct buf text = {0};
-  (void)state;
+TEST(errors_of_one_stage_are_bounded) {
+  AUTO(chain_run_deinit) struct chain_run run;
+  buf_auto_t text = {0};
   buf_puts(&text, "{");
   for (int i = 0; i < 60; i++)
     buf_printf(&text, "\"an extra member with a name that goes on %d\": %d, ", i, i);
   buf_puts(&text, "\"step\": 1, \"reason\": \"r\"}");
-  json_t *c = data_json("{" TWO ",'stages':['structured_output'],'replies':{}}");
+  json_auto_t *c = data_json("{" TWO ",'stages':['structured_output'],'replies':{}}");
   json_object_set_new(json_object_get(c, "replies"), "structured_output",
                       json_stringn(text.p, text.n));
   chain_run(&run, c, &schemas);
@@ -89,19 +82,15 @@ static void errors_of_one_stage_are_bounded(void **state) {
   json_array_foreach(errors, i, e) {
     assert_true(json_string_length(e) <= LIMIT_ERROR_TEXT_BYTES);
   }
-  chain_run_deinit(&run);
-  json_decref(c);
-  buf_deinit(&text);
 }
 
-static void schemas_are_narrowed_to_what_is_offered(void **state) {
-  struct chain_run run;
-  (void)state;
-  json_t *c = data_json("{'name':'t','rules':['when(false)','a',"
-                        "{'condition':'b','interactive_only':true},'c','a']}");
+TEST(schemas_are_narrowed_to_what_is_offered) {
+  AUTO(chain_run_deinit) struct chain_run run;
+  json_auto_t *c = data_json("{'name':'t','rules':['when(false)','a',"
+                             "{'condition':'b','interactive_only':true},'c','a']}");
   chain_run_init(&run, c, &schemas);
-  json_t *judgment = chain_call_schema(&run.spec, STAGE_STRUCTURED_OUTPUT);
-  json_t *evaluation = chain_call_schema(&run.spec, STAGE_AI_JUDGE);
+  json_auto_t *judgment = chain_call_schema(&run.spec, STAGE_STRUCTURED_OUTPUT);
+  json_auto_t *evaluation = chain_call_schema(&run.spec, STAGE_AI_JUDGE);
   expect_json(
       json_object_get(json_object_get(json_object_get(judgment, "properties"), "step"), "enum"),
       "[0,2,4]");
@@ -115,16 +104,11 @@ static void schemas_are_narrowed_to_what_is_offered(void **state) {
   char *text = json_dumps(json_object_get(judgment, "properties"), JSON_COMPACT);
   assert_true(strstr(text, "\"reason\"") < strstr(text, "\"step\"")); /* it reasons first */
   free(text);
-  json_t *again = chain_call_schema(&run.spec, STAGE_STRUCTURED_OUTPUT);
+  json_auto_t *again = chain_call_schema(&run.spec, STAGE_STRUCTURED_OUTPUT);
   assert_true(json_equal(again, judgment));
-  json_decref(again);
-  json_decref(judgment);
-  json_decref(evaluation);
-  chain_run_deinit(&run);
-  json_decref(c);
 }
 
-static void when_a_judge_is_needed(void **state) {
+TEST(when_a_judge_is_needed) {
   static const struct {
     const char *c;
     bool needed;
@@ -139,20 +123,17 @@ static void when_a_judge_is_needed(void **state) {
       {"{'name':'t','interactive':true,'rules':['a',{'condition':'b','interactive_only':true}]}",
        true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct chain_run run;
-    json_t *c = data_json(cases[i].c);
+    AUTO(chain_run_deinit) struct chain_run run;
+    json_auto_t *c = data_json(cases[i].c);
     chain_run_init(&run, c, &schemas);
     if (chain_needs_judge(&run.spec) != cases[i].needed)
       fail_msg("%s", cases[i].c);
-    chain_run_deinit(&run);
-    json_decref(c);
   }
 }
 
 /* Stage objects come from a log that anybody may have edited. */
-static void records_that_cannot_be(void **state) {
+TEST(records_that_cannot_be) {
   static const struct {
     const char *stages;
     enum chain_action action;
@@ -168,27 +149,22 @@ static void records_that_cannot_be(void **state) {
       {"[7,[],null]", CHAIN_CALL},
       {"[{'stage':'structured_output','outcome':'error','class':7}]", CHAIN_CALL},
   };
-  (void)state;
-  json_t *c = data_json("{" TWO "}");
+  json_auto_t *c = data_json("{" TWO "}");
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct chain_run run;
-    struct chain_step step;
-    json_t *stages = data_json(cases[i].stages);
+    AUTO(chain_run_deinit) struct chain_run run;
+    AUTO(chain_step_deinit) struct chain_step step;
+    json_auto_t *stages = data_json(cases[i].stages);
     chain_run_init(&run, c, &schemas);
     chain_next(&run.spec, stages, NULL, 0, &step);
     if (step.action != cases[i].action)
       fail_msg("%s: %s", cases[i].stages, chain_action_name(step.action));
     if (step.action == CHAIN_FAILED)
       assert_true(step.reason[0] != '\0');
-    chain_step_deinit(&step);
-    chain_run_deinit(&run);
-    json_decref(stages);
   }
-  json_decref(c);
 }
 
 /* Whatever the judge says, it never gets a rule that it was not offered. */
-static void no_reply_gets_a_hidden_rule(void **state) {
+TEST(no_reply_gets_a_hidden_rule) {
   static const char *const shapes[] = {
       "{'structured':{'step':%d,'matched_index':%d,'reason':'r'}}",
       "{'structured':{'step':%d,'reason':'r'}}",
@@ -198,12 +174,11 @@ static void no_reply_gets_a_hidden_rule(void **state) {
       "'{\\u0022step\\u0022:%d,\\u0022reason\\u0022:\\u0022r\\u0022}'",
   };
   static const char *const stages[] = {"structured_output", "phase3_tag", "ai_judge"};
-  (void)state;
   for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
     for (size_t k = 0; k < ARRAY_LEN(stages); k++)
       for (int n = -1; n < 9; n++) {
-        struct buf text = {0};
-        struct chain_run run;
+        buf_auto_t text = {0};
+        AUTO(chain_run_deinit) struct chain_run run;
         buf_puts(&text, "{'name':'t','rules':['a','when(false)',{'condition':'b',"
                         "'interactive_only':true},'c','a','d && when(true)'],'replies':{");
         buf_printf(&text, "'%s':[", stages[k]);
@@ -214,14 +189,11 @@ static void no_reply_gets_a_hidden_rule(void **state) {
           shape = hole + 2;
         }
         buf_printf(&text, "%s]},'stages':['%s']}", shape, stages[k]);
-        json_t *c = data_json(text.p);
+        json_auto_t *c = data_json(text.p);
         chain_run(&run, c, &schemas);
         if (run.rule != 0 && run.rule != 1 && run.rule != 4 && run.rule != 6)
           fail_msg("%s gets rule %d", text.p, run.rule);
         assert_true(run.rule == 0 || run.rule == n);
-        chain_run_deinit(&run);
-        json_decref(c);
-        buf_deinit(&text);
       }
 }
 
@@ -237,15 +209,4 @@ static int deinit(void **state) {
   return 0;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_a_stage_records),
-      cmocka_unit_test(a_reask_carries_the_errors),
-      cmocka_unit_test(errors_of_one_stage_are_bounded),
-      cmocka_unit_test(schemas_are_narrowed_to_what_is_offered),
-      cmocka_unit_test(when_a_judge_is_needed),
-      cmocka_unit_test(records_that_cannot_be),
-      cmocka_unit_test(no_reply_gets_a_hidden_rule),
-  };
-  return cmocka_run_group_tests(tests, init, deinit);
-}
+TEST_GROUP(init, deinit)

@@ -1,8 +1,10 @@
 /* A judge's reply to a checked value: where it was found, whether the whole schema holds. */
 #include "judge/parse_reply.h"
 
+#include "base/memory.h"
 #include "judge/chain.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +63,13 @@ static char *with_quotes(const char *text) {
   return copy;
 }
 
-static void replies_are_read_and_checked(void **state) {
+TEST(replies_are_read_and_checked) {
   struct err err = {0};
-  (void)state;
   assert_true(chain_schemas_init(&schemas, &err));
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     const struct reading_case *c = &cases[i];
-    json_t *structured = c->structured ? data_json(c->structured) : NULL;
-    char *text = with_quotes(c->text), *report = with_quotes(in_report);
+    json_auto_t *structured = c->structured ? data_json(c->structured) : NULL;
+    char_auto_t *text = with_quotes(c->text), *report = with_quotes(in_report);
     struct parsed_reply r;
     parsed_reply_init(&r, schemas.judgment, "step", structured, str_from(text), str_from(report));
     const char *says = r.errors.count == 0 ? "" : r.errors.items[0].message;
@@ -84,17 +85,13 @@ static void replies_are_read_and_checked(void **state) {
     assert_true(r.valid == (r.value && r.errors.count == 0));
     parsed_reply_deinit(&r);
     parsed_reply_deinit(&r);
-    free(text);
-    free(report);
-    json_decref(structured);
   }
   chain_schemas_deinit(&schemas);
 }
 
-static void the_evaluation_has_its_own_key(void **state) {
+TEST(the_evaluation_has_its_own_key) {
   struct err err = {0};
   struct parsed_reply r;
-  (void)state;
   assert_true(chain_schemas_init(&schemas, &err));
   parsed_reply_init(&r, schemas.evaluation, "matched_index", NULL,
                     STR("{\"note\": 1}\n{\"matched_index\": 2, \"reason\": \"r\"}"), STR(""));
@@ -105,10 +102,4 @@ static void the_evaluation_has_its_own_key(void **state) {
   assert_null(r.value);
   parsed_reply_deinit(&r);
   chain_schemas_deinit(&schemas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(replies_are_read_and_checked),
-                                     cmocka_unit_test(the_evaluation_has_its_own_key)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,7 @@
 #include "judge/chain.h"
 
 #include "base/err.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const struct {
   const char *reason;
@@ -40,17 +35,11 @@ static const struct {
     {"", 1, false},
 };
 
-static void a_reason_may_name_another_choice(void **state) {
+TEST(a_reason_may_name_another_choice) {
   static const struct tag_words words[] = {{1, {"approved", 8}}, {2, {"needs fix", 9}}};
   const struct tag_query query = {STR("review"), TAG_REPLY, words, ARRAY_LEN(words)};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (reason_contradicts(str_from(cases[i].reason), cases[i].number, &query) !=
         cases[i].contradicts)
       fail_msg("%s, and %ld", cases[i].reason, cases[i].number);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_reason_may_name_another_choice)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

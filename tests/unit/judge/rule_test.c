@@ -1,20 +1,14 @@
 /* Rule conditions: labels, when(), label && when(), and what is never taken for a label. */
 #include "judge/rule.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-struct good {
+static const struct good {
   const char *text;
   enum rule_kind kind;
   const char *condition, *label, *when_text;
-};
-
-static const struct good goods[] = {
+} goods[] = {
     {"approved", RULE_LABEL, "approved", "approved", ""},
     {"  needs fix \n", RULE_LABEL, "needs fix", "needs fix", ""},
     {"問題なし", RULE_LABEL, "問題なし", "問題なし", ""},
@@ -40,11 +34,10 @@ static const struct good goods[] = {
      "say \"a && b\"", "true"},
 };
 
-static void forms_are_told_apart(void **state) {
-  (void)state;
+TEST(forms_are_told_apart) {
   for (size_t i = 0; i < ARRAY_LEN(goods); i++) {
     const struct good *c = &goods[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct rule rule = {0};
     struct err err = {0};
     if (!rule_parse(&arena, str_from(c->text), &rule, NULL, &err))
@@ -54,17 +47,14 @@ static void forms_are_told_apart(void **state) {
     assert_true(str_eq_c(rule.label, c->label));
     assert_true(str_eq_c(rule.when_text, c->when_text));
     assert_int_equal(rule.when != NULL, c->kind != RULE_LABEL);
-    arena_deinit(&arena);
   }
 }
 
-struct bad {
+static const struct bad {
   const char *text;
   size_t offset;
   const char *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"", 0, "the condition is empty"},
     {" \n", 0, "the condition is empty"},
     {"when(", 0, "when( has no closing )"},
@@ -98,11 +88,10 @@ static const struct bad bads[] = {
 };
 
 /* all() and any() are when() rules over the children, and keep what they were written as. */
-static void aggregates_are_read(void **state) {
-  struct arena arena = {0};
+TEST(aggregates_are_read) {
+  AUTO(arena_deinit) struct arena arena = {0};
   struct rule rule = {0};
   struct err err = {0};
-  (void)state;
   assert_true(rule_parse(&arena, STR(" all(\"a, \\\"b\\\"\", c d ) && when(exit == 0)"), &rule,
                          NULL, &err));
   assert_int_equal(rule.kind, RULE_WHEN);
@@ -115,29 +104,17 @@ static void aggregates_are_read(void **state) {
   assert_true(!rule.aggregate->all && rule.aggregate->count == 1);
   assert_true(rule_parse(&arena, STR("any"), &rule, NULL, &err));
   assert_true(rule.kind == RULE_LABEL && rule.aggregate == NULL);
-  arena_deinit(&arena);
 }
 
-static void refusals_name_the_place(void **state) {
-  (void)state;
+TEST(refusals_name_the_place) {
   for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
     const struct bad *c = &bads[i];
-    struct arena arena = {0};
+    AUTO(arena_deinit) struct arena arena = {0};
     struct rule rule = {0};
     struct err err = {0};
     size_t where = 999;
     bool ok = rule_parse(&arena, str_from(c->text), &rule, &where, &err);
     if (ok || where != c->offset || strstr(err.text, c->error) == NULL)
       fail_msg("%s: %s at %zu, \"%s\"", c->text, ok ? "parsed" : "refused", where, err.text);
-    arena_deinit(&arena);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(forms_are_told_apart),
-      cmocka_unit_test(aggregates_are_read),
-      cmocka_unit_test(refusals_name_the_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* The names of stages and outcomes: one table, there and back. */
 #include "judge/stage.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void names_go_there_and_back(void **state) {
+TEST(names_go_there_and_back) {
   enum judge_stage stage;
   enum stage_outcome outcome;
-  (void)state;
   for (int i = 0; i < STAGE_COUNT; i++) {
     assert_true(judge_stage_from_name(str_from(judge_stage_name((enum judge_stage)i)), &stage));
     assert_int_equal(stage, i);
@@ -27,7 +22,7 @@ static void names_go_there_and_back(void **state) {
   assert_false(stage_outcome_from_name(STR("tag_fallback"), &outcome));
 }
 
-static void match_methods(void **state) {
+TEST(match_methods) {
   static const struct {
     enum judge_stage stage;
     const char *match_method;
@@ -43,15 +38,8 @@ static void match_methods(void **state) {
       {STAGE_AI_JUDGE_FALLBACK, "ai_judge", false},
       {STAGE_HUMAN, "human", false},
   };
-  (void)state;
   for (size_t i = 0; i < STAGE_COUNT; i++) {
     assert_string_equal(judge_stage_match_method(cases[i].stage), cases[i].match_method);
     assert_int_equal(judge_stage_is_listable(cases[i].stage), cases[i].listable);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names_go_there_and_back),
-                                     cmocka_unit_test(match_methods)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "judge/usage.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 static void expect_sum(const char *parts, const char *wanted) {
   json_t *list = data_json(parts), *want = data_json(wanted), *sum = NULL, *part;
@@ -16,8 +17,7 @@ static void expect_sum(const char *parts, const char *wanted) {
   json_decref(sum);
 }
 
-static void usage_is_added_up(void **state) {
-  (void)state;
+TEST(usage_is_added_up) {
   expect_sum("[]", "null");
   expect_sum("[null,7]", "null");
   expect_sum("[{'input':1,'output':2},null,{'input':10,'output':20,'cached':5}]",
@@ -31,9 +31,4 @@ static void usage_is_added_up(void **state) {
              "{'input':1099511627776}");
   expect_sum("[{'input':'1','cost_usd':'2'}]", "{}");
   expect_sum("[{'cost_usd':-1.5}]", "{}");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(usage_is_added_up)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

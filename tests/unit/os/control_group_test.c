@@ -1,15 +1,10 @@
 /* Writes limits into the files of a group's folder: a plain folder with files of those names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "os/control_group.h"
 #include "os/process.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,12 +37,11 @@ static void expect_file(int dir, const char *name, const char *wanted) {
   assert_string_equal(text, wanted);
 }
 
-static void each_limit_has_its_file(void **state) {
+TEST(each_limit_has_its_file) {
   char *dir = folder_make();
   int fd = folder_with_files(dir, sizeof files / sizeof files[0]);
   const struct process_limits limits = {
       .memory_bytes = 4ull << 30, .pids = 512, .milli_cpus = 1500, .by_group = true};
-  (void)state;
   assert_true(group_limit_folder(fd, &limits));
   expect_file(fd, "memory.max", "4294967296");
   expect_file(fd, "memory.swap.max", "0");
@@ -57,12 +51,11 @@ static void each_limit_has_its_file(void **state) {
   folder_remove(dir);
 }
 
-static void a_controller_that_is_missing_is_said(void **state) {
+TEST(a_controller_that_is_missing_is_said) {
   char *dir = folder_make();
   int fd = folder_with_files(dir, 2);
   const struct process_limits memory = {.memory_bytes = 1 << 30}, pids = {.pids = 8},
                               cpus = {.milli_cpus = 100}, none = {0};
-  (void)state;
   assert_true(group_limit_folder(fd, &none));
   assert_true(group_limit_folder(fd, &memory));
   errno = 0;
@@ -83,7 +76,7 @@ static void put_file(const char *dir, const char *name, const char *text) {
 }
 
 /* Tells whether a group could hold limits, and leaves each of its files as it was. */
-static void a_look_changes_nothing(void **state) {
+TEST(a_look_changes_nothing) {
   static const struct {
     const char *controllers, *handed_on, *type, *procs; /* NULL: there is no such file */
     bool may;
@@ -98,7 +91,6 @@ static void a_look_changes_nothing(void **state) {
       {NULL, "", "domain\n", "17\n", false},
       {"cpu memory pids\n", NULL, "domain\n", "17\n", false},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *names[] = {"cgroup.controllers", "cgroup.subtree_control", "cgroup.type",
                            "cgroup.procs"};
@@ -120,19 +112,8 @@ static void a_look_changes_nothing(void **state) {
 }
 
 /* Before anybody asks to have it made, and after, one answer. */
-static void what_may_be_is_what_is_made(void **state) {
-  (void)state;
+TEST(what_may_be_is_what_is_made) {
   bool may = group_may_limit();
   assert_int_equal(group_can_limit(), may);
   assert_int_equal(group_may_limit(), may);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_limit_has_its_file),
-      cmocka_unit_test(a_controller_that_is_missing_is_said),
-      cmocka_unit_test(a_look_changes_nothing),
-      cmocka_unit_test(what_may_be_is_what_is_made),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

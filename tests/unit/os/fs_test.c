@@ -5,16 +5,13 @@
 #include "base/log.h"
 #include "support/folder.h"
 #include "support/leave.h"
+#include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +20,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* out/secret, in/file, in/sub/deep, in/fifo, and links in `in`. */
 static char *make_tree(void) {
@@ -87,8 +82,7 @@ static const struct {
     {"/etc/passwd", O_RDONLY, EXDEV, EXDEV},
 };
 
-static void the_kernel_keeps_it_beneath(void **state) {
-  (void)state;
+TEST(the_kernel_keeps_it_beneath) {
   char *top = make_tree(), path[4096];
   print_into(path, sizeof path, "%s/in", top);
   int folder = fs_open_folder(path);
@@ -123,8 +117,7 @@ static void forbid_openat2(void) {
     _exit(77);
 }
 
-static void an_old_kernel_keeps_it_beneath(void **state) {
-  (void)state;
+TEST(an_old_kernel_keeps_it_beneath) {
   char *top = make_tree(), path[4096];
   print_into(path, sizeof path, "%s/in", top);
   int folder = fs_open_folder(path), status = 0;
@@ -150,8 +143,7 @@ static void an_old_kernel_keeps_it_beneath(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void locks_belong_to_a_descriptor(void **state) {
-  (void)state;
+TEST(locks_belong_to_a_descriptor) {
   char *top = make_tree(), path[4096], again[FS_PATH_BYTES];
   print_into(path, sizeof path, "%s/in/file", top);
   int first = open(path, O_RDWR | O_CLOEXEC);
@@ -175,8 +167,7 @@ static void locks_belong_to_a_descriptor(void **state) {
 }
 
 /* As a program that was forked and not executed yet holds what its parent had locked. */
-static void a_lock_that_is_going_is_waited_for(void **state) {
-  (void)state;
+TEST(a_lock_that_is_going_is_waited_for) {
   char *top = make_tree(), path[4096];
   int ends[2];
   char c;
@@ -206,8 +197,7 @@ static void a_lock_that_is_going_is_waited_for(void **state) {
   folder_remove(top);
 }
 
-static void two_files_swap(void **state) {
-  (void)state;
+TEST(two_files_swap) {
   char *top = make_tree(), a[4096], b[4096];
   struct stat before, after;
   print_into(a, sizeof a, "%s/in/file", top);
@@ -220,15 +210,4 @@ static void two_files_swap(void **state) {
   assert_false(fs_swap(a, b));
   assert_int_equal(errno, ENOENT);
   folder_remove(top);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_kernel_keeps_it_beneath),
-      cmocka_unit_test(an_old_kernel_keeps_it_beneath),
-      cmocka_unit_test(locks_belong_to_a_descriptor),
-      cmocka_unit_test(a_lock_that_is_going_is_waited_for),
-      cmocka_unit_test(two_files_swap),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* A lease of programs: a shim kills its tree when it is over, and that is no end of the program's
  * own, also where the lease is prolonged just then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "os/clock.h"
 #include "os/lease.h"
 #include "os/orphans.h"
 #include "os/process.h"
+#include "support/test.h"
 
 #include <signal.h>
 #include <spawn.h>
@@ -49,21 +44,19 @@ static enum process_end end_of(const char *line, uint64_t lives_ms) {
   return result.why;
 }
 
-static void a_lease_that_ends_is_no_exit(void **state) {
+TEST(a_lease_that_ends_is_no_exit) {
   struct err err;
-  (void)state;
   assert_true(lease_open(&err));
   assert_int_equal(end_of("exit 3", 3600000), PROCESS_END_EXITED);
   assert_int_equal(end_of("sleep 600 & sleep 600", 300), PROCESS_END_SHIM_LOST);
 }
 
 /* After the lease a process of the session may be its new owner's. */
-static void leftovers_of_an_ended_lease_stay(void **state) {
+TEST(leftovers_of_an_ended_lease_stay) {
   char session[64], variable[128];
   struct err err;
   pid_t pid;
   int status;
-  (void)state;
   assert_true(lease_open(&err));
   print_into(session, sizeof session, "lease-test-%ld", (long)getpid());
   print_into(variable, sizeof variable, ORPHAN_VARIABLE "=%s", session);
@@ -82,9 +75,9 @@ static void leftovers_of_an_ended_lease_stay(void **state) {
   assert_true(lease_is_over(term)); /* though time is left */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_lease_that_ends_is_no_exit),
-                                     cmocka_unit_test(leftovers_of_an_ended_lease_stay)};
-  (void)setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+static int shim_is_known(void **state) {
+  (void)state;
+  return setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
 }
+
+TEST_GROUP(shim_is_known, NULL)

@@ -1,12 +1,6 @@
 /* Short work goes to the pool together, and each piece is over exactly once. */
 #include "os/loop.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { WORKS = 40 };
 
@@ -45,11 +39,10 @@ static void piece_send(uv_loop_t *loop, struct piece *p) {
 }
 
 /* The loop ends by itself, and nothing of it is left. */
-static void each_piece_is_over_once(void **state) {
+TEST(each_piece_is_over_once) {
   struct piece pieces[WORKS] = {0};
   struct err err;
   uv_loop_t loop;
-  (void)state;
   assert_true(loop_init(&loop, &err));
   for (int round = 1; round <= 3; round++) {
     for (size_t i = 0; i < WORKS; i++)
@@ -61,11 +54,10 @@ static void each_piece_is_over_once(void **state) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-static void an_end_may_send_more(void **state) {
+TEST(an_end_may_send_more) {
   struct piece pieces[WORKS] = {0};
   struct err err;
   uv_loop_t loop;
-  (void)state;
   assert_true(loop_init(&loop, &err));
   for (size_t i = 0; i < WORKS; i++) {
     pieces[i].again = i % 2 == 0;
@@ -77,11 +69,10 @@ static void an_end_may_send_more(void **state) {
   assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-static void two_loops_of_a_thread_do_not_mix(void **state) {
+TEST(two_loops_of_a_thread_do_not_mix) {
   struct piece pieces[4] = {0};
   struct err err;
   uv_loop_t loops[2];
-  (void)state;
   for (size_t i = 0; i < 2; i++)
     assert_true(loop_init(&loops[i], &err));
   for (size_t i = 0; i < 4; i++)
@@ -92,13 +83,4 @@ static void two_loops_of_a_thread_do_not_mix(void **state) {
     assert_int_equal(uv_loop_close(&loops[i]), 0);
   }
   assert_int_equal(pieces[0].over + pieces[1].over + pieces[2].over + pieces[3].over, 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_piece_is_over_once),
-      cmocka_unit_test(an_end_may_send_more),
-      cmocka_unit_test(two_loops_of_a_thread_do_not_mix),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

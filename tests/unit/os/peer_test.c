@@ -1,14 +1,9 @@
 /* Who is at the other end of a TCP connection: by the kernel's answer, by its table where there is
  * none, for IPv4, IPv6 and one through the other; another user, a client that is gone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "os/peer.h"
+#include "support/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -86,8 +81,7 @@ static bool kernel_answers(void) {
   return fd >= 0;
 }
 
-static void our_own_end_is_known_in_both_ways(void **state) {
-  (void)state;
+TEST(our_own_end_is_known_in_both_ways) {
   for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
     uint16_t port = 0;
     int listener = peer_listen(routes[i].listens, routes[i].at, &port);
@@ -111,11 +105,10 @@ static void our_own_end_is_known_in_both_ways(void **state) {
 
 /* The client has sent what it wanted and is gone before anybody asks: its socket belongs to nobody,
  * which the kernel reports as root. */
-static void a_client_that_is_gone_is_nobody(void **state) {
+TEST(a_client_that_is_gone_is_nobody) {
   uint16_t port = 0;
   int listener = peer_listen(AF_INET, "127.0.0.1", &port);
   int client = peer_connect(AF_INET, "127.0.0.1", port);
-  (void)state;
   assert_int_equal(send(client, "x", 1, 0), 1);
   (void)close(client);
   int fd = accept(listener, NULL, NULL);
@@ -128,19 +121,17 @@ static void a_client_that_is_gone_is_nobody(void **state) {
   (void)close(listener);
 }
 
-static void a_listener_is_no_peer(void **state) {
+TEST(a_listener_is_no_peer) {
   uint16_t port = 0;
   int listener = peer_listen(AF_INET, "127.0.0.1", &port);
-  (void)state;
   assert_false(peer_tcp_is_own_user(listener));
   (void)close(listener);
 }
 
-static void another_user_is_refused(void **state) {
+TEST(another_user_is_refused) {
   uint16_t port = 0;
   int listener = peer_listen(AF_INET, "127.0.0.1", &port);
   char byte;
-  (void)state;
   if (geteuid() != 0)
     skip();
   pid_t pid = fork();
@@ -189,9 +180,8 @@ static int without_netlink(void) {
   return peer_tcp_is_own_user(fd) ? 0 : 3;
 }
 
-static void without_netlink_the_table_is_read(void **state) {
+TEST(without_netlink_the_table_is_read) {
   int status = 0;
-  (void)state;
   pid_t pid = fork();
   if (pid == 0)
     _exit(without_netlink());
@@ -200,15 +190,4 @@ static void without_netlink_the_table_is_read(void **state) {
   if (WEXITSTATUS(status) == 77)
     skip();
   assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(our_own_end_is_known_in_both_ways),
-      cmocka_unit_test(a_client_that_is_gone_is_nobody),
-      cmocka_unit_test(a_listener_is_no_peer),
-      cmocka_unit_test(another_user_is_refused),
-      cmocka_unit_test(without_netlink_the_table_is_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The number of threads that a user runs, from which a limit on processes is counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "os/process_internal.h"
+#include "support/test.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -20,10 +15,9 @@ static void *wait_at_gate(void *unused) {
 }
 
 /* Other programs of the user come and go beside this one, so only the least is known. */
-static void threads_are_counted_not_processes(void **state) {
+TEST(threads_are_counted_not_processes) {
   enum { COUNT = 40 };
   pthread_t threads[COUNT];
-  (void)state;
   assert_true(process_threads_of_user() >= 1);
   assert_int_equal(pthread_mutex_lock(&gate), 0);
   for (int i = 0; i < COUNT; i++)
@@ -33,9 +27,4 @@ static void threads_are_counted_not_processes(void **state) {
   for (int i = 0; i < COUNT; i++)
     assert_int_equal(pthread_join(threads[i], NULL), 0);
   assert_true(count > (unsigned long)COUNT);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(threads_are_counted_not_processes)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* Runs real children (fake_agent) through the real shim; nothing here waits for a time to pass but
  * for what a child says, and the limits under test are the only clocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "os/process_internal.h"
 #include "os/tmpdir.h"
 #include "os/tree_work.h"
 #include "shim/protocol.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -157,7 +153,7 @@ static bool nobody_holds(const char *marker) {
 
 /* --- one child, one row --- */
 
-struct row {
+static const struct row {
   const char *name;
   const char *argv[4]; /* "MARKER" is replaced by a path */
   size_t stdin_n;      /* bytes of 'a' */
@@ -172,9 +168,7 @@ struct row {
   size_t bytes; /* printed, of which only both ends are kept; 0 = all is kept */
   bool pipes_held, stdin_unread, not_started;
   uint64_t least_ms;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"exit 0", {FAKE, "exit", "0"}, .exit_code = 0},
     {"exit 7", {FAKE, "exit", "7"}, .exit_code = 7},
     {"stdout and stderr", {FAKE, "both"}, .out = "to stdout\n", .out_n = 10},
@@ -358,18 +352,17 @@ static void test_row(struct fixture *f, const struct row *row, const char *big) 
   run_free(&run);
 }
 
-static void rows_test(void **state) {
-  char *big = malloc(BIG_BYTES);
+TEST_WITH(setup, teardown, rows_test) {
+  char_auto_t *big = malloc(BIG_BYTES);
   for (size_t i = 0; i < BIG_BYTES; i++)
     big[i] = (char)('a' + i % 23);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     test_row(*state, &rows[i], big);
-  free(big);
 }
 
 /* --- what the child was given --- */
 
-static void self_test(void **state) {
+TEST_WITH(setup, teardown, self_test) {
   static const char *const argv[] = {FAKE, "self", NULL};
   struct fixture *f = *state;
   char cwd[4200], real[4096];
@@ -400,7 +393,7 @@ static void self_test(void **state) {
 
 /* --- many, nested, cancelled at odd moments --- */
 
-static void many_test(void **state) {
+TEST_WITH(setup, teardown, many_test) {
   enum { COUNT = 100 };
   static const char *const argv[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
@@ -424,7 +417,7 @@ static void many_test(void **state) {
 }
 
 /* Shims of several trees are killed at once while others go on untouched. */
-static void lost_among_living_test(void **state) {
+TEST_WITH(setup, teardown, lost_among_living_test) {
   enum { COUNT = 20 };
   static const char *const echo[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
@@ -455,8 +448,7 @@ static void lost_among_living_test(void **state) {
 }
 
 /* A shim that cannot act (stopped) is killed, and its tree is ended by us. Takes 13 s. */
-static void stopped_shim_test(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, stopped_shim_test) {
   struct run run = {.cancel_on = "ready", .stop_shim = true};
   char marker[512];
   const char *long_run = getenv("SEGUE_LONG");
@@ -474,7 +466,7 @@ static void stopped_shim_test(void **state) {
   run_free(&run);
 }
 
-static void inherited_child_lives_test(void **state) {
+TEST_WITH(setup, teardown, inherited_child_lives_test) {
   static const char *const argv[] = {FAKE, "stall", NULL};
   struct fixture *f = *state;
   struct run run = {.kill_on = "one line"};
@@ -505,7 +497,7 @@ static void inherited_child_lives_test(void **state) {
   (void)close(hold[1]);
 }
 
-static void start_in_on_end_test(void **state) {
+TEST_WITH(setup, teardown, start_in_on_end_test) {
   static const char *const argv[] = {FAKE, "exit", "0", NULL};
   struct fixture *f = *state;
   struct run second = {0}, first = {.then = &second};
@@ -520,11 +512,11 @@ static void start_in_on_end_test(void **state) {
 }
 
 /* Before the shim said a word, with stdin in flight, twice. */
-static void cancel_at_once_test(void **state) {
+TEST_WITH(setup, teardown, cancel_at_once_test) {
   static const char *const argv[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
   struct run run = {0};
-  char *text = calloc(1, BIG_BYTES);
+  char_auto_t *text = calloc(1, BIG_BYTES);
   struct process_spec spec = {
       .argv = argv, .envp = f->envp, .stdin_bytes = text, .stdin_n = BIG_BYTES};
   run_start(&run, f, &spec);
@@ -536,11 +528,10 @@ static void cancel_at_once_test(void **state) {
   assert_int_equal(run.ended, 1);
   assert_int_equal(run.result.why, PROCESS_END_CANCELLED);
   run_free(&run);
-  free(text);
 }
 
 /* A cancelled program that could not be executed stays cancelled. */
-static void cancel_then_exec_failed_test(void **state) {
+TEST_WITH(setup, teardown, cancel_then_exec_failed_test) {
   static const char *const argv[] = {"/nonexistent/agent", NULL};
   struct fixture *f = *state;
   struct run run = {0};
@@ -555,7 +546,7 @@ static void cancel_then_exec_failed_test(void **state) {
 }
 
 /* With our own 0, 1 and 2 closed the pipes get low numbers, which the shim's must not overwrite. */
-static void low_descriptors_test(void **state) {
+TEST_WITH(setup, teardown, low_descriptors_test) {
   static const char *const argv[] = {FAKE, "echo", NULL};
   struct fixture *f = *state;
   struct run run = {0};
@@ -596,7 +587,7 @@ static bool spawn_tells(void) {
   return false;
 }
 
-static void bad_cwd_test(void **state) {
+TEST_WITH(setup, teardown, bad_cwd_test) {
   static const char *const argv[] = {FAKE, "exit", "0", NULL};
   struct fixture *f = *state;
   struct err err = {0};
@@ -625,22 +616,21 @@ static void bad_cwd_test(void **state) {
   assert_int_equal(f->table->processes.count, 0);
 }
 
-static void too_long_test(void **state) {
+TEST_WITH(setup, teardown, too_long_test) {
   if (!spawn_tells())
     skip();
   struct fixture *f = *state;
   struct err err = {0};
-  char *huge = malloc(BIG_BYTES);
+  char_auto_t *huge = malloc(BIG_BYTES);
   memset(huge, 'x', BIG_BYTES);
   huge[BIG_BYTES - 1] = '\0';
   const char *argv[] = {FAKE, huge, NULL};
   struct process_spec spec = {.argv = argv, .envp = f->envp};
   assert_null(process_start(f->table, &spec, NULL, never, NULL, &err));
   assert_int_equal(err.code, ERR_LIMIT);
-  free(huge);
 }
 
-static void no_descriptors_test(void **state) {
+TEST_WITH(setup, teardown, no_descriptors_test) {
   static const char *const argv[] = {FAKE, "exit", "0", NULL};
   enum { MANY = 256 };
   struct fixture *f = *state;
@@ -667,8 +657,7 @@ static void no_descriptors_test(void **state) {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void no_shim_test(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, no_shim_test) {
   struct err err = {0};
   process_table_free(f->table);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -681,7 +670,7 @@ static void no_shim_test(void **state) {
   assert_non_null(f->table);
 }
 
-static void spawn_fault_test(void **state) {
+TEST_WITH(setup, teardown, spawn_fault_test) {
 #ifdef SEGUE_FAULTS
   static const char *const argv[] = {FAKE, "exit", "0", NULL};
   struct fixture *f = *state;
@@ -697,7 +686,6 @@ static void spawn_fault_test(void **state) {
   assert_int_equal(run.result.exit_code, 0);
   run_free(&run);
 #else
-  (void)state;
   skip();
 #endif
 }
@@ -715,11 +703,10 @@ static void note_pid(void *ctx, pid_t pid) {
     pids->pid[pids->n++] = pid;
 }
 
-static void children_test(void **state) {
+TEST_WITH(setup, teardown, children_test) {
   struct pids by_thread = {0}, by_scan = {0};
   int hold[2];
   char byte;
-  (void)state;
   assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
   for (int i = 0; i < 3; i++) {
     if (fork() == 0) {
@@ -759,7 +746,7 @@ static const char *env_get(const char *const *envp, const char *name, size_t *co
   return value;
 }
 
-static void only_absolute_folders_are_searched(void **state) {
+TEST(only_absolute_folders_are_searched) {
   static const struct {
     const char *given, *searched;
   } cases[] = {
@@ -772,16 +759,14 @@ static void only_absolute_folders_are_searched(void **state) {
       {".", "/usr/local/bin:/usr/bin:/bin"},
       {NULL, "/usr/local/bin:/usr/bin:/bin"},
   };
-  struct buf path = {0};
-  (void)state;
+  buf_auto_t path = {0};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     process_search_path(cases[i].given, &path);
     assert_string_equal(buf_c(&path), cases[i].searched);
   }
-  buf_deinit(&path);
 }
 
-static void env_test(void **state) {
+TEST_WITH(setup, teardown, env_test) {
   static const char *const ours[][2] = {
       {"SEGUE_TEST_SECRET", "s"}, {"NOTIFY_SOCKET", "@n"}, {"LISTEN_FDS", "3"}, {"TZ", "UTC"},
       {"AGENT_KEY", "k"},         {"UNDECLARED_KEY", "u"}, {"TERM", "xterm"},   {"EMPTY_VAR", ""}};
@@ -807,10 +792,9 @@ static void env_test(void **state) {
                   {"SEGUE_SHIM", NULL},
                   {"NOTIFY_SOCKET", NULL},
                   {"LISTEN_FDS", NULL}};
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err = {0};
   size_t count;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(ours); i++)
     assert_int_equal(setenv(ours[i][0], ours[i][1], 1), 0);
   const char *const *envp = process_env_build(&arena, "/own/tmp", extra, assigned, &err);
@@ -843,15 +827,14 @@ static void env_test(void **state) {
   }
   for (size_t i = 0; i < ARRAY_LEN(ours); i++)
     (void)unsetenv(ours[i][0]);
-  arena_deinit(&arena);
 }
 
 /* The child sees exactly what was built. */
-static void env_arrives_test(void **state) {
+TEST_WITH(setup, teardown, env_arrives_test) {
   static const char *const argv[] = {FAKE, "env", NULL};
   struct fixture *f = *state;
   struct run run = {0};
-  struct buf all = {0};
+  buf_auto_t all = {0};
   for (size_t i = 0; f->envp[i] != NULL; i++) {
     buf_puts(&all, f->envp[i]);
     buf_putc(&all, '\n');
@@ -860,20 +843,18 @@ static void env_arrives_test(void **state) {
   run_start(&run, f, &spec);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_string_equal(buf_c(&run.result.out), buf_c(&all));
-  buf_deinit(&all);
   run_free(&run);
 }
 
 /* --- tmpdir --- */
 
 /* A name that others may write in, or made before us, is left alone. */
-static void tmpdir_of_others_test(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_of_others_test) {
   struct err err = {0};
   struct stat st;
   char name[600];
   const char *old = getenv("TMPDIR");
-  char *saved = old != NULL ? strdup(old) : NULL;
+  char_auto_t *saved = old != NULL ? strdup(old) : NULL;
   assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
   print_into(name, sizeof name, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
   for (int i = 0; i < 3; i++) {
@@ -896,7 +877,6 @@ static void tmpdir_of_others_test(void **state) {
   tmpdir_leave();
   assert_int_equal(lstat(name, &st), -1);
   assert_int_equal(saved != NULL ? setenv("TMPDIR", saved, 1) : unsetenv("TMPDIR"), 0);
-  free(saved);
 }
 
 static void make_file(int dir, const char *name) {
@@ -905,13 +885,12 @@ static void make_file(int dir, const char *name) {
   (void)close(fd);
 }
 
-static void tmpdir_test(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_test) {
   struct err err = {0};
   struct stat st;
   char outside[600];
   const char *old = getenv("TMPDIR");
-  char *saved = old != NULL ? strdup(old) : NULL;
+  char_auto_t *saved = old != NULL ? strdup(old) : NULL;
   assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
   char *path = tmpdir_make(&err);
   assert_non_null(path);
@@ -972,11 +951,9 @@ static void tmpdir_test(void **state) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_non_null(strstr(err.text, "/nonexistent/tmp"));
   assert_int_equal(saved != NULL ? setenv("TMPDIR", saved, 1) : unsetenv("TMPDIR"), 0);
-  free(saved);
 }
 
-static void tmpdir_deep_test(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, tmpdir_deep_test) {
   struct err err = {0};
   int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int at = fd;
@@ -1026,7 +1003,7 @@ static void on_frozen(uv_timer_t *timer) {
 }
 
 /* The whole tree was stopped, or we were: neither is the program's silence. */
-static void a_frozen_tree_does_not_stall(void **state) {
+TEST_WITH(setup, teardown, a_frozen_tree_does_not_stall) {
   static const struct {
     const char *program;
     uint64_t stall_ms, at_ms, sleep_ms;
@@ -1049,32 +1026,4 @@ static void a_frozen_tree_does_not_stall(void **state) {
   }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(rows_test),
-      TEST(self_test),
-      TEST(many_test),
-      TEST(lost_among_living_test),
-      TEST(stopped_shim_test),
-      TEST(inherited_child_lives_test),
-      TEST(start_in_on_end_test),
-      TEST(cancel_at_once_test),
-      TEST(cancel_then_exec_failed_test),
-      TEST(low_descriptors_test),
-      TEST(bad_cwd_test),
-      TEST(too_long_test),
-      TEST(no_descriptors_test),
-      TEST(no_shim_test),
-      TEST(spawn_fault_test),
-      TEST(children_test),
-      TEST(a_frozen_tree_does_not_stall),
-      cmocka_unit_test(only_absolute_folders_are_searched),
-      TEST(env_test),
-      TEST(env_arrives_test),
-      TEST(tmpdir_test),
-      TEST(tmpdir_of_others_test),
-      TEST(tmpdir_deep_test),
-  };
-  return cmocka_run_group_tests(tests, warm_up, NULL);
-}
+TEST_GROUP(warm_up, NULL)

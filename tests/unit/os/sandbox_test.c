@@ -1,11 +1,5 @@
 /* Holds children of this test (through the real shim) to plans: what can they still do?
  * Skipped where the kernel has no Landlock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -14,6 +8,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_rules.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,8 +83,7 @@ static int run(struct fixture *f, const struct sandbox_plan *plan, const char *l
 
 static const char *const devices[] = {"/dev/null", NULL};
 
-static void what_is_not_allowed_is_denied(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, what_is_not_allowed_is_denied) {
   char secret[300], kept[300], own[300];
   print_into(secret, sizeof secret, "%s/secret", f->dir);
   print_into(kept, sizeof kept, "%s/secret/but/this", f->dir);
@@ -132,8 +126,7 @@ static void what_is_not_allowed_is_denied(void **state) {
   }
 }
 
-static void without_lists_nothing_is_named(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_lists_nothing_is_named) {
   const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", "/etc", NULL};
   const struct sandbox_plan plan = {.reads = reads, .writes = devices};
   assert_int_equal(run(f, &plan, "ls /usr >/dev/null"), 0);
@@ -142,8 +135,7 @@ static void without_lists_nothing_is_named(void **state) {
 }
 
 /* As root, who may list all, this is the path of any other home. */
-static void a_home_below_an_unlisted_folder_is_read(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_home_below_an_unlisted_folder_is_read) {
   char home[300], hidden[320];
   print_into(home, sizeof home, "%s/shut/home", f->dir);
   print_into(hidden, sizeof hidden, "%s/secret", home);
@@ -159,8 +151,7 @@ static void a_home_below_an_unlisted_folder_is_read(void **state) {
 }
 
 /* A folder that holds a hidden one is opened up at the start: what comes later is not readable. */
-static void a_mixed_folder_is_listed_once(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_mixed_folder_is_listed_once) {
   char hidden[300];
   print_into(hidden, sizeof hidden, "%s/hidden", f->dir);
   assert_int_equal(run(f, NULL, "mkdir $D/hidden; echo x > $D/before"), 0);
@@ -199,7 +190,7 @@ static struct sandbox *keep(const struct keeping *k, struct str key) {
   return again;
 }
 
-static void rules_serve_again_while_all_is_as_it_was(void **state) {
+TEST_WITH(setup, teardown, rules_serve_again_while_all_is_as_it_was) {
   struct keeping k = {.f = *state};
   print_into(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
   print_into(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
@@ -229,7 +220,7 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
 }
 
 /* Each call has what is written by all, and its own folder, but not that of the one before. */
-static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
+TEST_WITH(setup, teardown, a_ruleset_of_writes_is_made_for_the_next_call) {
   struct keeping k = {.f = *state};
   char shared[300];
   print_into(shared, sizeof shared, "%s/shared", k.f->dir);
@@ -254,10 +245,9 @@ static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
 }
 
 /* Whoever puts another folder in a path's place while it is made gains nothing. */
-static void a_ruleset_made_beforehand_names_only_what_was_stamped(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_ruleset_made_beforehand_names_only_what_was_stamped) {
   char shared[300], own[300];
-  struct sandbox_stamps stamps = {0};
+  AUTO(sandbox_stamps_deinit) struct sandbox_stamps stamps = {0};
   print_into(shared, sizeof shared, "%s/shared", f->dir);
   print_into(own, sizeof own, "%s/tmp/1", f->dir);
   const char *const reads[] = {f->dir, NULL}, *const writes[] = {shared, NULL};
@@ -273,12 +263,10 @@ static void a_ruleset_made_beforehand_names_only_what_was_stamped(void **state) 
   assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
   assert_int_equal(run(f, NULL, "rm $D/shared"), 0);
   assert_int_equal(sandbox_rules_spare(&plan, &stamps), -1);
-  sandbox_stamps_deinit(&stamps);
 }
 
 /* Rules that name the call's own folder are no other call's. */
-static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, rules_of_a_hidden_own_folder_are_not_kept) {
   char own[300];
   struct err err;
   print_into(own, sizeof own, "%s/tmp/1", f->dir);
@@ -290,23 +278,14 @@ static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
   assert_null(sandbox_again(f->kept, STR("key"), own, SESSION));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(what_is_not_allowed_is_denied, setup, teardown),
-      cmocka_unit_test_setup_teardown(without_lists_nothing_is_named, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_home_below_an_unlisted_folder_is_read, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_mixed_folder_is_listed_once, setup, teardown),
-      cmocka_unit_test_setup_teardown(rules_serve_again_while_all_is_as_it_was, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_ruleset_of_writes_is_made_for_the_next_call, setup,
-                                      teardown),
-      cmocka_unit_test_setup_teardown(a_ruleset_made_beforehand_names_only_what_was_stamped, setup,
-                                      teardown),
-      cmocka_unit_test_setup_teardown(rules_of_a_hidden_own_folder_are_not_kept, setup, teardown),
-  };
+static int needs_kernel(void **state) {
+  (void)state;
   if (sandbox_version() < 6 || !sandbox_filters()) {
     (void)printf("skipped: this kernel's Landlock (version %d) does not hold it all\n",
                  sandbox_version());
-    return 0;
+    exit(0);
   }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return 0;
 }
+
+TEST_GROUP(needs_kernel, NULL)

@@ -1,12 +1,7 @@
 /* A tree that works and one that idles, told apart by what /proc says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "os/tree_work.h"
+#include "support/test.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -95,16 +90,14 @@ static bool idles(pid_t pid, int times) {
   return false;
 }
 
-static void a_tree_that_waits_idles(void **state) {
-  (void)state;
+TEST(a_tree_that_waits_idles) {
   pid_t pid = start(nothing);
   assert_true(idles(pid, 20)); /* it may not be there yet at the first look */
   end(pid);
 }
 
-static void a_tree_that_works_does_not(void **state) {
+TEST(a_tree_that_works_does_not) {
   static void (*const ways[])(void) = {compute, print, begin_others};
-  (void)state;
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     pid_t pid = start(ways[i]);
     assert_false(idles(pid, 2));
@@ -112,9 +105,8 @@ static void a_tree_that_works_does_not(void **state) {
   }
 }
 
-static void what_is_gone_is_not_known(void **state) {
+TEST(what_is_gone_is_not_known) {
   struct tree_work before, now;
-  (void)state;
   pid_t pid = start(nothing);
   end(pid);
   tree_work_measure(pid, &before);
@@ -122,13 +114,4 @@ static void what_is_gone_is_not_known(void **state) {
   assert_int_equal(before.processes, 0);
   assert_int_equal(now.processes, 0);
   assert_false(tree_work_idles(&before, &now, MS));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_tree_that_waits_idles),
-      cmocka_unit_test(a_tree_that_works_does_not),
-      cmocka_unit_test(what_is_gone_is_not_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

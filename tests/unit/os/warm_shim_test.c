@@ -1,13 +1,8 @@
 /* Starts programs with shims that stood by for them (through the real shim), and asks what becomes
  * of those that nobody needs. Skipped where the kernel has no Landlock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "os/clock.h"
 #include "os/lease.h"
 #include "os/loop.h"
@@ -15,6 +10,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_rules.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -188,16 +184,14 @@ static void told(const struct fixture *f, const char *words) {
   assert_int_equal(f->result.exit_code, 0);
 }
 
-static void the_next_call_has_a_shim_that_stood_by(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_next_call_has_a_shim_that_stood_by) {
   for (int i = 0; i < 3; i++) {
     pid_t shim = stand_by(f);
     assert_true(ran_under(f, shim, ask(f, SESSION)));
   }
 }
 
-static void the_program_gets_all_that_it_is_told(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_program_gets_all_that_it_is_told) {
   pid_t shim = stand_by(f);
   char *home = strdup(folder_path(f->dir, "home")), ppid[64];
   print_into(ppid, sizeof ppid, "%d ", (int)shim);
@@ -212,8 +206,7 @@ static void the_program_gets_all_that_it_is_told(void **state) {
   free(home);
 }
 
-static void it_is_confined_as_any_other(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_is_confined_as_any_other) {
   (void)stand_by(f);
   (void)setenv("D", f->dir, 1);
   struct process_spec spec = {.cwd = f->dir};
@@ -226,8 +219,7 @@ static void it_is_confined_as_any_other(void **state) {
   clear(f);
 }
 
-static void it_has_the_limits_of_its_call(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_has_the_limits_of_its_call) {
   pid_t shim = stand_by(f);
   const struct process_spec spec = {
       .limits = {.memory_bytes = 256u << 20, .pids = 100, .milli_cpus = 1000}};
@@ -238,10 +230,9 @@ static void it_has_the_limits_of_its_call(void **state) {
   clear(f);
 }
 
-static void a_large_environment_is_no_matter(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_large_environment_is_no_matter) {
   enum { LARGE = 100000 };
-  char *large = malloc(LARGE + 1);
+  char_auto_t *large = malloc(LARGE + 1);
   (void)stand_by(f);
   memset(large, 'x', LARGE);
   memcpy(large, "L=", 2);
@@ -251,12 +242,10 @@ static void a_large_environment_is_no_matter(void **state) {
   told(f, "99998\n");
   clear(f);
   environment[3] = NULL;
-  free(large);
 }
 
 /* How the child says why it did not become the program. */
-static void a_missing_program_is_told(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_missing_program_is_told) {
   const char *const argv[] = {"no-such-program-here", NULL};
   char why[160];
   (void)stand_by(f);
@@ -272,10 +261,9 @@ static void a_missing_program_is_told(void **state) {
 }
 
 /* It is refused as posix_spawn would refuse it. */
-static void words_that_are_too_long_are_told(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, words_that_are_too_long_are_told) {
   enum { LONG = 200000 };
-  char *long_word = malloc(LONG + 1);
+  char_auto_t *long_word = malloc(LONG + 1);
   memset(long_word, 'x', LONG);
   long_word[LONG] = '\0';
   const char *const argv[] = {"true", long_word, NULL};
@@ -288,11 +276,9 @@ static void words_that_are_too_long_are_told(void **state) {
   sandbox_free(spec.sandbox);
   assert_null(process_start(f->table, &plain, NULL, on_end, f, &alike));
   assert_string_equal(err.text, alike.text);
-  free(long_word);
 }
 
-static void a_folder_that_is_not_there_is_told(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_is_not_there_is_told) {
   char *cwd = strdup(folder_path(f->dir, "nowhere"));
   (void)stand_by(f);
   struct process_spec spec = {.cwd = cwd};
@@ -300,8 +286,7 @@ static void a_folder_that_is_not_there_is_told(void **state) {
   free(cwd);
 }
 
-static void a_call_may_be_cancelled_at_once(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_call_may_be_cancelled_at_once) {
   (void)stand_by(f);
   struct process_spec spec = {0};
   process_cancel(start(f, ask(f, SESSION), &spec, "trap '' TERM; sleep 600"));
@@ -311,15 +296,13 @@ static void a_call_may_be_cancelled_at_once(void **state) {
   clear(f);
 }
 
-static void another_session_has_no_use_of_it(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, another_session_has_no_use_of_it) {
   pid_t shim = stand_by(f);
   assert_false(ran_under(f, shim, ask(f, OTHER)));
   assert_true(ran_under(f, shim, ask(f, SESSION)));
 }
 
-static void a_call_whose_folder_has_a_file_has_no_use_of_it(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_call_whose_folder_has_a_file_has_no_use_of_it) {
   pid_t shim = stand_by(f);
   char *file;
   print_into(f->own, sizeof f->own, "%s/first", f->tmp);
@@ -335,8 +318,7 @@ static void a_call_whose_folder_has_a_file_has_no_use_of_it(void **state) {
 }
 
 /* Its child has the rules of before: what is a secret since must stay one. */
-static void a_change_ends_it(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_change_ends_it) {
   pid_t shim = stand_by(f);
   folder_put(f->dir, "home/hidden", STR("x"));
   assert_null(ask(f, SESSION));
@@ -347,8 +329,7 @@ static void a_change_ends_it(void **state) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-static void it_ends_with_its_session(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_ends_with_its_session) {
   pid_t shim = stand_by(f);
   ruleset_cache_forget(f->kept, OTHER);
   assert_int_equal(first(f)->state, WARM_SHIM_READY);
@@ -361,20 +342,17 @@ static void it_ends_with_its_session(void **state) {
   assert_int_equal(kill(shim, 0), -1);
 }
 
-static void one_that_was_killed_is_not_used(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_was_killed_is_not_used) {
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
-  char *folder = strdup(first(f)->folder);
+  char_auto_t *folder = strdup(first(f)->folder);
   assert_int_equal(kill(shim, SIGKILL), 0);
   assert_int_equal(poll(&exited, 1, -1), 1);
   assert_false(ran_under(f, shim, ask(f, SESSION)));
   assert_int_equal(access(folder, F_OK), -1);
-  free(folder);
 }
 
-static void one_that_was_stopped_goes_on(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_was_stopped_goes_on) {
   pid_t shim = stand_by(f);
   siginfo_t info;
   assert_int_equal(kill(shim, SIGSTOP), 0);
@@ -397,16 +375,14 @@ static pid_t child_of(pid_t shim) {
   return child;
 }
 
-static void a_child_that_was_stopped_goes_on(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_child_that_was_stopped_goes_on) {
   pid_t shim = stand_by(f);
   assert_int_equal(kill(child_of(shim), SIGSTOP), 0);
   assert_true(ran_under(f, shim, ask(f, SESSION)));
 }
 
 /* A signal that the child keeps would be its program's. */
-static void a_child_that_was_told_to_end_is_not_used(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_child_that_was_told_to_end_is_not_used) {
   pid_t shim = stand_by(f);
   struct pollfd exited = {.fd = first(f)->pidfd, .events = POLLIN};
   assert_int_equal(kill(child_of(shim), SIGTERM), 0);
@@ -415,27 +391,8 @@ static void a_child_that_was_told_to_end_is_not_used(void **state) {
 }
 
 /* A renewal after an outage begins a new term; what only waited is not of the old one. */
-static void it_is_of_the_term_in_which_it_is_told(void **state) {
-  struct fixture *f = *state;
-  struct err err;
-  assert_true(lease_open(&err));
-  lease_begin(clock_boot_ms() + 3600000);
-  pid_t shim = stand_by(f);
-  lease_begin(clock_boot_ms() + 3600000);
-  assert_true(ran_under(f, shim, ask(f, SESSION)));
-  (void)stand_by(f);
-  struct process_spec spec = {0};
-  lease_begin(clock_boot_ms() + 300);
-  assert_non_null(start(f, ask(f, SESSION), &spec, "sleep 600"));
-  while (f->table->processes.count > 0)
-    (void)uv_run(&f->loop, UV_RUN_ONCE);
-  assert_int_equal(f->result.why, PROCESS_END_SHIM_LOST);
-  clear(f);
-}
-
 /* A child of this test has one stand by, and is killed. */
-static void it_ends_when_segue_is_killed(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_ends_when_segue_is_killed) {
   int ends[2];
   pid_t shim = 0;
   assert_int_equal(pipe(ends), 0);
@@ -461,8 +418,7 @@ static void it_ends_when_segue_is_killed(void **state) {
   assert_non_null(f->table);
 }
 
-static void the_table_ends_one_that_is_being_made(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_table_ends_one_that_is_being_made) {
   (void)stand_by(f);
   struct process_spec spec = {0};
   assert_non_null(start(f, ask(f, SESSION), &spec, "true"));
@@ -471,40 +427,38 @@ static void the_table_ends_one_that_is_being_made(void **state) {
   clear(f);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(the_next_call_has_a_shim_that_stood_by),
-      TEST(the_program_gets_all_that_it_is_told),
-      TEST(it_is_confined_as_any_other),
-      TEST(it_has_the_limits_of_its_call),
-      TEST(a_large_environment_is_no_matter),
-      TEST(a_missing_program_is_told),
-      TEST(words_that_are_too_long_are_told),
-      TEST(a_folder_that_is_not_there_is_told),
-      TEST(a_call_may_be_cancelled_at_once),
-      TEST(another_session_has_no_use_of_it),
-      TEST(a_call_whose_folder_has_a_file_has_no_use_of_it),
-      TEST(a_change_ends_it),
-      TEST(it_ends_with_its_session),
-      TEST(one_that_was_killed_is_not_used),
-      TEST(one_that_was_stopped_goes_on),
-      TEST(a_child_that_was_stopped_goes_on),
-      TEST(a_child_that_was_told_to_end_is_not_used),
-      TEST(it_ends_when_segue_is_killed),
-      TEST(the_table_ends_one_that_is_being_made),
-      TEST(it_is_of_the_term_in_which_it_is_told), /* the last: leases stay */
-  };
+static int needs_kernel(void **state) {
+  (void)state;
   if (sandbox_version() < 6 || !sandbox_filters()) {
     (void)printf("skipped: this kernel's Landlock (version %d) does not hold it all\n",
                  sandbox_version());
-    return 0;
+    exit(0);
   }
   int pidfd = pidfd_open(getpid(), 0);
   if (pidfd < 0) {
     (void)printf("skipped: no pidfd here, so nothing stands by\n");
-    return 0;
+    exit(0);
   }
   (void)close(pidfd);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return 0;
 }
+
+/* The last: leases stay. */
+TEST_ON(struct fixture *f, setup, teardown, it_is_of_the_term_in_which_it_is_told) {
+  struct err err;
+  assert_true(lease_open(&err));
+  lease_begin(clock_boot_ms() + 3600000);
+  pid_t shim = stand_by(f);
+  lease_begin(clock_boot_ms() + 3600000);
+  assert_true(ran_under(f, shim, ask(f, SESSION)));
+  (void)stand_by(f);
+  struct process_spec spec = {0};
+  lease_begin(clock_boot_ms() + 300);
+  assert_non_null(start(f, ask(f, SESSION), &spec, "sleep 600"));
+  while (f->table->processes.count > 0)
+    (void)uv_run(&f->loop, UV_RUN_ONCE);
+  assert_int_equal(f->result.why, PROCESS_END_SHIM_LOST);
+  clear(f);
+}
+
+TEST_GROUP(needs_kernel, NULL)

@@ -1,14 +1,10 @@
 /* The command provider: prompt in, answer out, exit status, its own directory, and no trace left.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "support/call_bed.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,14 +44,12 @@ static struct provider_run *begin(struct call_bed *bed, const char *const *argv,
   return provider_command.ops->start(&provider_command, &bed->env, &request, &sink);
 }
 
-struct row {
+static const struct row {
   const char *script, *prompt;
   enum error_class class;
   int exit; /* -1: none */
   const char *out, *err, *structured;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"cat", "the prompt", CLASS_NONE, 0, "the prompt", "", NULL},
     {"exit 3", "", CLASS_NONE, 3, "", "", NULL},
     {"echo out; echo err >&2; exit 1", "unread", CLASS_NONE, 1, "out\n", "err\n", NULL},
@@ -74,8 +68,7 @@ static const struct row rows[] = {
      NULL},
 };
 
-static void programs_answer(void **state) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, programs_answer) {
   assert_int_equal(setenv("SECRET", "s3cret", 1), 0);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
@@ -90,15 +83,14 @@ static void programs_answer(void **state) {
                r->exit, buf_c(&r->text.bytes), buf_c(&r->error_text.bytes));
     assert_int_equal(r->structured != NULL, rows[i].structured != NULL);
     if (r->structured) {
-      char *dump = json_dumps(r->structured, JSON_COMPACT);
+      char_auto_t *dump = json_dumps(r->structured, JSON_COMPACT);
       assert_string_equal(dump, rows[i].structured);
-      free(dump);
     }
   }
   assert_int_equal(unsetenv("SECRET"), 0);
 }
 
-static void named_variables_are_passed(void **state) {
+TEST_WITH(setup, teardown, named_variables_are_passed) {
   static const char *const names[] = {"TEST_NAME_SEEN", "TEST_NAME_UNSET", NULL};
   static const char *const argv[] = {"sh", "-c", "echo $TEST_NAME_SEEN${TEST_NAME_UNSET-!}", NULL};
   struct call_bed *bed = *state;
@@ -110,7 +102,7 @@ static void named_variables_are_passed(void **state) {
   assert_int_equal(unsetenv("TEST_NAME_SEEN"), 0);
 }
 
-static void a_program_that_is_not_there(void **state) {
+TEST_WITH(setup, teardown, a_program_that_is_not_there) {
   static const char *const missing[] = {"segue-no-such-program", NULL};
   static const char *const folder[] = {"/tmp", NULL};
   struct call_bed *bed = *state;
@@ -126,8 +118,7 @@ static void a_program_that_is_not_there(void **state) {
 
 static const char *const sleeper[] = {"sh", "-c", "echo begun; exec sleep 600", NULL};
 
-static void a_time_limit_ends_it(void **state) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, a_time_limit_ends_it) {
   (void)begin(bed, sleeper, STR(""), 200);
   call_bed_run(bed);
   assert_int_equal(bed->result.class, CLASS_TIMEOUT);
@@ -135,8 +126,7 @@ static void a_time_limit_ends_it(void **state) {
   assert_non_null(strstr(bed->result.message, "200 ms"));
 }
 
-static void a_cancel_ends_it(void **state) {
-  struct call_bed *bed = *state;
+TEST_ON(struct call_bed *bed, setup, teardown, a_cancel_ends_it) {
   struct provider_run *run = begin(bed, sleeper, STR(""), 0);
   provider_command.ops->cancel(run);
   provider_command.ops->cancel(run);
@@ -145,11 +135,11 @@ static void a_cancel_ends_it(void **state) {
   assert_false(bed->result.has_exit);
 }
 
-static void a_prompt_is_read_as_far_as_it_is_wanted(void **state) {
+TEST_WITH(setup, teardown, a_prompt_is_read_as_far_as_it_is_wanted) {
   static const char *const counts[] = {"wc", "-c", NULL};
   static const char *const ignores[] = {"true", NULL};
   struct call_bed *bed = *state;
-  struct buf big = {0};
+  buf_auto_t big = {0};
   for (int i = 0; i < 400000; i++)
     buf_puts(&big, "line\n");
   (void)begin(bed, counts, buf_view(&big), 60000);
@@ -159,10 +149,9 @@ static void a_prompt_is_read_as_far_as_it_is_wanted(void **state) {
   call_bed_run(bed);
   assert_int_equal(bed->result.class, CLASS_NONE);
   assert_int_equal(bed->result.exit, 0);
-  buf_deinit(&big);
 }
 
-static void bytes_are_kept_as_they_are(void **state) {
+TEST_WITH(setup, teardown, bytes_are_kept_as_they_are) {
   static const char *const argv[] = {"printf", "a\\000\\377\\033[31m", NULL};
   struct call_bed *bed = *state;
   (void)begin(bed, argv, STR(""), 60000);
@@ -172,7 +161,7 @@ static void bytes_are_kept_as_they_are(void **state) {
 }
 
 /* The outcome of a test runner stands at its end. */
-static void both_ends_of_a_flood_are_kept(void **state) {
+TEST_WITH(setup, teardown, both_ends_of_a_flood_are_kept) {
   static const char *const argv[] = {
       "sh", "-c",
       "echo first; yes 'a line in the middle' | head -n 1000000; echo '2 failed, 98 passed'\n"
@@ -200,7 +189,7 @@ static void both_ends_of_a_flood_are_kept(void **state) {
 }
 
 /* Cut anywhere, no part of a value is left. */
-static void a_secret_is_gone_before_a_flood_is_cut(void **state) {
+TEST_WITH(setup, teardown, a_secret_is_gone_before_a_flood_is_cut) {
   static const char *const names[] = {"TEST_NAME_SEEN", NULL};
   static const char *const argv[] = {
       "sh", "-c",
@@ -222,7 +211,7 @@ static void a_secret_is_gone_before_a_flood_is_cut(void **state) {
   assert_int_equal(unsetenv("TEST_NAME_SEEN"), 0);
 }
 
-static void a_folder_for_tmp_that_is_gone(void **state) {
+TEST_WITH(setup, teardown, a_folder_for_tmp_that_is_gone) {
   static const char *const argv[] = {"true", NULL};
   struct call_bed *bed = *state;
   assert_int_equal(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
@@ -230,22 +219,4 @@ static void a_folder_for_tmp_that_is_gone(void **state) {
   call_bed_run(bed);
   assert_int_not_equal(bed->result.class, CLASS_NONE);
   assert_true(bed->result.message[0] != '\0');
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(programs_answer),
-      TEST(named_variables_are_passed),
-      TEST(a_program_that_is_not_there),
-      TEST(a_time_limit_ends_it),
-      TEST(a_cancel_ends_it),
-      TEST(a_prompt_is_read_as_far_as_it_is_wanted),
-      TEST(bytes_are_kept_as_they_are),
-      TEST(both_ends_of_a_flood_are_kept),
-      TEST(a_secret_is_gone_before_a_flood_is_cut),
-      TEST(a_folder_for_tmp_that_is_gone),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 #include "provider/model_family.h"
 
 #include "base/err.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static const struct {
   const char *provider, *model, *other_provider, *other_model;
@@ -36,8 +30,7 @@ static const struct {
     {"", "gpt-6.1", "", "gpt-6.1", false},
 };
 
-static void models_of_one_maker_are_a_family(void **state) {
-  (void)state;
+TEST(models_of_one_maker_are_a_family) {
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     struct str a = str_from(pairs[i].provider), am = str_from(pairs[i].model);
     struct str b = str_from(pairs[i].other_provider), bm = str_from(pairs[i].other_model);
@@ -46,9 +39,4 @@ static void models_of_one_maker_are_a_family(void **state) {
       fail_msg("%s %s and %s %s", pairs[i].provider, pairs[i].model, pairs[i].other_provider,
                pairs[i].other_model);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(models_of_one_maker_are_a_family)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

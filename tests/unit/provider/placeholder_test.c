@@ -2,17 +2,17 @@
 #include "provider/placeholder.h"
 
 #include "support/folder.h"
+#include "support/test.h"
 
 static bool is_there(const char *path) {
   struct stat st;
   return lstat(path, &st) == 0;
 }
 
-static void last_call_removes_it(void **state) {
+TEST(last_call_removes_it) {
   char *dir = folder_make();
   const char *path = folder_path(dir, "commondir");
   struct placeholder *one = NULL, *two = NULL;
-  (void)state;
   placeholder_add(&one, path, STR(".\n"));
   placeholder_add(&two, path, STR(".\n"));
   stand_ins_free(one);
@@ -22,11 +22,10 @@ static void last_call_removes_it(void **state) {
   folder_remove(dir);
 }
 
-static void left_one_is_removed_later(void **state) {
+TEST(left_one_is_removed_later) {
   char *dir = folder_make();
   const char *path = folder_path(dir, "commondir");
   struct placeholder *one = NULL;
-  (void)state;
   folder_put(dir, "commondir", STR(".\n")); /* as by a process that was killed */
   placeholder_add(&one, path, STR(".\n"));
   stand_ins_free(one);
@@ -34,10 +33,9 @@ static void left_one_is_removed_later(void **state) {
   folder_remove(dir);
 }
 
-static void others_stay(void **state) {
+TEST(others_stay) {
   char *dir = folder_make();
   const char *texts[] = {"../..\n", "a text that is longer"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
     struct placeholder *one = NULL;
     folder_put(dir, "commondir", str_from(texts[i]));
@@ -49,11 +47,10 @@ static void others_stay(void **state) {
 }
 
 /* A link leads nowhere, and a program that changed the file keeps what it wrote. */
-static void odd_ones(void **state) {
+TEST(odd_ones) {
   char *dir = folder_make();
   const char *link = folder_path(dir, "link"), *path = folder_path(dir, "file");
   struct placeholder *one = NULL;
-  (void)state;
   assert_int_equal(symlink("elsewhere", link), 0);
   placeholder_add(&one, link, STR(""));
   assert_null(one);
@@ -64,14 +61,4 @@ static void odd_ones(void **state) {
   stand_ins_free(one);
   assert_true(is_there(path));
   folder_remove(dir);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(last_call_removes_it),
-      cmocka_unit_test(left_one_is_removed_later),
-      cmocka_unit_test(others_stay),
-      cmocka_unit_test(odd_ones),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

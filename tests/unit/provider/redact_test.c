@@ -1,12 +1,7 @@
 /* Declared variables' values never stay in a text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/redact.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +9,7 @@
 static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDACT_TEST_UNSET",
                                     NULL};
 
-static void test_replaces(void **state) {
+TEST(test_replaces) {
   static const struct {
     const char *in, *out;
     size_t count;
@@ -27,31 +22,27 @@ static void test_replaces(void **state) {
       {"sk-1234567", "sk-1234567", 0},
       {"pin 1234", "pin 1234", 0}, /* too short to be told from other text */
   };
-  (void)state;
   setenv("REDACT_TEST_KEY", "sk-12345678", 1);
   setenv("REDACT_TEST_PIN", "1234", 1);
   struct secrets *s = secrets_new();
   secrets_add_env(s, names);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     buf_puts(&text, cases[i].in);
     assert_int_equal(secrets_hide(s, &text), cases[i].count);
     assert_string_equal(buf_c(&text), cases[i].out);
     assert_int_equal(secrets_hide(s, &text), 0);
-    buf_deinit(&text);
   }
   secrets_free(s);
 }
 
-static void test_no_names(void **state) {
+TEST(test_no_names) {
   struct secrets *s = secrets_new();
-  struct buf text = {0};
-  (void)state;
+  buf_auto_t text = {0};
   secrets_add_env(s, NULL);
   buf_puts(&text, "sk-12345678");
   assert_true(secrets_are_empty(s));
   assert_int_equal(secrets_hide(s, &text), 0);
-  buf_deinit(&text);
   secrets_free(s);
 }
 
@@ -65,18 +56,17 @@ static void encode(const unsigned char *p, size_t n, const char *digits, struct 
   }
 }
 
-static void test_encoded(void **state) {
+TEST(test_encoded) {
   static const char *const digits[] = {
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"};
   static const char value[] = "s\xFF?/secret+value=9";
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", (struct str){value, sizeof value - 1});
   for (size_t before = 0; before < 7; before++)
     for (size_t after = 0; after < 4; after++)
       for (size_t d = 0; d < 2; d++) {
-        struct buf plain = {0}, text = {0};
+        buf_auto_t plain = {0}, text = {0};
         buf_append(&plain, "useruser", before);
         buf_puts(&plain, value);
         buf_append(&plain, "tail", after);
@@ -84,19 +74,16 @@ static void test_encoded(void **state) {
         assert_int_equal(secrets_hide(s, &text), 1);
         assert_non_null(strstr(buf_c(&text), "\xC2\xABsecret:K\xC2\xBB"));
         assert_true(text.n < 14 + 24); /* at most a character or two of it are left */
-        buf_deinit(&plain);
-        buf_deinit(&text);
       }
-  struct buf url = {0};
+  buf_auto_t url = {0};
   buf_puts(&url, "a=s%FF%3F%2Fsecret%2Bvalue%3D9&b=s%ff%3f%2fsecret%2bvalue%3d9");
   assert_int_equal(secrets_hide(s, &url), 2);
   assert_string_equal(buf_c(&url), "a=\xC2\xABsecret:K\xC2\xBB&b=\xC2\xABsecret:K\xC2\xBB");
-  buf_deinit(&url);
   secrets_free(s);
 }
 
 /* Encoders differ in which bytes they escape. */
-static void test_spelled(void **state) {
+TEST(test_spelled) {
   static const struct {
     const char *in, *out;
   } cases[] = {
@@ -112,13 +99,12 @@ static void test_spelled(void **state) {
       {"100%", "100%"},
   };
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "#", STR("k/ey+one%two"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (size_t piece = 1; piece < 40; piece++) {
       const char *in = cases[i].in;
-      struct redactor r;
-      struct buf out = {0}, wanted = {0};
+      AUTO(redactor_deinit) struct redactor r;
+      buf_auto_t out = {0}, wanted = {0};
       redactor_init(&r, s);
       for (size_t at = 0, n = strlen(in); at < n; at += piece)
         redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
@@ -126,9 +112,6 @@ static void test_spelled(void **state) {
       for (const char *c = cases[i].out; *c != '\0'; c++)
         buf_printf(&wanted, *c == '#' ? "\xC2\xABsecret:%c\xC2\xBB" : "%c", *c);
       assert_string_equal(buf_c(&out), buf_c(&wanted));
-      redactor_deinit(&r);
-      buf_deinit(&out);
-      buf_deinit(&wanted);
     }
   secrets_free(s);
 }
@@ -137,27 +120,24 @@ static const char long_key[] = "sk-proj-Zz0+9/aB_c-dE1234567890fghijklmnopqrstuv
 
 static void redacts_to(const struct secrets *s, const char *in, const char *wanted) {
   for (size_t piece = 1; piece < 90; piece++) {
-    struct redactor r;
-    struct buf out = {0};
+    AUTO(redactor_deinit) struct redactor r;
+    buf_auto_t out = {0};
     redactor_init(&r, s);
     for (size_t at = 0, n = strlen(in); at < n; at += piece)
       redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
     redactor_flush(&r, &out);
     assert_string_equal(buf_c(&out), wanted);
-    redactor_deinit(&r);
-    buf_deinit(&out);
   }
 }
 
 /* base64 wraps at 76 columns, xxd -p at 60, od at 16 bytes; and all of it may stand in JSON. */
-static void test_wrapped(void **state) {
+TEST(test_wrapped) {
   static const char *const breaks[] = {"\n", "\r\n", "\n  ", "\\n", "\\r\\n", "\\\\n"};
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", (struct str){long_key, sizeof long_key - 1});
   for (size_t b = 0; b < sizeof breaks / sizeof breaks[0]; b++)
     for (size_t before = 0; before < 78; before += 7) {
-      struct buf plain = {0}, encoded = {0}, text = {0}, hex = {0};
+      buf_auto_t plain = {0}, encoded = {0}, text = {0}, hex = {0};
       for (size_t i = 0; i < before; i++)
         buf_putc(&plain, (char)('a' + i % 26));
       buf_puts(&plain, long_key);
@@ -173,15 +153,11 @@ static void test_wrapped(void **state) {
                    (unsigned char)plain.p[i]);
       assert_int_equal(secrets_hide(s, &hex), 1);
       assert_true(hex.n < before * 2 + 4 * strlen(breaks[b]) + 20);
-      buf_deinit(&plain);
-      buf_deinit(&encoded);
-      buf_deinit(&text);
-      buf_deinit(&hex);
     }
   secrets_free(s);
 }
 
-static void test_hex(void **state) {
+TEST(test_hex) {
   static const struct {
     const char *in, *out;
   } cases[] = {
@@ -200,7 +176,6 @@ static void test_hex(void **state) {
       {"73 0", "73 0"},
   };
   struct secrets *s = secrets_new();
-  (void)state;
   secrets_add(s, "K", STR("secret one"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     redacts_to(s, cases[i].in, cases[i].out);
@@ -208,20 +183,19 @@ static void test_hex(void **state) {
 }
 
 /* However a stream is cut, it comes out as the whole text does. */
-static void test_stream(void **state) {
+TEST(test_stream) {
   static const char text[] =
       "sk-sk-12345678 sk-1234567 aasaasb aasaasbb sk-12345678sk-12345678 c2stMTIzNDU2Nzg= sk-1234";
   struct secrets *s = secrets_new();
-  struct buf whole = {0};
-  (void)state;
+  buf_auto_t whole = {0};
   secrets_add(s, "A", STR("sk-12345678"));
   secrets_add(s, "B", STR("aasaasbb"));
   secrets_add(s, "LONG", STR("sk-12345678sk-12345678"));
   buf_puts(&whole, text);
   assert_int_equal(secrets_hide(s, &whole), 4);
   for (size_t piece = 1; piece < sizeof text; piece++) {
-    struct redactor r;
-    struct buf out = {0};
+    AUTO(redactor_deinit) struct redactor r;
+    buf_auto_t out = {0};
     redactor_init(&r, s);
     for (size_t at = 0; at < sizeof text - 1; at += piece)
       redactor_push(
@@ -229,19 +203,6 @@ static void test_stream(void **state) {
           &out);
     redactor_flush(&r, &out);
     assert_string_equal(buf_c(&out), buf_c(&whole));
-    redactor_deinit(&r);
-    buf_deinit(&out);
   }
-  buf_deinit(&whole);
   secrets_free(s);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_replaces), cmocka_unit_test(test_no_names),
-      cmocka_unit_test(test_encoded),  cmocka_unit_test(test_spelled),
-      cmocka_unit_test(test_stream),   cmocka_unit_test(test_wrapped),
-      cmocka_unit_test(test_hex),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Tells an engine that could not start a container from a program in one that failed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/sandbox_policy.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -46,26 +41,17 @@ static const struct {
      "Error: runc: exec: \"x\": not found: OCI runtime attempted to invoke a command"},
 };
 
-static void an_engine_that_failed_is_told_from_its_program(void **state) {
-  json_t *sandbox = json_pack("{s:s, s:s}", "mechanism", "docker", "image", "box");
+TEST(an_engine_that_failed_is_told_from_its_program) {
+  json_auto_t *sandbox = json_pack("{s:s, s:s}", "mechanism", "docker", "image", "box");
   const struct call_request request = {.sandbox = sandbox};
-  (void)state;
   for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
     const struct process_result p = {.why = PROCESS_END_EXITED, .exit_code = ends[i].exit};
-    struct call_result r = {0};
+    AUTO(call_result_deinit) struct call_result r = {0};
     buf_puts(&r.error_text.bytes, ends[i].words);
     assert_false(sandbox_policy_engine_failed(false, &p, &request, &r));
     assert_int_equal(sandbox_policy_engine_failed(true, &p, &request, &r), ends[i].told != NULL);
     assert_int_equal(r.class, ends[i].told ? CLASS_NOT_FOUND : CLASS_NONE);
     if (ends[i].told != NULL)
       assert_non_null(strstr(r.message, ends[i].told));
-    call_result_deinit(&r);
   }
-  json_decref(sandbox);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_engine_that_failed_is_told_from_its_program)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

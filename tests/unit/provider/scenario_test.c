@@ -1,21 +1,14 @@
 /* Scenario files: what is refused, and which reply a call takes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/scenario.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct bad {
+static const struct bad {
   const char *text, *error;
-};
-
-static const struct bad bads[] = {
+} bads[] = {
     {"", "s.yaml"},
     {"- a\n", "replies"},
     {"[]", "replies:"},
@@ -58,8 +51,7 @@ static const struct bad bads[] = {
     {"{\"replies\": [{\"text\": \"a\", \"write\": {\"b\\u0000\": \"c\"}}]}", "a NUL character"},
 };
 
-static void mistakes_are_named(void **state) {
-  (void)state;
+TEST(mistakes_are_named) {
   for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
     struct scenario s;
     struct err err = {0};
@@ -82,15 +74,13 @@ static const char text[] =
     "  - {movement: fix, purpose: judge, stage: ai_judge, error: {class: network}}\n"
     "  - {contains: '', movement: '', text: d}\n";
 
-struct pick {
+static const struct pick {
   const char *movement;
   enum call_purpose purpose;
   enum judge_stage stage;
   const char *prompt, *uses;
   long index;
-};
-
-static const struct pick picks[] = {
+} picks[] = {
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[]", 0},
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "now 2 of 5 fail", "[1]", 1},
     {"fix", PURPOSE_EXECUTE, STAGE_COUNT, "3 of 5", "[]", 1},
@@ -106,10 +96,9 @@ static const struct pick picks[] = {
     {"", PURPOSE_EXECUTE, STAGE_COUNT, "", "[]", 5},
 };
 
-static void the_first_that_fits_is_taken(void **state) {
-  struct scenario s;
+TEST(the_first_that_fits_is_taken) {
+  AUTO(scenario_deinit) struct scenario s;
   struct err err;
-  (void)state;
   if (!scenario_parse(&s, "s.yaml", str_from(text), &err))
     fail_msg("%s", err.text);
   assert_int_equal(strlen(s.sha256), 64);
@@ -118,46 +107,31 @@ static void the_first_that_fits_is_taken(void **state) {
                                          .purpose = picks[i].purpose,
                                          .stage = picks[i].stage,
                                          .prompt = str_from(picks[i].prompt)};
-    json_t *uses = json_loads(picks[i].uses, 0, NULL);
+    json_auto_t *uses = json_loads(picks[i].uses, 0, NULL);
     long index = scenario_pick(&s, &request, uses, NULL);
     if (index != picks[i].index)
       fail_msg("pick %zu: %ld instead of %ld", i, index, picks[i].index);
-    json_decref(uses);
   }
   const struct call_request request = {
       .movement = STR("fix"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   assert_int_equal(scenario_pick(&s, &request, NULL, NULL), 1);
-  scenario_deinit(&s);
 }
 
-static void json_is_read_as_well(void **state) {
-  struct scenario s;
+TEST(json_is_read_as_well) {
+  AUTO(scenario_deinit) struct scenario s;
   struct err err;
-  (void)state;
   assert_true(scenario_parse(&s, "s.json", STR("{\"replies\": [{\"text\": \"\\u00e9\"}]}"), &err));
   assert_string_equal(json_string_value(json_object_get(json_array_get(s.replies, 0), "text")),
                       "\xC3\xA9");
-  scenario_deinit(&s);
 }
 
-static void files_are_loaded(void **state) {
+TEST(files_are_loaded) {
   struct scenario s;
   struct err err;
-  (void)state;
   assert_true(scenario_load(&s, SEGUE_SOURCE_DIR "/workflows/demo/scenario.yaml", &err));
   assert_true(json_array_size(s.replies) > 3);
   scenario_deinit(&s);
   assert_false(scenario_load(&s, SEGUE_SOURCE_DIR "/workflows/none.yaml", &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_false(scenario_load(&s, SEGUE_SOURCE_DIR, &err));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(mistakes_are_named),
-      cmocka_unit_test(the_first_that_fits_is_taken),
-      cmocka_unit_test(json_is_read_as_well),
-      cmocka_unit_test(files_are_loaded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

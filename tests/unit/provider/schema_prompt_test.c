@@ -1,12 +1,7 @@
 /* The end of a prompt for a backend without an option for schemas. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/schema_prompt.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +37,10 @@ static const struct {
      "null は許されている所だけで使ってください。 何も作り出さないでください。\n"},
 };
 
-static void the_schema_stands_there_once(void **state) {
-  (void)state;
+TEST(the_schema_stands_there_once) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf prompt = {0};
-    json_t *schema = json_loads(cases[i].schema, 0, NULL);
+    buf_auto_t prompt = {0};
+    json_auto_t *schema = json_loads(cases[i].schema, 0, NULL);
     const struct call_request request = {
         .schema = schema, .schema_as = cases[i].form, .language = cases[i].language};
     buf_puts(&prompt, cases[i].prompt);
@@ -54,12 +48,5 @@ static void the_schema_stands_there_once(void **state) {
     assert_string_equal(buf_c(&prompt), cases[i].wanted);
     schema_prompt_append(&prompt, &request);
     assert_string_equal(buf_c(&prompt), cases[i].wanted);
-    buf_deinit(&prompt);
-    json_decref(schema);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_schema_stands_there_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The script provider: replies in the shapes of real backends, and files below --cwd only. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "provider/registry.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -119,14 +114,12 @@ static void call(struct fixture *f) {
   assert_int_equal(f->done, 1);
 }
 
-struct row {
+static const struct row {
   const char *scenario;
   enum error_class class;
   const char *text, *structured, *message;
   int64_t retry_after_ms;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"replies: [{text: hello}]", CLASS_NONE, "hello", NULL, "", 0},
     {"replies: [{text: ''}]", CLASS_NONE, "", NULL, "", 0},
     {"replies: [{structured: {step: 1}}]", CLASS_NONE, "{\"step\":1}", "{\"step\":1}", "", 0},
@@ -140,8 +133,7 @@ static const struct row rows[] = {
     {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
 };
 
-static void replies_have_their_shape(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, replies_have_their_shape) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     use(f, rows[i].scenario);
     call(f);
@@ -152,23 +144,20 @@ static void replies_have_their_shape(void **state) {
     assert_int_equal(f->result.retry_after_ms, rows[i].retry_after_ms);
     assert_int_equal(f->result.structured != NULL, rows[i].structured != NULL);
     if (rows[i].structured) {
-      json_t *wanted = json_loads(rows[i].structured, 0, NULL);
+      json_auto_t *wanted = json_loads(rows[i].structured, 0, NULL);
       assert_true(json_equal(wanted, f->result.structured));
       assert_string_equal(f->result.enforced, "native");
-      json_decref(wanted);
     }
   }
 }
 
-static void without_a_scenario(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, without_a_scenario) {
   call(f);
   assert_int_equal(f->result.class, CLASS_NOT_FOUND);
   assert_non_null(strstr(f->result.message, "no --scenario was given"));
 }
 
-static void a_dry_judge_names_its_stage(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_dry_judge_names_its_stage) {
   use(f, "replies: []");
   struct call_request request = {.movement = STR("go"),
                                  .purpose = PURPOSE_JUDGE,
@@ -179,8 +168,7 @@ static void a_dry_judge_names_its_stage(void **state) {
   assert_non_null(strstr(f->result.message, "movement go, purpose judge, stage phase3_tag"));
 }
 
-static void a_cancel_ends_the_delay(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_ends_the_delay) {
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("")};
   use(f, "replies: [{text: late, delay_ms: 600000, write: {late.txt: x}}]");
@@ -197,8 +185,7 @@ static void a_cancel_ends_the_delay(void **state) {
   assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_delay_over_the_limit_is_a_timeout(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_delay_over_the_limit_is_a_timeout) {
   struct call_request request = {.movement = STR("go"),
                                  .purpose = PURPOSE_EXECUTE,
                                  .stage = STAGE_COUNT,
@@ -216,16 +203,14 @@ static void put(const struct fixture *f, const char *name, const char *content) 
 
 static void expect(const struct fixture *f, const char *name, const char *content) {
   char path[600];
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   struct err err;
   print_into(path, sizeof path, "%s/%s", f->dir, name);
   assert_true(file_read(path, 1 << 20, &bytes, &err));
   assert_string_equal(buf_c(&bytes), content);
-  buf_deinit(&bytes);
 }
 
-static void files_are_written_and_counted(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, files_are_written_and_counted) {
   put(f, "old.txt", "one\ntwo\nthree\nlong tail that goes\n");
   use(f,
       "replies: [{text: t, write: {old.txt: \"one\\n2\\nthree\\n\", deep/er/new.txt: \"x\\n\"}}]");
@@ -233,15 +218,14 @@ static void files_are_written_and_counted(void **state) {
   assert_int_equal(f->result.class, CLASS_NONE);
   expect(f, "old.txt", "one\n2\nthree\n");
   expect(f, "deep/er/new.txt", "x\n");
-  json_t *wanted = json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
-                              " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
-                              0, NULL);
+  json_auto_t *wanted =
+      json_loads("[{\"path\": \"old.txt\", \"added\": 1, \"removed\": 2},"
+                 " {\"path\": \"deep/er/new.txt\", \"added\": 1, \"removed\": 0}]",
+                 0, NULL);
   assert_true(json_equal(wanted, f->result.files));
-  json_decref(wanted);
 }
 
-static void links_within_are_followed(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, links_within_are_followed) {
   char path[600];
   put(f, "real.txt", "old\n");
   print_into(path, sizeof path, "%s/real", f->dir);
@@ -257,7 +241,7 @@ static void links_within_are_followed(void **state) {
   expect(f, "real.txt", "new\n");
 }
 
-static void nothing_is_written_outside(void **state) {
+TEST_WITH(setup, teardown, nothing_is_written_outside) {
   static const char *const bad[] = {"/tmp/outside", "../outside", "a/../../outside", "link/x",
                                     "file/x",       "dir",        "linked",          "..",
                                     "fifo",         "updir/x"};
@@ -288,8 +272,7 @@ static void nothing_is_written_outside(void **state) {
   expect(f, "file", "x");
 }
 
-static void a_folder_that_is_gone(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_is_gone) {
   use(f, "replies: [{text: t, write: {a: b}}]");
   f->env.cwd = "/nowhere/at/all";
   call(f);
@@ -297,11 +280,9 @@ static void a_folder_that_is_gone(void **state) {
   f->env.cwd = f->dir;
 }
 
-struct option_row {
+static const struct option_row {
   const char *provider, *options, *error; /* error NULL: accepted */
-};
-
-static const struct option_row options[] = {
+} options[] = {
     {"script", "{}", NULL},
     {"script", "{\"temperature\": 0, \"seed\": 1, \"max_tokens\": 5, \"effort\": \"high\"}", NULL},
     {"script", "{\"temperature\": 2.1}", "from 0 to 2"},
@@ -316,8 +297,7 @@ static const struct option_row options[] = {
     {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
 };
 
-static void a_text_comes_in_pieces(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_comes_in_pieces) {
   use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
   call(f);
   assert_int_equal(f->pieces, 2);
@@ -325,8 +305,7 @@ static void a_text_comes_in_pieces(void **state) {
   assert_string_equal(buf_c(&f->result.text.bytes), "[1, 2]");
 }
 
-static void a_cancel_at_a_piece_ends_the_delay(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_at_a_piece_ends_the_delay) {
   struct call_request request = {
       .movement = STR("go"), .purpose = PURPOSE_EXECUTE, .stage = STAGE_COUNT, .prompt = STR("p")};
   use(f, "{replies: [{chunks: ['a', 'b'], delay_ms: 600000}]}");
@@ -337,17 +316,15 @@ static void a_cancel_at_a_piece_ends_the_delay(void **state) {
   assert_int_equal(f->result.class, CLASS_CANCELLED);
 }
 
-static void options_are_checked(void **state) {
+TEST(options_are_checked) {
   struct provider_registry *registry = registry_new(NULL);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(options); i++) {
     const struct provider *p = registry_find(registry, str_from(options[i].provider));
-    json_t *given = json_loads(options[i].options, 0, NULL);
+    json_auto_t *given = json_loads(options[i].options, 0, NULL);
     struct err err = {0};
     bool ok = provider_check_options(&p->capability, given, &err);
     if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
       fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
-    json_decref(given);
   }
   struct err err;
   assert_true(provider_check_options(&provider_command.capability, NULL, &err));
@@ -357,22 +334,4 @@ static void options_are_checked(void **state) {
   registry_free(registry);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(replies_have_their_shape),
-      TEST(without_a_scenario),
-      TEST(a_dry_judge_names_its_stage),
-      TEST(a_cancel_ends_the_delay),
-      TEST(a_delay_over_the_limit_is_a_timeout),
-      TEST(files_are_written_and_counted),
-      TEST(a_text_comes_in_pieces),
-      TEST(a_cancel_at_a_piece_ends_the_delay),
-      TEST(links_within_are_followed),
-      TEST(nothing_is_written_outside),
-      TEST(a_folder_that_is_gone),
-      cmocka_unit_test(options_are_checked),
-  };
-  return cmocka_run_group_tests(tests, warm_up, NULL);
-}
+TEST_GROUP(warm_up, NULL)

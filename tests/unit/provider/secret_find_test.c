@@ -1,12 +1,7 @@
 /* Which values of an environment and a command line are hidden, and which are not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "provider/secret_find.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -21,7 +16,7 @@ static void look(const struct found *cases, size_t count, bool words) {
   static const char *const declared[] = {"PLAIN_NAME", NULL};
   for (size_t i = 0; i < count; i++) {
     struct secrets *s = secrets_new();
-    struct buf text = {0};
+    buf_auto_t text = {0};
     if (words)
       secrets_find_in_words(s, cases[i].given);
     else
@@ -29,12 +24,11 @@ static void look(const struct found *cases, size_t count, bool words) {
     buf_puts(&text, cases[i].text);
     (void)secrets_hide(s, &text);
     assert_string_equal(buf_c(&text), cases[i].wanted);
-    buf_deinit(&text);
     secrets_free(s);
   }
 }
 
-static void of_an_environment(void **state) {
+TEST(of_an_environment) {
   static const struct found cases[] = {
       {{"MY_API_KEY=abcdefgh1"}, "x abcdefgh1", "x " HIDDEN("MY_API_KEY")},
       {{"my_token=abcdefgh1"}, "abcdefgh1", HIDDEN("my_token")},
@@ -68,11 +62,10 @@ static void of_an_environment(void **state) {
       {{"no assignment"}, "no assignment", "no assignment"},
       {{NULL}, "text", "text"},
   };
-  (void)state;
   look(cases, sizeof cases / sizeof cases[0], false);
 }
 
-static void of_a_command_line(void **state) {
+TEST(of_a_command_line) {
   static const struct found cases[] = {
       {{"agent", "--api-key=abcdefgh1"}, "abcdefgh1", HIDDEN("api-key")},
       {{"agent", "--token", "abcdefgh1"}, "abcdefgh1", HIDDEN("token")},
@@ -88,14 +81,5 @@ static void of_a_command_line(void **state) {
       {{"--key-file", "/home/me/key.pem"}, "/home/me/key.pem", "/home/me/key.pem"},
       {{"--max-tokens", "12345678"}, "12345678", "12345678"},
   };
-  (void)state;
   look(cases, sizeof cases / sizeof cases[0], true);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(of_an_environment),
-      cmocka_unit_test(of_a_command_line),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,28 +1,22 @@
 /* Schemas told as a prompt, as types and as JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "render/describe.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #define DRAFT_07   "http://json-schema.org/draft-07/schema"
 #define DRAFT_2019 "https://json-schema.org/draft/2019-09/schema"
 
 static struct schema *compile(const char *text, const char *draft) {
-  json_t *doc = data_json(text);
+  json_auto_t *doc = data_json(text);
   struct schema_opts opts = {.default_draft = draft};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
   if (!schema)
     fail_msg("%s: %s", text, errors.count ? errors.items[0].message : "?");
-  json_decref(doc);
   return schema;
 }
 
@@ -45,15 +39,13 @@ static char *types_in(const char *text, const char *draft) {
 /* --- every keyword in every branch --- */
 
 /* A keyword, and what must stand in the prompt and in the types wherever it is. */
-struct keyword_case {
+static const struct keyword_case {
   const char *draft; /* NULL: 2020-12 */
   const char *keyword;
   const char *prompt;   /* words, '\n' between those that may stand apart */
   const char *japanese; /* the same */
   const char *types;    /* NULL: as in the prompt */
-};
-
-static const struct keyword_case keyword_cases[] = {
+} keyword_cases[] = {
     {NULL, "'type':'string'", "string", "文字列", NULL},
     {NULL, "'type':['integer','null']", "integer or null", "整数 または null", "integer | null"},
     {NULL, "'enum':['a',1,null]", "one of: \"a\", 1, null", "次のいずれか: \"a\", 1, null",
@@ -216,9 +208,8 @@ static void expect_words(const char *schema, const char *text, const char *words
       fail_msg("%s\nlacks: %s\n%s", schema, word, text);
 }
 
-static void every_keyword_in_every_branch(void **state) {
+TEST(every_keyword_in_every_branch) {
   char schema[4096];
-  (void)state;
   for (size_t i = 0; i < sizeof keyword_cases / sizeof *keyword_cases; i++)
     for (size_t k = 0; k < sizeof branches / sizeof *branches; k++) {
       const struct keyword_case *c = &keyword_cases[i];
@@ -250,8 +241,7 @@ static void expect_prompt(const char *schema, const char *wanted) {
   "Return one JSON object of the structure below. Write JSON only: no other text, no code "        \
   "fence.\n\n"
 
-static void whole_prompts(void **state) {
-  (void)state;
+TEST(whole_prompts) {
   expect_prompt("{'type':'object','properties':{'name':{'type':'string','minLength':1,"
                 "'description':'Full name'},'age':{'type':'integer','minimum':0}},"
                 "'required':['name']}",
@@ -283,8 +273,7 @@ static void whole_prompts(void **state) {
                 "Do not invent anything.\n");
 }
 
-static void japanese_prompt(void **state) {
-  (void)state;
+TEST(japanese_prompt) {
   char *text = prompt_in("{'type':'object','properties':{'名前':{'type':['string','null']},"
                          "'年齢':{'type':'integer'}},'required':['名前']}",
                          NULL, DESCRIBE_JAPANESE);
@@ -298,8 +287,7 @@ static void japanese_prompt(void **state) {
   describe_free(text);
 }
 
-static void recursion_is_named(void **state) {
-  (void)state;
+TEST(recursion_is_named) {
   char *text = prompt_in("{'type':'object','properties':{'v':{'type':'string'},'next':{'anyOf':"
                          "[{'$ref':'#'},{'type':'null'}]},'kids':{'type':'array','items':{'$ref':"
                          "'#'}}},'required':['v']}",
@@ -324,9 +312,8 @@ static void recursion_is_named(void **state) {
 
 /* --- what authors write stays on its line --- */
 
-static void outside_words_stay_on_their_line(void **state) {
-  (void)state;
-  json_t *doc =
+TEST(outside_words_stay_on_their_line) {
+  json_auto_t *doc =
       json_pack("{s:s,s:{s:{s:s,s:s},s:{s:s,s:s},s:{s:[s]}}}", "type", "object", "properties",
                 "a\n- fake: string (required)", "type", "string", "description",
                 "first\n- fake2: string\r\n```json\n{}\n```\tend\u2028x", "``` x", "pattern",
@@ -350,12 +337,11 @@ static void outside_words_stay_on_their_line(void **state) {
     describe_free(text);
   }
   schema_free(schema);
-  json_decref(doc);
 }
 
 /* --- the schema itself --- */
 
-static void compact_schema(void **state) {
+TEST(compact_schema) {
   static const char text[] =
       "{'title':'t','type':'object','description':'d','properties':{'title':{'type':'string',"
       "'default':'x','examples':['y']},'n':{'enum':[{'title':'kept'}],'$comment':'c'}},"
@@ -363,7 +349,6 @@ static void compact_schema(void **state) {
       "'minProperties':1.0}";
   struct schema *schema = compile(text, DRAFT_07);
   char *out;
-  (void)state;
   assert_int_equal(describe_json(schema, false, &out), SCHEMA_OK);
   assert_string_equal(
       out, "{\"type\":\"object\",\"properties\":{\"title\":{\"type\":\"string\"},\"n\":{\"enum\":"
@@ -397,8 +382,7 @@ static void expect_bounded(json_t *doc) {
   json_decref(doc);
 }
 
-static void hostile_schemas(void **state) {
-  (void)state;
+TEST(hostile_schemas) {
   char name[32], ref[48];
   json_t *deep = json_pack("{s:s}", "type", "string");
   for (int i = 0; i < 250; i++)
@@ -435,24 +419,9 @@ static void hostile_schemas(void **state) {
   expect_bounded(forms);
 }
 
-static void tokens_are_counted(void **state) {
-  (void)state;
+TEST(tokens_are_counted) {
   assert_int_equal(describe_tokens(""), 0);
   assert_int_equal(describe_tokens("reason"), 1);
   assert_true(describe_tokens("{\"a\":1}") >= 3);
   assert_true(describe_tokens("次の構造") == 4);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_keyword_in_every_branch),
-      cmocka_unit_test(whole_prompts),
-      cmocka_unit_test(japanese_prompt),
-      cmocka_unit_test(recursion_is_named),
-      cmocka_unit_test(outside_words_stay_on_their_line),
-      cmocka_unit_test(compact_schema),
-      cmocka_unit_test(hostile_schemas),
-      cmocka_unit_test(tokens_are_counted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,20 @@
 /* Examples of a schema: valid or in words, alike each time, and not to be copied. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "render/example.h"
 #include "support/data.h"
+#include "support/test.h"
 
 static struct schema *compile(const char *text, bool formats) {
-  json_t *doc = data_json(text);
+  json_auto_t *doc = data_json(text);
   struct schema_opts opts = {.assert_formats = formats};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
   if (!schema)
     fail_msg("%s: %s", text, errors.count ? errors.items[0].message : "?");
-  json_decref(doc);
   return schema;
 }
 
@@ -36,10 +31,9 @@ static void expect_status(const struct example_case *c, bool formats, enum examp
     fail_msg("%s: %s: %s", c->schema, trouble.pointer, trouble.message);
   assert_true(status == EXAMPLE_WORDS || schema_valid(schema, value));
   assert_true(status == EXAMPLE_OK || trouble.message[0] != '\0');
-  char *text = json_dumps(value, JSON_ENCODE_ANY);
+  char_auto_t *text = json_dumps(value, JSON_ENCODE_ANY);
   if (wanted && !json_equal(value, wanted))
     fail_msg("%s\ngives  %s\nwanted %s", c->schema, text, c->example);
-  free(text);
   json_decref(value);
   json_decref(wanted);
   schema_free(schema);
@@ -49,7 +43,7 @@ static void expect_example(const struct example_case *c, bool formats) {
   expect_status(c, formats, EXAMPLE_OK);
 }
 
-static void shapes(void **state) {
+TEST(shapes) {
   static const struct example_case cases[] = {
       {"{'type':'string'}", "'<string>'"},
       {"{'type':'string','format':'date-time'}", "'<date-time>'"},
@@ -85,12 +79,11 @@ static void shapes(void **state) {
        "['op','args']},{'type':'number'}]}}}",
        "{'op':'+','args':[0,0]}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     expect_example(&cases[i], false);
 }
 
-static void what_forbids_a_placeholder(void **state) {
+TEST(what_forbids_a_placeholder) {
   static const struct example_case cases[] = {
       {"{'type':'string','minLength':12}", "'<string>....'"},
       {"{'type':'string','maxLength':3}", "'str'"},
@@ -137,13 +130,12 @@ static void what_forbids_a_placeholder(void **state) {
        "'b':{'type':'null'}}}",
        "{'b':null}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     expect_example(&cases[i], false);
 }
 
 /* No text is searched for that matches a pattern: words stand for it, and the status says so. */
-static void patterns_are_put_in_words(void **state) {
+TEST(patterns_are_put_in_words) {
   static const struct example_case cases[] = {
       {"{'type':'string','pattern':'^[A-Z]{2}[0-9]{4}$'}",
        "'<text that matches ^[A-Z]{2}[0-9]{4}$>'"},
@@ -164,7 +156,6 @@ static void patterns_are_put_in_words(void **state) {
   };
   struct example_trouble trouble;
   json_t *value;
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     expect_status(&cases[i], false, EXAMPLE_WORDS);
   struct schema *schema = compile(cases[3].schema, false);
@@ -180,7 +171,7 @@ static void patterns_are_put_in_words(void **state) {
   expect_example(&(struct example_case){"{'type':'string','pattern':'str'}", "'<string>'"}, false);
 }
 
-static void asserted_formats(void **state) {
+TEST(asserted_formats) {
   static const char *const formats[] = {"date",          "date-time",
                                         "duration",      "email",
                                         "hostname",      "idn-email",
@@ -192,7 +183,6 @@ static void asserted_formats(void **state) {
                                         "uri-reference", "uri-template",
                                         "uuid"};
   char schema[256];
-  (void)state;
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     struct example_case c = {schema, NULL};
     assert_true(schema_format_known(formats[i]));
@@ -208,7 +198,7 @@ static void asserted_formats(void **state) {
                  true);
 }
 
-static void refusals(void **state) {
+TEST(refusals) {
   static const struct {
     const char *schema, *pointer;
   } cases[] = {
@@ -225,7 +215,6 @@ static void refusals(void **state) {
        "/properties/code"},
       {"{'type':'integer','minimum':3,'maximum':2}", ""},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema *schema = compile(cases[i].schema, false);
     struct example_trouble trouble;
@@ -241,20 +230,18 @@ static void refusals(void **state) {
   }
 }
 
-static void given_values_serve_in_need(void **state) {
+TEST(given_values_serve_in_need) {
   static const struct example_case cases[] = {
       {"{'type':'string','pattern':'^(?=.*q7x)(?=.*zzj).*$','examples':['no','q7x zzj']}",
        "'q7x zzj'"},
       {"{'type':'string','pattern':'^(?=.*q7x)(?=.*zzj).*$','default':'zzjq7x'}", "'zzjq7x'"},
       {"{'type':'string','examples':['Ada']}", "'<string>'"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     expect_example(&cases[i], false);
 }
 
-static void anchors(void **state) {
-  (void)state;
+TEST(anchors) {
   struct schema *schema =
       compile("{'type':'object','properties':{'a':{'const':'x```\\ny'}}}", false);
   char *text;
@@ -270,17 +257,4 @@ static void anchors(void **state) {
   assert_int_equal(example_anchor(schema, DESCRIBE_ENGLISH, &text), EXAMPLE_NONE);
   assert_null(text);
   schema_free(schema);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),
-      cmocka_unit_test(what_forbids_a_placeholder),
-      cmocka_unit_test(patterns_are_put_in_words),
-      cmocka_unit_test(asserted_formats),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(given_values_serve_in_need),
-      cmocka_unit_test(anchors),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

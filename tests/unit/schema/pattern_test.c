@@ -1,17 +1,12 @@
 /* ECMA-262 patterns: what matches, what is refused and where; that none takes too long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "schema/pattern.h"
+#include "support/test.h"
 
 static int match(const char *pattern, size_t pattern_length, const char *text, size_t length) {
   struct pattern *compiled;
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   enum pattern_status status = pattern_compile(pattern, pattern_length, &compiled, NULL);
   if (status != PATTERN_OK)
     return -1;
@@ -19,15 +14,13 @@ static int match(const char *pattern, size_t pattern_length, const char *text, s
   pattern_speed_up(compiled);
   enum pattern_result fast = pattern_match(compiled, &scratch, text, length);
   assert_int_equal(plain, fast);
-  pattern_scratch_deinit(&scratch);
   pattern_free(compiled);
   return (int)fast;
 }
 
 enum { YES = PATTERN_MATCH, NO = PATTERN_NO_MATCH, HARD = PATTERN_TOO_COMPLEX, BAD = -1 };
 
-static void as_ecma_262_says(void **state) {
-  (void)state;
+TEST(as_ecma_262_says) {
   static const struct {
     const char *pattern, *text;
     int result;
@@ -130,8 +123,7 @@ static void as_ecma_262_says(void **state) {
   assert_int_equal(match("^.$", 3, "\xff", 1), NO); /* not UTF-8 */
 }
 
-static void bounded(void **state) {
-  (void)state;
+TEST(bounded) {
   char text[200001];
   memset(text, 'a', sizeof text);
   text[sizeof text - 1] = '!';
@@ -150,21 +142,11 @@ static void bounded(void **state) {
   assert_int_equal(match(blown, strlen(blown), "", 0), BAD);
 }
 
-static void says_where(void **state) {
-  (void)state;
+TEST(says_where) {
   struct pattern *pattern;
   struct pattern_error error;
   assert_int_equal(pattern_compile("ab(?i)", 6, &pattern, &error), PATTERN_INVALID);
   assert_int_equal(error.offset, 2);
   assert_string_equal(error.text, "not a group of ECMA-262");
   pattern_free(NULL);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(as_ecma_262_says),
-      cmocka_unit_test(bounded),
-      cmocka_unit_test(says_where),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

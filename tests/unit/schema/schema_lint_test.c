@@ -3,14 +3,10 @@
 
 #include "base/buf.h"
 #include "support/data.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define ONE(member)                                                                                \
   "{'type':'object','properties':{'a':" member "},'required':['a'],'maxProperties':3}"
@@ -57,12 +53,11 @@ static const struct {
     {"5", ""},
 };
 
-static void warnings(void **state) {
-  (void)state;
+TEST(warnings) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors found = {0};
-    struct buf all = {0};
-    json_t *doc = data_json(cases[i].schema);
+    buf_auto_t all = {0};
+    json_auto_t *doc = data_json(cases[i].schema);
     schema_lint(doc, false, &found);
     for (size_t k = 0; k < found.count; k++)
       buf_printf(&all, "%s:%s ", found.items[k].path, found.items[k].keyword);
@@ -73,28 +68,15 @@ static void warnings(void **state) {
     for (size_t k = 0; k < found.count; k++)
       assert_string_equal(found.items[k].keyword, "required");
     schema_errors_deinit(&found);
-    json_decref(doc);
-    buf_deinit(&all);
   }
 }
 
 /* Branches that lead back to themselves double with each level; the look ends all the same. */
-static void hostile_schemas_end(void **state) {
-  (void)state;
-  struct schema_errors found = {0};
-  json_t *doc =
+TEST(hostile_schemas_end) {
+  AUTO(schema_errors_deinit) struct schema_errors found = {0};
+  json_auto_t *doc =
       data_json("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
                 "'anyOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'},{'$ref':'#/$defs/e'}]},"
                 "'e':{'allOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'}]}}}");
   schema_lint(doc, false, &found);
-  schema_errors_deinit(&found);
-  json_decref(doc);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(warnings),
-      cmocka_unit_test(hostile_schemas_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Schemas compiled and checked: the words of errors, drafts, formats, registries, bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "schema/schema.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
 #define JUDGMENT                                                                                   \
@@ -33,22 +28,20 @@ static char *lines_of(const struct schema_errors *errors, enum schema_status sta
 
 /* As data_json, but keys may contain NUL. */
 static json_t *scanned(const char *text) {
-  struct buf b = {0};
-  struct jscan js;
+  buf_auto_t b = {0};
+  AUTO(jscan_deinit) struct jscan js;
   struct jscan_result r = {0};
   data_quoted(&b, text);
   jscan_init(&js, b.p, b.n);
   if (jscan_value(&js, 0, &r) != JSCAN_OK || r.end != b.n)
     fail_msg("test data %s", text);
-  jscan_deinit(&js);
-  buf_deinit(&b);
   return r.value;
 }
 
 static char *check_with(const struct schema_opts *opts, const char *schema_text,
                         const char *value_text) {
   json_t *doc = scanned(schema_text), *value = scanned(value_text);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(doc, opts, &errors, &status);
   json_decref(doc); /* the schema keeps what it needs */
@@ -59,7 +52,6 @@ static char *check_with(const struct schema_opts *opts, const char *schema_text,
     assert_int_equal(schema_check(schema, value, NULL), status);
   }
   char *lines = lines_of(&errors, status);
-  schema_errors_deinit(&errors);
   schema_free(schema);
   json_decref(value);
   return lines;
@@ -70,7 +62,7 @@ static const char *check(const char *schema, const char *value) {
 }
 
 /* Each bound holds at its value and not beside it. */
-static void bounds_are_where_they_say(void **state) {
+TEST(bounds_are_where_they_say) {
   static const struct {
     const char *schema, *good, *bad;
   } cases[] = {
@@ -110,7 +102,6 @@ static void bounds_are_where_they_say(void **state) {
        "'properties':{'next':{'$dynamicRef':'#n'}}}}}",
        "{'next':{'v':1}}", "{'next':{'v':'1'}}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (strcmp(check(cases[i].schema, cases[i].good), "ok") != 0)
       fail_msg("%s refuses %s", cases[i].schema, cases[i].good);
@@ -119,8 +110,7 @@ static void bounds_are_where_they_say(void **state) {
   }
 }
 
-static void words(void **state) {
-  (void)state;
+TEST(words) {
   static const struct {
     const char *schema, *value, *lines;
   } cases[] = {
@@ -227,8 +217,7 @@ static void words(void **state) {
   "'kind':{'enum':['c','d']},'v':{'type':'boolean'}},'required':['kind','v']}]}"
 
 /* The words name what a model must change. */
-static void words_that_mend(void **state) {
-  (void)state;
+TEST(words_that_mend) {
   static const struct {
     const char *schema, *value, *lines;
   } cases[] = {
@@ -304,9 +293,8 @@ static void words_that_mend(void **state) {
 }
 
 /* The alternative that is meant, or is closest, may be any of many. */
-static void the_last_of_many_alternatives_is_told(void **state) {
+TEST(the_last_of_many_alternatives_is_told) {
   enum { COUNT = 200 };
-  (void)state;
   for (int named = 0; named < 2; named++) {
     json_t *all = json_array(), *doc = json_pack("{s:o}", "oneOf", all);
     for (int i = 0; i < COUNT; i++)
@@ -314,10 +302,10 @@ static void the_last_of_many_alternatives_is_told(void **state) {
                                            named ? "const" : "minimum",
                                            named ? i : 9 - i / (COUNT - 1), "list", "items", "type",
                                            "null", "w", "type", i < COUNT - 1 ? "null" : "string"));
-    json_t *value =
+    json_auto_t *value =
         json_pack("{s:i, s:[i,i], s:s}", "k", named ? COUNT - 1 : 7, "list", 1, 2, "w", "");
     struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-    struct schema_errors errors = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errors = {0};
     assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
     if (named)
       assert_string_equal(lines_of(&errors, SCHEMA_INVALID),
@@ -327,19 +315,16 @@ static void the_last_of_many_alternatives_is_told(void **state) {
                           "[/list/1|/oneOf/199/properties/list/items/type|type]");
     else
       assert_non_null(strstr(lines_of(&errors, SCHEMA_INVALID), "closest is number 200"));
-    schema_errors_deinit(&errors);
     schema_free(schema);
-    json_decref(value);
     json_decref(doc);
   }
 }
 
 /* Hints are looked for as long as the work of a check lasts, and for no error that is only
  * counted. */
-static void hints_are_bounded(void **state) {
+TEST(hints_are_bounded) {
   enum { MEMBERS = 100000, NAMES = 60 };
-  (void)state;
-  json_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
+  json_auto_t *doc = json_pack("{s:{},s:b}", "properties", "additionalProperties", 0);
   json_t *properties = json_object_get(doc, "properties"), *value = json_object();
   char name[48];
   for (int i = 0; i < NAMES; i++) {
@@ -351,7 +336,7 @@ static void hints_are_bounded(void **state) {
     json_object_set_new(value, name, json_null());
   }
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   clock_t begin = clock();
   assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
@@ -359,14 +344,11 @@ static void hints_are_bounded(void **state) {
   assert_int_equal(errors.dropped, MEMBERS - SCHEMA_ERRORS_MAX);
   if (seconds > 10) /* sanitizers keep it, too */
     fail_msg("%g s", seconds);
-  schema_errors_deinit(&errors);
   schema_free(schema);
   json_decref(value);
-  json_decref(doc);
 }
 
-static void every_format_says_its_form(void **state) {
-  (void)state;
+TEST(every_format_says_its_form) {
   static const char *const formats[] = {"date",          "date-time",
                                         "duration",      "email",
                                         "hostname",      "idn-email",
@@ -388,8 +370,7 @@ static void every_format_says_its_form(void **state) {
   }
 }
 
-static void schema_errors_have_their_place(void **state) {
-  (void)state;
+TEST(schema_errors_have_their_place) {
   static const struct {
     const char *schema, *lines;
   } cases[] = {
@@ -427,8 +408,7 @@ static void schema_errors_have_their_place(void **state) {
   assert_null(schema_compile(NULL, NULL, NULL, NULL));
 }
 
-static void known_keywords(void **state) {
-  (void)state;
+TEST(known_keywords) {
   static const struct {
     const char *schema;
     bool known;
@@ -442,9 +422,8 @@ static void known_keywords(void **state) {
                {"{'$ref':'#'}", true},
                {"{'x':1,'enum':[]}", true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_t *doc = data_json(cases[i].schema);
+    json_auto_t *doc = data_json(cases[i].schema);
     assert_int_equal(schema_has_known_keyword(doc), cases[i].known);
-    json_decref(doc);
   }
   assert_false(schema_has_known_keyword(NULL));
 }
@@ -454,8 +433,7 @@ static json_t *load_one(void *arg, const char *uri) {
   return strcmp(uri, "https://e.example/dir/int.json") ? NULL : data_json("{'type':'integer'}");
 }
 
-static void registries(void **state) {
-  (void)state;
+TEST(registries) {
   int asked = 0;
   struct schema_registry *registry = schema_registry_new();
   struct schema_opts opts = {.registry = registry};
@@ -478,8 +456,7 @@ static void registries(void **state) {
   schema_registry_free(NULL);
 }
 
-static void drafts(void **state) {
-  (void)state;
+TEST(drafts) {
   const char *array =
       "{'$schema':'http://json-schema.org/draft-07/schema#','items':[{'type':'null'}]}";
   assert_string_equal(check(array, "[1]"),
@@ -501,8 +478,7 @@ static void drafts(void **state) {
       "/properties/minimum/type|type]");
 }
 
-static void formats(void **state) {
-  (void)state;
+TEST(formats) {
   struct schema_opts asserted = {.assert_formats = true};
   assert_string_equal(check("{'format':'date'}", "'yesterday'"), "ok");
   assert_string_equal(
@@ -524,16 +500,14 @@ static json_t *nested(int levels) {
 }
 
 static enum schema_status status_of(const char *schema_text, const json_t *value) {
-  json_t *doc = data_json(schema_text);
+  json_auto_t *doc = data_json(schema_text);
   enum schema_status status;
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, &errors, &status);
   if (schema)
     status = schema_check(schema, value, &errors);
   assert_int_equal(errors.count == 0, status == SCHEMA_OK);
-  schema_errors_deinit(&errors);
   schema_free(schema);
-  json_decref(doc);
   return status;
 }
 
@@ -568,42 +542,34 @@ static json_t *many_patterns(int patterns, const char *piece, int pieces) {
 }
 
 /* Patterns in machine code take ten times and more what they take without. */
-static void many_patterns_take_little_memory(void **state) {
+TEST(many_patterns_take_little_memory) {
   enum { PATTERNS = 3000, MOST = 150 * 1024 * 1024 }; /* in machine code all would take 330 MiB */
   enum schema_status status;
-  (void)state;
-  json_t *doc = many_patterns(PATTERNS, "a?", 1000);
+  json_auto_t *doc = many_patterns(PATTERNS, "a?", 1000);
   size_t before = memory_bytes();
   struct schema *schema = schema_compile(doc, NULL, NULL, &status);
   size_t after = memory_bytes();
   assert_non_null(schema);
   if (after > before && after - before > MOST)
     fail_msg("%zu bytes", after - before);
-  json_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
-  json_t *bad = json_pack("{ss}", "p2999", "x");
+  json_auto_t *good = json_pack("{ss ss}", "p0", "aa0", "p2999", "aaa2999");
+  json_auto_t *bad = json_pack("{ss}", "p2999", "x");
   assert_true(schema_valid(schema, good));
   assert_false(schema_valid(schema, bad));
-  json_decref(good);
-  json_decref(bad);
   schema_free(schema);
-  json_decref(doc);
 }
 
-static void patterns_beyond_all_measure_are_refused(void **state) {
-  struct schema_errors errors = {0};
+TEST(patterns_beyond_all_measure_are_refused) {
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
-  (void)state;
-  json_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
+  json_auto_t *doc = many_patterns(3000, "(ab|cd|ef)", 2000);
   assert_null(schema_compile(doc, NULL, &errors, &status));
   assert_int_equal(status, SCHEMA_TOO_COMPLEX);
   assert_int_equal(errors.count, 1);
   assert_non_null(strstr(errors.items[0].message, "64 MiB"));
-  schema_errors_deinit(&errors);
-  json_decref(doc);
 }
 
-static void bounds(void **state) {
-  (void)state;
+TEST(bounds) {
   json_t *deep = nested(SCHEMA_DEPTH_MAX + 10), *shallow = nested(250);
   const char *recursive = "{'properties':{'a':{'$ref':'#'}},'type':'object'}";
   assert_int_equal(status_of(recursive, shallow), SCHEMA_OK);
@@ -640,7 +606,7 @@ static void bounds(void **state) {
   assert_int_equal(status_of("{'items':{'pattern':'^(a|aa)+$'}}", text), SCHEMA_TOO_COMPLEX);
   json_decref(text);
 
-  json_t *many = json_array();
+  json_auto_t *many = json_array();
   for (int i = 0; i < 500; i++)
     json_array_append_new(many, json_integer(i));
   struct schema_errors errors = {0};
@@ -656,16 +622,14 @@ static void bounds(void **state) {
   schema_free(schema);
   schema_free(NULL);
   json_decref(doc);
-  json_decref(many);
 }
 
-static void unevaluated_beyond_a_word_of_bits(void **state) {
-  (void)state;
-  json_t *doc =
+TEST(unevaluated_beyond_a_word_of_bits) {
+  json_auto_t *doc =
       data_json("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
                 "'unevaluatedProperties':false}");
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-  json_t *value = json_object();
+  json_auto_t *value = json_object();
   for (int i = 0; i < 200; i++) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i);
@@ -676,45 +640,23 @@ static void unevaluated_beyond_a_word_of_bits(void **state) {
   json_object_set_new(value, "third", json_null());
   assert_false(schema_valid(schema, value));
   schema_free(schema);
-  json_decref(doc);
-  json_decref(value);
 }
 
 /* A subtree that stands in two places of the caller's document must still have two places here. */
-static void shared_subtrees(void **state) {
-  (void)state;
-  json_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
-  json_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
-  struct schema_errors errors = {0};
+TEST(shared_subtrees) {
+  json_auto_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
+  json_auto_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   assert_int_equal(schema_check(schema, value, &errors), SCHEMA_INVALID);
   assert_string_equal(errors.items[0].schema_path, "/properties/b/type");
-  schema_errors_deinit(&errors);
   schema_free(schema);
-  json_decref(doc);
-  json_decref(string);
-  json_decref(value);
 }
 
-int main(void) {
+static int seed(void **state) {
+  (void)state;
   json_object_seed(1);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bounds_are_where_they_say),
-      cmocka_unit_test(words),
-      cmocka_unit_test(words_that_mend),
-      cmocka_unit_test(every_format_says_its_form),
-      cmocka_unit_test(the_last_of_many_alternatives_is_told),
-      cmocka_unit_test(hints_are_bounded),
-      cmocka_unit_test(schema_errors_have_their_place),
-      cmocka_unit_test(known_keywords),
-      cmocka_unit_test(registries),
-      cmocka_unit_test(drafts),
-      cmocka_unit_test(formats),
-      cmocka_unit_test(bounds),
-      cmocka_unit_test(unevaluated_beyond_a_word_of_bits),
-      cmocka_unit_test(shared_subtrees),
-      cmocka_unit_test(many_patterns_take_little_memory),
-      cmocka_unit_test(patterns_beyond_all_measure_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return 0;
 }
+
+TEST_GROUP(seed, NULL)

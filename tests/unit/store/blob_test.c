@@ -1,15 +1,10 @@
 /* The sweep after processes that were killed at work on a blob: it takes nothing that a living one
  * writes, and no blob that a log may name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/store.h"
 #include "support/folder.h"
 #include "support/leave.h"
+#include "support/test.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -74,8 +69,7 @@ static const char *name_of(const char *before, const char *after) {
   return name;
 }
 
-static void an_old_part_goes(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, an_old_part_goes) {
   folder_put(dir, name_of(".", ".12.0xabc"), STR("half of"));
   folder_put(dir, name_of("", ".txt"), STR("a person's"));
   store_blobs_tidy(&store, NULL);
@@ -86,24 +80,21 @@ static void an_old_part_goes(void **state) {
   assert_true(is_there(name_of("", ".txt")));
 }
 
-static void a_sweep_begins_with_it(void **state) {
+TEST_WITH(setup, teardown, a_sweep_begins_with_it) {
   struct err err;
   size_t kept;
-  json_t *none = json_object();
-  (void)state;
+  json_auto_t *none = json_object();
   folder_put(dir, name_of(".", ".12.0xabc"), STR("half of"));
   assert_int_equal(parts(true), 1);
   assert_true(store_blobs_sweep(&store, none, &kept, &err));
   assert_int_equal(parts(false), 0);
-  json_decref(none);
 }
 
 /* Renamed by a removal that was killed: it stays what it is while that may still live, then it is a
  * blob again, which the next sweep looks at. */
-static void a_blob_aside_comes_back(void **state) {
-  json_t *found = json_object();
+TEST_WITH(setup, teardown, a_blob_aside_comes_back) {
+  json_auto_t *found = json_object();
   char aside[128];
-  (void)state;
   print_into(aside, sizeof aside, "%s", folder_path(dir, name_of("", ".77")));
   assert_int_equal(rename(folder_path(dir, name_of("", "")), aside), 0);
   store_blobs_tidy(&store, found);
@@ -116,7 +107,6 @@ static void a_blob_aside_comes_back(void **state) {
   assert_false(is_there(name_of("", ".77")));
   assert_true(is_there(name_of("", "")));
   assert_non_null(json_object_get(found, sha256));
-  json_decref(found);
 }
 
 #ifdef SEGUE_FAULTS
@@ -133,10 +123,9 @@ static pid_t put_in_child(const char *fault) {
   return pid;
 }
 
-static void a_killed_writers_part_goes(void **state) {
+TEST_WITH(setup, teardown, a_killed_writers_part_goes) {
   static const char *const faults[] = {"exit:append_before:1", "exit:sync_before:1",
                                        "exit:sync_after:1"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
     int status;
     pid_t pid = put_in_child(faults[i]);
@@ -148,9 +137,8 @@ static void a_killed_writers_part_goes(void **state) {
   }
 }
 
-static void a_living_writers_part_stays(void **state) {
+TEST_WITH(setup, teardown, a_living_writers_part_stays) {
   static const char *const faults[] = {"stop:append_before:1", "stop:sync_after:1"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
     int status;
     pid_t pid = put_in_child(faults[i]);
@@ -168,16 +156,3 @@ static void a_living_writers_part_stays(void **state) {
   }
 }
 #endif
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(an_old_part_goes),           TEST(a_sweep_begins_with_it),
-      TEST(a_blob_aside_comes_back),
-#ifdef SEGUE_FAULTS
-      TEST(a_killed_writers_part_goes), TEST(a_living_writers_part_stays),
-#endif
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

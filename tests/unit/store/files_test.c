@@ -1,11 +1,5 @@
 /* The store in files: what a crash, a flipped bit, a full or failing disk and a second owner can do
  * to a log. Fault loops run in children: the counters of base/fault.h count for a whole process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "store/backend.h"
@@ -15,6 +9,7 @@
 #include "support/folder.h"
 #include "support/leave.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -112,11 +107,10 @@ static bool at_once; /* append on the calling thread */
 
 static void append_now(struct store_log *log, uint64_t seq, struct record *const *records, size_t n,
                        struct answer *a) {
-  struct buf lines = {0};
+  buf_auto_t lines = {0};
   struct err *err = NULL;
   enum store_result result = store_append_now(log, seq, records, n, &lines, &err);
   on_done(a, result, buf_view(&lines), err);
-  buf_deinit(&lines);
   free(err);
 }
 
@@ -142,15 +136,13 @@ static enum store_result append(struct fixture *f, struct store_log *log, uint64
 
 static bool count_record(void *ctx, const json_t *record, struct err *err) {
   uint64_t *count = ctx;
-  json_t *wanted = make_record(++*count);
-  json_t *found = json_copy((json_t *)record);
+  json_auto_t *wanted = make_record(++*count);
+  json_auto_t *found = json_copy((json_t *)record);
   (void)err;
   assert_int_equal(json_string_length(json_object_get(found, "hash")), 64);
   json_object_del(found, "hash");
   if (!json_equal(wanted, found))
     fail_msg("record %d is another", (int)*count);
-  json_decref(wanted);
-  json_decref(found);
   return true;
 }
 
@@ -199,17 +191,15 @@ static size_t line_start(const struct buf *bytes, int line) {
 }
 
 static void expect_file(const char *path, struct str wanted) {
-  struct buf now = {0};
+  buf_auto_t now = {0};
   read_bytes(path, &now);
   assert_int_equal(now.n, wanted.n);
   assert_memory_equal(buf_c(&now), wanted.p, wanted.n);
-  buf_deinit(&now);
 }
 
 /* --- the ordinary life of a log --- */
 
-static void records_come_back(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, records_come_back) {
   struct err err;
   struct answer a = {0};
   struct buf all = {0};
@@ -234,9 +224,8 @@ static void records_come_back(void **state) {
   assert_int_equal(count, 10);
   assert_string_equal(notification, "");
   for (uint64_t i = 1; i <= count; i++) {
-    json_t *record = store_read(log, i, &err);
+    json_auto_t *record = store_read(log, i, &err);
     assert_int_equal(json_integer_value(json_object_get(record, "seq")), i);
-    json_decref(record);
   }
   assert_null(store_read(log, 0, &err));
   assert_null(store_read(log, count + 1, &err));
@@ -250,14 +239,13 @@ static void records_come_back(void **state) {
   buf_deinit(&a.lines);
 }
 
-static void records_come_back_at_once(void **state) {
+TEST_WITH(setup, teardown, records_come_back_at_once) {
   at_once = true;
   records_come_back(state);
   at_once = false;
 }
 
-static void an_id_is_taken_once(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, an_id_is_taken_once) {
   struct err err;
   struct store_log *log = store_create(&f->store, id, &err);
   assert_non_null(log);
@@ -267,8 +255,7 @@ static void an_id_is_taken_once(void **state) {
 }
 
 /* The daemon's: no file is made on its loop. */
-static void a_log_is_made_by_its_first_append(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_log_is_made_by_its_first_append) {
   struct answer a = {0};
   struct stat st;
   struct err err;
@@ -294,20 +281,17 @@ static bool refuse(void *ctx, const json_t *record, struct err *err) {
          err_set(err, ERR_CORRUPT, "not this one");
 }
 
-static void a_fold_can_refuse(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_fold_can_refuse) {
+  buf_auto_t bytes = {0};
   struct err err;
   struct store_mend mend = {0};
   make_log(f, 5, &bytes);
   assert_null(store_attach(&f->store, log_ref(f->path), refuse, NULL, &mend, &err));
   assert_string_equal(err.text, "not this one");
   expect_file(f->path, buf_view(&bytes));
-  buf_deinit(&bytes);
 }
 
-static void what_is_no_log_is_refused(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, what_is_no_log_is_refused) {
   struct err err;
   char notification[256];
   uint64_t count;
@@ -366,9 +350,8 @@ static int attach_and_tell(struct fixture *f, int out) {
   return log ? 50 : (int)err.code;
 }
 
-static void one_owner_at_a_time(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, one_owner_at_a_time) {
+  buf_auto_t bytes = {0};
   struct err err;
   char notification[256];
   uint64_t count;
@@ -383,7 +366,6 @@ static void one_owner_at_a_time(void **state) {
   log = attach(f, &count, notification, &err);
   assert_non_null(log);
   store_close(log);
-  buf_deinit(&bytes);
 }
 
 static int own_until_killed(struct fixture *f, int out) {
@@ -395,8 +377,7 @@ static int own_until_killed(struct fixture *f, int out) {
     pause();
 }
 
-static void the_lock_dies_with_its_owner(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_lock_dies_with_its_owner) {
   struct err err;
   char notification[256], byte;
   uint64_t count;
@@ -419,9 +400,8 @@ static void the_lock_dies_with_its_owner(void **state) {
 
 /* An owner that writes its log again renames the new file over the old one: whoever opened that
  * just before holds the lock of a file that nobody reads. */
-static void a_log_that_is_replaced_before_the_lock(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_log_that_is_replaced_before_the_lock) {
+  buf_auto_t bytes = {0};
   struct err err;
   char notification[256], other[600];
   uint64_t count;
@@ -440,7 +420,6 @@ static void a_log_that_is_replaced_before_the_lock(void **state) {
   assert_non_null(log);
   assert_int_equal(count, 2);
   store_close(log);
-  buf_deinit(&bytes);
 }
 
 /* --- damage --- */
@@ -470,9 +449,8 @@ static void expect_torn(struct fixture *f, uint64_t whole, struct str prefix, st
   store_close(log);
 }
 
-static void a_torn_tail_is_cut_off(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_torn_tail_is_cut_off) {
+  buf_auto_t bytes = {0};
   make_log(f, 6, &bytes);
   size_t start = line_start(&bytes, 4);
   uint64_t whole = 3;
@@ -487,14 +465,12 @@ static void a_torn_tail_is_cut_off(void **state) {
                 (struct str){bytes.p + prefix, cut - prefix});
   }
   assert_int_equal(whole, 6);
-  buf_deinit(&bytes);
 }
 
 /* Nobody else can tell a changed record from a torn one: where its end or its JSON is whole it is
  * refused, else set aside. */
-static void a_flipped_bit_of_the_last_record(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_flipped_bit_of_the_last_record) {
+  buf_auto_t bytes = {0};
   size_t refused = 0;
   make_log(f, 4, &bytes);
   size_t start = line_start(&bytes, 4);
@@ -520,7 +496,6 @@ static void a_flipped_bit_of_the_last_record(void **state) {
   }
   print_message("%zu of %zu refused\n", refused, bytes.n - start);
   assert_true(refused > (bytes.n - start) * 9 / 10);
-  buf_deinit(&bytes);
 }
 
 static void expect_corrupt(struct fixture *f, const struct buf *bytes, size_t at) {
@@ -537,10 +512,9 @@ static void expect_corrupt(struct fixture *f, const struct buf *bytes, size_t at
   assert_int_equal(access(f->torn, F_OK), -1);
 }
 
-static void a_flipped_byte_in_the_middle_is_reported(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_flipped_byte_in_the_middle_is_reported) {
   static const char others[] = {'\0', '\n', ' ', '}', '\xFF'};
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   make_log(f, 6, &bytes);
   size_t end = line_start(&bytes, 5) - 1; /* without the newline that ends record 4 */
   for (size_t at = 0; at < end; at++) {
@@ -554,12 +528,10 @@ static void a_flipped_byte_in_the_middle_is_reported(void **state) {
     }
     bytes.p[at] = was;
   }
-  buf_deinit(&bytes);
 }
 
-static void missing_and_swapped_records_are_reported(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0}, wrong = {0};
+TEST_ON(struct fixture *f, setup, teardown, missing_and_swapped_records_are_reported) {
+  buf_auto_t bytes = {0}, wrong = {0};
   make_log(f, 6, &bytes);
   size_t two = line_start(&bytes, 2), three = line_start(&bytes, 3), four = line_start(&bytes, 4);
   buf_append(&wrong, bytes.p, two); /* without record 2 */
@@ -575,14 +547,12 @@ static void missing_and_swapped_records_are_reported(void **state) {
   buf_append(&wrong, bytes.p, three);
   buf_append(&wrong, bytes.p + two, bytes.n - two);
   expect_corrupt(f, &wrong, three);
-  buf_deinit(&wrong);
-  buf_deinit(&bytes);
 }
 
-static void garbage_after_the_tail_is_set_aside(void **state) {
+TEST_WITH(setup, teardown, garbage_after_the_tail_is_set_aside) {
   enum { MIB = 1024 * 1024 };
   struct fixture *f = *state;
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   make_log(f, 3, &bytes);
   size_t sound = bytes.n;
   static const char *const garbage[] = {"\n",
@@ -607,13 +577,11 @@ static void garbage_after_the_tail_is_set_aside(void **state) {
   }
   write_bytes(f->path, buf_view(&bytes));
   expect_torn(f, 3, (struct str){bytes.p, sound}, (struct str){bytes.p + sound, bytes.n - sound});
-  buf_deinit(&bytes);
 }
 
 /* Blocks that never reached the disk read as NULs; what stands behind them was never synced. */
-static void holes_are_a_torn_tail(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0}, holed = {0};
+TEST_ON(struct fixture *f, setup, teardown, holes_are_a_torn_tail) {
+  buf_auto_t bytes = {0}, holed = {0};
   make_log(f, 40, &bytes);
   size_t at = 0;
   uint64_t whole = 0;
@@ -644,8 +612,6 @@ static void holes_are_a_torn_tail(void **state) {
     expect_torn(f, sound, (struct str){holed.p, end}, (struct str){holed.p + end, holed.n - end});
   }
   assert_true(whole > 10);
-  buf_deinit(&holed);
-  buf_deinit(&bytes);
 }
 
 static bool count_only(void *ctx, const json_t *record, struct err *err) {
@@ -657,7 +623,7 @@ static bool count_only(void *ctx, const json_t *record, struct err *err) {
 
 /* Records of a call before its end can be in one batch with its end: behind a hole in that batch,
  * the end says nothing. The end of an attempt that began behind the hole does. */
-static void a_hole_in_what_a_call_tells(void **state) {
+TEST_WITH(setup, teardown, a_hole_in_what_a_call_tells) {
   static const struct {
     const char *records; /* type and attempt; | and , are for the reader */
     int hole;            /* in this record, from 1 */
@@ -670,7 +636,7 @@ static void a_hole_in_what_a_call_tells(void **state) {
   };
   struct fixture *f = *state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf bytes = {0};
+    buf_auto_t bytes = {0};
     struct err err = {0};
     struct store_mend mend = {0};
     char type[32];
@@ -704,13 +670,11 @@ static void a_hole_in_what_a_call_tells(void **state) {
     if (log != NULL)
       assert_int_equal(count, cases[i].sound);
     store_close(log);
-    buf_deinit(&bytes);
   }
 }
 
-static void tails_gather_in_one_file(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, tails_gather_in_one_file) {
+  buf_auto_t bytes = {0};
   struct err err;
   char notification[256];
   uint64_t count;
@@ -722,7 +686,6 @@ static void tails_gather_in_one_file(void **state) {
     bytes.n -= 4;
   }
   expect_file(f->torn, STR("halfhalf"));
-  buf_deinit(&bytes);
 }
 
 /* --- faults --- */
@@ -810,8 +773,7 @@ static void all_records_survive(struct fixture *f, const char *fault, int n, uin
   assert_int_equal(unlink(f->path), 0);
 }
 
-static void failed_calls_lose_nothing(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, failed_calls_lose_nothing) {
   static const struct {
     const char *call, *error;
   } faults[] = {{"write", ""}, {"sync", ""}, {"write", ":ENOSPC"}, {"sync", ":ENOSPC"}};
@@ -845,8 +807,7 @@ static void failed_calls_lose_nothing(void **state) {
 }
 
 /* Whatever was acknowledged before the process went is there. */
-static void exits_keep_what_was_acknowledged(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, exits_keep_what_was_acknowledged) {
   int status = 99;
   for (int n = 1; status == 99; n++) {
     char fault[64], notification[256], byte;
@@ -888,9 +849,8 @@ static int all_syncs_fail(struct fixture *f, int out) {
   return strstr(a.err.text, "failed sync") != NULL ? 0 : 2;
 }
 
-static void a_sync_that_fails_again_breaks_the_log(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_sync_that_fails_again_breaks_the_log) {
+  buf_auto_t bytes = {0};
   struct err err;
   char notification[256], path[600];
   uint64_t count;
@@ -904,7 +864,6 @@ static void a_sync_that_fails_again_breaks_the_log(void **state) {
   store_close(log);
   print_into(path, sizeof path, "%s.new", f->path);
   assert_int_equal(access(path, F_OK), -1);
-  buf_deinit(&bytes);
 }
 
 static int rewrite_what_was_changed(struct fixture *f, int out) {
@@ -920,14 +879,12 @@ static int rewrite_what_was_changed(struct fixture *f, int out) {
   return strstr(a.err.text, "is not what was written") != NULL ? 0 : 2;
 }
 
-static void a_rewrite_compares_first(void **state) {
-  struct fixture *f = *state;
-  struct buf bytes = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_rewrite_compares_first) {
+  buf_auto_t bytes = {0};
   make_log(f, 2, &bytes);
   assert_int_equal(setenv("SEGUE_FAULT", "fail:sync:1", 1), 0);
   assert_int_equal(status_of(in_child(rewrite_what_was_changed, f, -1)), 0);
   assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
-  buf_deinit(&bytes);
 }
 
 static int fail_blob(struct fixture *f, int out) {
@@ -939,8 +896,7 @@ static int fail_blob(struct fixture *f, int out) {
   return err.text[0] ? TOUCHED : 1;
 }
 
-static void a_failed_blob_has_no_name(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_failed_blob_has_no_name) {
   static const char *const faults[] = {"fail:write", "fail:sync", "exit"};
   char name[SHA256_HEX], path[600];
   sha256_hex("bytes", 5, NULL, 0, name);
@@ -971,9 +927,8 @@ static void a_failed_blob_has_no_name(void **state) {
 
 /* --- blobs and the folder --- */
 
-static void blobs_come_back(void **state) {
-  struct fixture *f = *state;
-  struct buf big = {0}, back = {0};
+TEST_ON(struct fixture *f, setup, teardown, blobs_come_back) {
+  buf_auto_t big = {0}, back = {0};
   struct err err;
   for (int i = 0; i < 300000; i++)
     buf_putc(&big, (char)(i * 7));
@@ -994,14 +949,11 @@ static void blobs_come_back(void **state) {
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
   }
-  buf_deinit(&back);
-  buf_deinit(&big);
 }
 
 /* A writer that died, or a full disk, left less than the name says. */
-static void a_cut_blob_is_written_again(void **state) {
-  struct fixture *f = *state;
-  struct buf back = {0};
+TEST_ON(struct fixture *f, setup, teardown, a_cut_blob_is_written_again) {
+  buf_auto_t back = {0};
   struct err err;
   char name[SHA256_HEX], path[600];
   assert_true(store_blob_put(&f->store, STR("all of it"), name, &err));
@@ -1010,16 +962,14 @@ static void a_cut_blob_is_written_again(void **state) {
   assert_true(store_blob_put(&f->store, STR("all of it"), name, &err));
   assert_true(store_blob_get(&f->store, name, &back, &err));
   assert_true(str_eq_c(buf_view(&back), "all of it"));
-  buf_deinit(&back);
 }
 
-static void damaged_blobs_are_refused(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, damaged_blobs_are_refused) {
   static const char *const no_names[] = {
       "", "../../etc/passwd", "abc",
       "ZZZZaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
-  struct buf back = {0};
+  buf_auto_t back = {0};
   struct err err;
   char name[SHA256_HEX], path[600];
   for (size_t i = 0; i < ARRAY_LEN(no_names); i++) {
@@ -1034,11 +984,9 @@ static void damaged_blobs_are_refused(void **state) {
   assert_int_equal(unlink(path), 0);
   assert_false(store_blob_get(&f->store, name, &back, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
-  buf_deinit(&back);
 }
 
-static void the_folder_is_made(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_folder_is_made) {
   struct store store;
   struct err err;
   struct stat st;
@@ -1054,40 +1002,4 @@ static void the_folder_is_made(void **state) {
   assert_non_null(strstr(err.text, dir));
   print_into(dir, sizeof dir, "%s/file/logs", f->dir);
   assert_false(store_open(&store, dir, &err));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(records_come_back),
-      TEST(records_come_back_at_once),
-      TEST(an_id_is_taken_once),
-      TEST(a_log_is_made_by_its_first_append),
-      TEST(a_fold_can_refuse),
-      TEST(what_is_no_log_is_refused),
-      TEST(one_owner_at_a_time),
-      TEST(the_lock_dies_with_its_owner),
-      TEST(a_log_that_is_replaced_before_the_lock),
-      TEST(a_torn_tail_is_cut_off),
-      TEST(a_flipped_bit_of_the_last_record),
-      TEST(a_flipped_byte_in_the_middle_is_reported),
-      TEST(missing_and_swapped_records_are_reported),
-      TEST(garbage_after_the_tail_is_set_aside),
-      TEST(holes_are_a_torn_tail),
-      TEST(a_hole_in_what_a_call_tells),
-      TEST(tails_gather_in_one_file),
-#ifdef SEGUE_FAULTS
-      TEST(failed_calls_lose_nothing),
-      TEST(exits_keep_what_was_acknowledged),
-      TEST(a_sync_that_fails_again_breaks_the_log),
-      TEST(a_rewrite_compares_first),
-      TEST(a_failed_blob_has_no_name),
-#endif
-      TEST(blobs_come_back),
-      TEST(a_cut_blob_is_written_again),
-      TEST(damaged_blobs_are_refused),
-      TEST(the_folder_is_made),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

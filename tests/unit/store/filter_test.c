@@ -1,14 +1,9 @@
 /* Which sessions a list wants: the words for it, refusals, both ends of a log, and all of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/filter.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -47,9 +42,8 @@ static const char *const no_times[] = {
     "yesterday",
 };
 
-static void times_can_be_written_in_several_ways(void **state) {
+TEST(times_can_be_written_in_several_ways) {
   struct err err = {0};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(times); i++) {
     int64_t since_ms = -1;
     if (!filter_since(times[i].text, NOW_MS, &since_ms, &err) || since_ms != times[i].since_ms)
@@ -57,8 +51,7 @@ static void times_can_be_written_in_several_ways(void **state) {
   }
 }
 
-static void other_times_are_refused(void **state) {
-  (void)state;
+TEST(other_times_are_refused) {
   for (size_t i = 0; i < ARRAY_LEN(no_times); i++) {
     struct err err = {0};
     int64_t since_ms;
@@ -89,8 +82,7 @@ static const struct {
     {{.method = "when", .statuses = "done"}, "there is no status \"done\""},
 };
 
-static void words_that_mean_nothing_are_refused(void **state) {
-  (void)state;
+TEST(words_that_mean_nothing_are_refused) {
   for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
     struct err err = {0};
     bool ok = filter_check(&checks[i].select, &err);
@@ -101,22 +93,20 @@ static void words_that_mean_nothing_are_refused(void **state) {
   }
 }
 
-static void each_word_leaves_some_out(void **state) {
+TEST(each_word_leaves_some_out) {
   static const struct filter none = {0};
   static const struct filter some[] = {
       {.statuses = "open"}, {.since_ms = 1},   {.workflow = "w"},
       {.method = "when"},   {.provider = "p"},
   };
-  (void)state;
   assert_false(filter_is_set(&none));
   for (size_t i = 0; i < ARRAY_LEN(some); i++)
     assert_true(filter_is_set(&some[i]));
 }
 
-static void both_ends_of_a_log_may_decide(void **state) {
+TEST(both_ends_of_a_log_may_decide) {
   struct summary b = {.started = "1970-01-02T00:00:00.000Z"}, unnamed = b, damaged = b;
   char name[] = "review";
-  (void)state;
   b.workflow = name;
   damaged.started[0] = '\0';
   assert_true(filter_wants_summary(&(struct filter){0}, &unnamed));
@@ -153,10 +143,9 @@ static const struct {
     {{.method = "phase1_tag", .provider = "claude"}, false},
 };
 
-static void a_whole_log_may_decide(void **state) {
+TEST(a_whole_log_may_decide) {
   char *dir = folder_make();
   char path[512];
-  (void)state;
   folder_put(dir, "log", str_from(log_text));
   print_into(path, sizeof path, "%s/log", dir);
   for (size_t i = 0; i < ARRAY_LEN(wants); i++)
@@ -164,16 +153,4 @@ static void a_whole_log_may_decide(void **state) {
       fail_msg("log %zu", i);
   folder_remove(dir);
   assert_false(filter_wants_log(&(struct filter){.method = "when"}, log_ref(path)));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(times_can_be_written_in_several_ways),
-      cmocka_unit_test(other_times_are_refused),
-      cmocka_unit_test(words_that_mean_nothing_are_refused),
-      cmocka_unit_test(each_word_leaves_some_out),
-      cmocka_unit_test(both_ends_of_a_log_may_decide),
-      cmocka_unit_test(a_whole_log_may_decide),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* Which log a person means. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/store.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,13 +34,11 @@ static int teardown(void **state) {
   return 0;
 }
 
-struct row {
+static const struct row {
   const char *word, *file; /* file NULL: refused with the text */
   enum err_code code;
   const char *text;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"last", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
     {"01991", "01991111-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
     {"01991111-0000-7000-8000-000000000000", "01991111-0000-7000-8000-000000000000.ndjson",
@@ -62,8 +55,7 @@ static const struct row rows[] = {
     {"nowhere.ndjson", NULL, ERR_NOT_FOUND, "cannot open"},
 };
 
-static void words_name_logs(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, words_name_logs) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char wanted[512];
     struct store store;
@@ -89,22 +81,20 @@ static bool find(const char *where, const char *word, struct store_ref *ref, str
   return store_find(&store, word, ref, err);
 }
 
-static void a_path_is_a_path(void **state) {
+TEST_WITH(setup, teardown, a_path_is_a_path) {
   char path[512];
   struct store_ref ref;
   struct err err;
-  (void)state;
   print_into(path, sizeof path, "%s/notes.ndjson", dir);
   assert_true(find("/nowhere", path, &ref, &err));
   assert_string_equal(ref.name, path);
 }
 
 /* A file of the working directory, unless an id begins with its name. */
-static void a_word_may_be_a_file(void **state) {
+TEST_WITH(setup, teardown, a_word_may_be_a_file) {
   char before[512];
   struct store_ref ref;
   struct err err;
-  (void)state;
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(dir), 0);
   put("copy", "{}\n");
@@ -118,23 +108,10 @@ static void a_word_may_be_a_file(void **state) {
   assert_int_equal(chdir(before), 0);
 }
 
-static void a_folder_that_is_not_there(void **state) {
+TEST_WITH(setup, teardown, a_folder_that_is_not_there) {
   struct store_ref ref;
   struct err err;
-  (void)state;
   assert_false(find("/nowhere/logs", "last", &ref, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_non_null(strstr(err.text, "no session yet"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(words_name_logs),
-      TEST(a_path_is_a_path),
-      TEST(a_word_may_be_a_file),
-      TEST(a_folder_that_is_not_there),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Heads of sessions as `segue heads` prints them: which records count, and lines that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/heads.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +11,11 @@
 #define HASH          "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEAD(id, seq) "{\"session\":\"" id "\",\"seq\":" seq ",\"hash\":\"" HASH "\"}\n"
 
-static void heads_are_found_by_session(void **state) {
-  struct heads h;
+TEST(heads_are_found_by_session) {
+  AUTO(heads_deinit) struct heads h;
   struct ledger_end anchor;
   struct err err;
   size_t n;
-  (void)state;
   assert_true(heads_parse(&h,
                           str_from(HEAD(ID_B, "9") HEAD(ID_A, "4")
                                        HEAD(ID_B, "12") "{\"ledger\":3,\"hash\":\"" HASH "\"}"),
@@ -37,19 +31,16 @@ static void heads_are_found_by_session(void **state) {
   assert_null(heads_of(&h, "01990000-0000-7000-8000-00000000aaab", &n));
   assert_int_equal(n, 0);
   assert_null(heads_last(&h, ""));
-  heads_deinit(&h);
 }
 
-static void no_lines_are_no_heads(void **state) {
-  struct heads h;
+TEST(no_lines_are_no_heads) {
+  AUTO(heads_deinit) struct heads h;
   struct ledger_end anchor;
   struct err err;
   size_t n;
-  (void)state;
   assert_true(heads_parse(&h, str_from(""), &anchor, &err));
   assert_int_equal(anchor.entries, 0);
   assert_null(heads_of(&h, ID_A, &n));
-  heads_deinit(&h);
 }
 
 static const char *const wrong[] = {
@@ -74,8 +65,7 @@ static const char *const wrong[] = {
     HEAD(ID_A, "99999999999999999999"),
 };
 
-static void other_lines_are_refused(void **state) {
-  (void)state;
+TEST(other_lines_are_refused) {
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     char text[1024];
     struct heads h;
@@ -88,13 +78,4 @@ static void other_lines_are_refused(void **state) {
     assert_non_null(strstr(err.text, "line 2 is not a session's head"));
     assert_null(h.items);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(heads_are_found_by_session),
-      cmocka_unit_test(no_lines_are_no_heads),
-      cmocka_unit_test(other_lines_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

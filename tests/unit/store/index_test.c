@@ -1,15 +1,10 @@
 /* The index: rows as logs say, none for a log that is another now; a damaged file is as none, and
  * one that another process writes keeps nobody waiting. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "store/index.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -93,8 +88,7 @@ static void refresh(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-static void rows_say_what_logs_say(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, rows_say_what_logs_say) {
   bool more;
   assert_int_equal(rows_of(f), 0);
   assert_true(index_refresh(&f->store, 10, &more)); /* the oldest first, the rest another time */
@@ -115,8 +109,7 @@ static void rows_say_what_logs_say(void **state) {
   index_close(x);
 }
 
-static void a_log_that_is_another_has_no_row(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_log_that_is_another_has_no_row) {
   char id[STORE_ID_BYTES], path[700];
   refresh(f);
   write_log(f, 7,
@@ -162,8 +155,7 @@ static void expect_mended(const struct fixture *f) {
   assert_int_equal(rows_of(f), LOG_COUNT);
 }
 
-static void a_damaged_file_is_none(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_damaged_file_is_none) {
   struct stat st;
   refresh(f);
   assert_int_equal(stat(f->path, &st), 0);
@@ -197,8 +189,7 @@ static void a_damaged_file_is_none(void **state) {
   }
 }
 
-static void another_version_is_made_anew(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, another_version_is_made_anew) {
   refresh(f);
   struct sqlite *s = sqlite_open(f->path);
   assert_true(sqlite_run(s, "PRAGMA user_version=999999; ALTER TABLE sessions RENAME TO other"));
@@ -207,8 +198,7 @@ static void another_version_is_made_anew(void **state) {
   refresh(f);
 }
 
-static void nobody_waits(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, nobody_waits) {
   bool more;
   refresh(f);
   write_log(f, 3, "\n");
@@ -222,8 +212,7 @@ static void nobody_waits(void **state) {
   refresh(f);
 }
 
-static void a_killed_writer_leaves_the_last_rows(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_killed_writer_leaves_the_last_rows) {
   refresh(f);
   pid_t child = fork();
   if (child == 0) {
@@ -239,8 +228,7 @@ static void a_killed_writer_leaves_the_last_rows(void **state) {
 }
 
 /* A limit on the size of files stands for a full disk. */
-static void a_full_disk_leaves_the_last_rows(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_full_disk_leaves_the_last_rows) {
   struct rlimit before, small;
   bool more;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -255,8 +243,7 @@ static void a_full_disk_leaves_the_last_rows(void **state) {
   refresh(f);
 }
 
-static void filters_pass_over_by_row(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, filters_pass_over_by_row) {
   struct err err;
   static const struct {
     struct filter wanted;
@@ -288,8 +275,7 @@ static void filters_pass_over_by_row(void **state) {
   assert_false(filter_check(&(struct filter){.statuses = "done"}, &err));
 }
 
-static void a_small_folder_has_none(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_small_folder_has_none) {
   char id[STORE_ID_BYTES], path[700];
   bool more;
   for (int i = 0; i < 6; i++) {
@@ -301,24 +287,13 @@ static void a_small_folder_has_none(void **state) {
   assert_int_equal(access(f->path, F_OK), -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(rows_say_what_logs_say),
-      TEST(a_log_that_is_another_has_no_row),
-      TEST(a_damaged_file_is_none),
-      TEST(another_version_is_made_anew),
-      TEST(nobody_waits),
-      TEST(a_killed_writer_leaves_the_last_rows),
-      TEST(a_full_disk_leaves_the_last_rows),
-      TEST(filters_pass_over_by_row),
-      TEST(a_small_folder_has_none),
-  };
+static int needs_sqlite(void **state) {
   struct err err;
-  if (sqlite_load(&err) == NULL) {
-    print_message("skipped: %s\n", err.text);
-    return 77;
-  }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  (void)state;
+  if (sqlite_load(&err) != NULL)
+    return 0;
+  print_message("skipped: %s\n", err.text);
+  exit(77);
 }
+
+TEST_GROUP(needs_sqlite, NULL)

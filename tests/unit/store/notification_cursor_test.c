@@ -1,10 +1,4 @@
 /* Notices that nobody was told are found again after a crash, and what was told is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/limits.h"
@@ -12,6 +6,7 @@
 #include "store/notification.h"
 #include "store/notification_cursor.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +35,7 @@ static int teardown(void **state) {
 /* A session that asks (record 3), is answered and ends (record 5), as old as said. */
 static void compose(const char *id, bool submitted, int64_t age_ms) {
   char ts[RECORD_TIME_BYTES], name[64];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   record_time(clock_real_ms() - age_ms, ts);
   buf_printf(&text,
              "{\"v\":1,\"seq\":1,\"ts\":\"%s\",\"type\":\"session_start\",\"session\":\"%s\","
@@ -55,7 +50,6 @@ static void compose(const char *id, bool submitted, int64_t age_ms) {
              ts, ts, ts, ts);
   print_into(name, sizeof name, "%s.ndjson", id);
   folder_put(dir, name, buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void each(void *ctx, const char *id, json_t *notification, uint64_t seq) {
@@ -77,9 +71,8 @@ static void save(struct notification_cursor *n) {
   assert_true(notification_cursor_save(n, &store, clock_real_ms(), &err));
 }
 
-static void without_a_file_nothing_is_missed(void **state) {
+TEST_WITH(setup, teardown, without_a_file_nothing_is_missed) {
   struct notification_cursor n;
-  (void)state;
   compose(first, true, 0);
   notification_cursor_load(&n, &store);
   missed(&n, "");
@@ -90,9 +83,8 @@ static void without_a_file_nothing_is_missed(void **state) {
   notification_cursor_deinit(&n);
 }
 
-static void told_up_to_a_record(void **state) {
+TEST_WITH(setup, teardown, told_up_to_a_record) {
   struct notification_cursor n;
-  (void)state;
   notification_cursor_load(&n, &store);
   save(&n);
   compose(first, true, 0);
@@ -113,21 +105,18 @@ static void told_up_to_a_record(void **state) {
   notification_cursor_deinit(&n);
 }
 
-static void those_of_a_terminal_and_old_ones(void **state) {
-  struct notification_cursor n;
-  (void)state;
+TEST_WITH(setup, teardown, those_of_a_terminal_and_old_ones) {
+  AUTO(notification_cursor_deinit) struct notification_cursor n;
   notification_cursor_load(&n, &store);
   save(&n);
   compose(first, false, 0);
   compose(second, true, 2 * 3600 * 1000);
   missed(&n, "");
-  notification_cursor_deinit(&n);
 }
 
 /* An hour after all was told a session is forgotten. */
-static void forgotten(void **state) {
+TEST_WITH(setup, teardown, forgotten) {
   struct notification_cursor n;
-  (void)state;
   notification_cursor_load(&n, &store);
   notification_cursor_expect(&n, first, 3);
   notification_cursor_told(&n, first, 3, 0, clock_real_ms() - 2 * 3600 * 1000);
@@ -143,21 +132,18 @@ static void forgotten(void **state) {
   notification_cursor_deinit(&n);
 }
 
-static void a_file_that_is_no_json(void **state) {
-  struct notification_cursor n;
-  (void)state;
+TEST_WITH(setup, teardown, a_file_that_is_no_json) {
+  AUTO(notification_cursor_deinit) struct notification_cursor n;
   folder_put(dir, "notified", STR("{\"v\":1,\"sess"));
   compose(first, true, 0);
   notification_cursor_load(&n, &store);
   missed(&n, "aaaa:3:question aaaa:5:end ");
-  notification_cursor_deinit(&n);
 }
 
-static void texts_are_safe(void **state) {
-  struct summary b = {0};
+TEST(texts_are_safe) {
+  AUTO(summary_deinit) struct summary b = {0};
   struct record_draft d;
   json_t *record, *list = json_array();
-  (void)state;
   static const char *const lines[] = {
       "{\"seq\":1,\"ts\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_start\",\"session\":\"s\","
       "\"workflow\":{\"name\":\"w\\u001b\"},\"config\":{}}",
@@ -179,14 +165,12 @@ static void texts_are_safe(void **state) {
   assert_non_null(strstr(title, "asks for approval: m"));
   assert_null(strchr(json_string_value(json_object_get(notification, "text")), '\x1b'));
   json_decref(list);
-  summary_deinit(&b);
 }
 
 /* However many attempts an outage has, and however long their pauses are, it is one notice. */
-static void an_outage_is_told_once(void **state) {
-  struct summary b = {0};
+TEST(an_outage_is_told_once) {
+  AUTO(summary_deinit) struct summary b = {0};
   json_auto_t *list = json_array();
-  (void)state;
   for (int i = 0; i < 30; i++) {
     struct record_draft d;
     json_auto_t *record =
@@ -207,18 +191,4 @@ static void an_outage_is_told_once(void **state) {
   assert_string_equal(json_string_value(json_object_get(notification, "event")), "limit");
   assert_string_equal(json_string_value(json_object_get(notification, "until")),
                       "2026-01-01T01:00:00.000Z");
-  summary_deinit(&b);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(without_a_file_nothing_is_missed, setup, teardown),
-      cmocka_unit_test_setup_teardown(told_up_to_a_record, setup, teardown),
-      cmocka_unit_test_setup_teardown(those_of_a_terminal_and_old_ones, setup, teardown),
-      cmocka_unit_test_setup_teardown(forgotten, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_file_that_is_no_json, setup, teardown),
-      cmocka_unit_test(texts_are_safe),
-      cmocka_unit_test(an_outage_is_told_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Logs line by line: sizes around the chunk, a last line without newline, files that grow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "store/reader.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,24 +36,21 @@ static void add(const void *bytes, size_t n, int flags) {
   close(fd);
 }
 
-struct row {
+static const struct row {
   const char *text;
   size_t lines;
   const char *last;
   bool whole;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"", 0, "", false},        {"\n", 1, "", true},
     {"a", 1, "a", false},      {"a\n", 1, "a", true},
     {"a\nbc", 2, "bc", false}, {"a\n\nbc\n", 3, "bc", true},
     {"\n\n\n", 3, "", true},   {"a\r\nb\r\n", 2, "b\r", true},
 };
 
-static void lines_come_in_order(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, lines_come_in_order) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct log_reader r;
+    AUTO(reader_close) struct log_reader r;
     struct str line = {"", 0};
     struct err err;
     size_t n = 0;
@@ -80,16 +72,14 @@ static void lines_come_in_order(void **state) {
     assert_int_equal(at, strlen(rows[i].text));
     assert_false(reader_next(&r, &line));
     assert_int_equal(r.error, 0);
-    reader_close(&r);
   }
 }
 
-static void sizes_around_a_chunk(void **state) {
+TEST_WITH(setup, teardown, sizes_around_a_chunk) {
   static const size_t sizes[] = {1, 65534, 65535, 65536, 65537, 131071, 131072, 131073, 1 << 20};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-    struct buf text = {0};
-    struct log_reader r;
+    buf_auto_t text = {0};
+    AUTO(reader_close) struct log_reader r;
     struct str line;
     struct err err;
     for (int k = 0; k < 3; k++) {
@@ -107,16 +97,13 @@ static void sizes_around_a_chunk(void **state) {
       assert_int_equal(r.offset, (size_t)k * (sizes[i] + 1));
     }
     assert_false(reader_next(&r, &line));
-    reader_close(&r);
-    buf_deinit(&text);
   }
 }
 
-static void nothing_over_the_limit_is_kept(void **state) {
+TEST_WITH(setup, teardown, nothing_over_the_limit_is_kept) {
   struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("first\n", 6, O_TRUNC);
   assert_int_equal(truncate(path, (off_t)LIMIT_LOG_LINE_BYTES + 1000), 0); /* a hole of NULs */
   assert_true(reader_open(&r, log_ref(path), &err));
@@ -134,11 +121,10 @@ static void nothing_over_the_limit_is_kept(void **state) {
   reader_close(&r);
 }
 
-static void a_growing_file_is_followed(void **state) {
-  struct log_reader r;
+TEST_WITH(setup, teardown, a_growing_file_is_followed) {
+  AUTO(reader_close) struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("one\ntw", 6, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_true(reader_next(&r, &line));
@@ -164,15 +150,13 @@ static void a_growing_file_is_followed(void **state) {
   assert_true(reader_next(&r, &line));
   assert_true(str_eq_c(line, "four"));
   assert_int_equal(r.offset, 14);
-  reader_close(&r);
 }
 
 /* Bytes near the last line are in memory. */
-static void lines_are_held(void **state) {
-  struct log_reader r;
+TEST_WITH(setup, teardown, lines_are_held) {
+  AUTO(reader_close) struct log_reader r;
   struct str line;
   struct err err;
-  (void)state;
   add("one\ntwo\nthree\n", 14, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_null(reader_held(&r, 0, 3));
@@ -180,15 +164,13 @@ static void lines_are_held(void **state) {
   assert_memory_equal(reader_held(&r, 0, 7), "one\ntwo", 7);
   assert_memory_equal(reader_held(&r, 8, 6), "three\n", 6);
   assert_null(reader_held(&r, 8, 7));
-  reader_close(&r);
 }
 
 /* A read that met the end saves the next one there, and no more: what was appended is read. */
-static void an_end_is_seen_once(void **state) {
+TEST_WITH(setup, teardown, an_end_is_seen_once) {
   char out[16];
-  struct log_reader r;
+  AUTO(reader_close) struct log_reader r;
   struct err err;
-  (void)state;
   add("one\n", 4, O_TRUNC);
   assert_true(reader_open(&r, log_ref(path), &err));
   assert_int_equal(reader_read(&r, 0, out, sizeof out), 4);
@@ -199,13 +181,11 @@ static void an_end_is_seen_once(void **state) {
   assert_int_equal(reader_read(&r, 4, out, sizeof out), 4); /* the first had no room to see it */
   assert_int_equal(reader_read(&r, 0, out, sizeof out), 8);
   assert_int_equal(reader_read(&r, 4, out, sizeof out), 4);
-  reader_close(&r);
 }
 
-static void only_files_are_read(void **state) {
-  struct log_reader r;
+TEST_WITH(setup, teardown, only_files_are_read) {
+  AUTO(reader_close) struct log_reader r;
   struct err err;
-  (void)state;
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
   assert_false(reader_open(&r, log_ref(dir), &err));
@@ -213,20 +193,4 @@ static void only_files_are_read(void **state) {
   assert_int_equal(mkfifo(path, 0600), 0);
   assert_false(reader_open(&r, log_ref(path), &err));
   assert_int_equal(err.code, ERR_IO);
-  reader_close(&r);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(lines_come_in_order),
-      TEST(sizes_around_a_chunk),
-      TEST(nothing_over_the_limit_is_kept),
-      TEST(a_growing_file_is_followed),
-      TEST(lines_are_held),
-      TEST(an_end_is_seen_once),
-      TEST(only_files_are_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,36 +1,30 @@
 /* line_test - one record as a line: its form, its hash, and that no change of a byte goes through.
  */
 #include "base/log.h"
+#include "base/memory.h"
 #include "format/json_write.h"
 #include "store/record_line.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void compose(const char *json, struct buf *out, char hash[SHA256_HEX]) {
   size_t start = out->n;
-  json_t *record = json_loads(json, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loads(json, JSON_ALLOW_NUL, NULL);
   assert_non_null(record);
   json_write(record, out);
   record_line_close(out, start, hash);
-  json_decref(record);
 }
 
 static void start(char hash[SHA256_HEX]) {
   memcpy(hash, record_line_first_hash, SHA256_HEX);
 }
 
-static void form(void **state) {
-  struct buf line = {0};
+TEST(form) {
+  buf_auto_t line = {0};
   char hash[SHA256_HEX], expected[SHA256_HEX];
   const char *body = "{\"v\":1,\"seq\":1";
-  (void)state;
   start(hash);
   compose("{\"v\": 1, \"seq\": 1}", &line, hash);
   sha256_hex(record_line_first_hash, 64, body, strlen(body), expected);
@@ -39,16 +33,14 @@ static void form(void **state) {
   assert_memory_equal(line.p, body, strlen(body));
   assert_int_equal(line.p[line.n - 1], '\n');
   assert_memory_equal(line.p + line.n - 3 - 64, expected, 64);
-  buf_deinit(&line);
 }
 
-static void chain_of_three(void **state) {
+TEST(chain_of_three) {
   static const char *const records[] = {"{\"seq\":1,\"text\":\"a\\u0000b\"}",
                                         "{\"seq\":2,\"text\":\"\\u00e9\\ud83d\\ude00\\n\"}",
                                         "{\"seq\":3,\"x\":{\"hash\":\"0\"},\"y\":[1.5,null]}"};
-  struct buf log = {0};
+  buf_auto_t log = {0};
   char written[SHA256_HEX], read[SHA256_HEX];
-  (void)state;
   start(written);
   start(read);
   for (size_t i = 0; i < ARRAY_LEN(records); i++)
@@ -57,24 +49,20 @@ static void chain_of_three(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(records); i++) {
     struct err err;
     struct str line = str_next_line(&rest);
-    json_t *record = record_line_parse(line, read, &err);
-    json_t *original = json_loads(records[i], JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = record_line_parse(line, read, &err);
+    json_auto_t *original = json_loads(records[i], JSON_ALLOW_NUL, NULL);
     assert_non_null(record);
     assert_memory_equal(json_string_value(json_object_get(record, "hash")), read, 64);
     json_object_del(record, "hash");
     assert_true(json_equal(record, original));
-    json_decref(record);
-    json_decref(original);
   }
   assert_string_equal(written, read);
-  buf_deinit(&log);
 }
 
-static void out_of_order(void **state) {
-  struct buf first = {0}, second = {0};
+TEST(out_of_order) {
+  buf_auto_t first = {0}, second = {0};
   char hash[SHA256_HEX], before[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   compose("{\"seq\":1}", &first, hash);
   compose("{\"seq\":2}", &second, hash);
@@ -83,16 +71,13 @@ static void out_of_order(void **state) {
   assert_null(record_line_parse((struct str){second.p, second.n - 1}, hash, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
   assert_string_equal(hash, before); /* a refused line leaves the chain where it was */
-  buf_deinit(&first);
-  buf_deinit(&second);
 }
 
 /* Any byte to any other, and any byte dropped or doubled. */
-static void every_change(void **state) {
-  struct buf line = {0}, changed = {0};
+TEST(every_change) {
+  buf_auto_t line = {0}, changed = {0};
   char hash[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   compose("{\"seq\":1,\"text\":\"x\"}", &line, hash);
   line.n--; /* its newline is the reader's */
@@ -112,17 +97,14 @@ static void every_change(void **state) {
       if (record != NULL)
         fail_msg("byte %zu to %d goes through: %s", i, byte, changed.p);
     }
-  buf_deinit(&line);
-  buf_deinit(&changed);
 }
 
 /* The hash is right, and the line still is no record. */
-static void hashed_nonsense(void **state) {
+TEST(hashed_nonsense) {
   static const char *const bodies[] = {"",  "[1",   "{\"a\":1,\"a\":2", "{\"a\":\"\xff\"",
                                        "{", "\"x\""};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     char hash[SHA256_HEX], own[SHA256_HEX];
     struct err err;
     start(hash);
@@ -131,31 +113,16 @@ static void hashed_nonsense(void **state) {
     assert_null(record_line_parse(buf_view(&line), hash, &err));
     assert_int_equal(err.code, ERR_CORRUPT);
     assert_string_equal(hash, record_line_first_hash);
-    buf_deinit(&line);
   }
 }
 
-static void short_lines(void **state) {
+TEST(short_lines) {
   static const char tail[] = ",\"hash\":\"\"}";
   char hash[SHA256_HEX];
   struct err err;
-  (void)state;
   start(hash);
   for (size_t n = 0; n < sizeof tail; n++) {
-    char *exact = xstrndup(tail, n); /* on the heap: a read too far is seen */
+    char_auto_t *exact = xstrndup(tail, n); /* on the heap: a read too far is seen */
     assert_null(record_line_parse((struct str){exact, n}, hash, &err));
-    free(exact);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(form),
-      cmocka_unit_test(chain_of_three),
-      cmocka_unit_test(out_of_order),
-      cmocka_unit_test(every_change),
-      cmocka_unit_test(hashed_nonsense),
-      cmocka_unit_test(short_lines),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Texts that a log stores once, put together again: parts, places in records, blobs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "store/resolve_text.h"
 #include "store/store.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +41,9 @@ static json_t *record(void *ctx, uint64_t seq, struct err *err) {
   return NULL;
 }
 
-struct row {
+static const struct row {
   const char *parts, *text; /* text NULL: refused */
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"[]", ""},
     {"[\"plain\"]", "plain"},
     {"[\"a\", \"\", \"b\"]", "ab"},
@@ -70,28 +63,24 @@ static const struct row rows[] = {
     {"[1]", NULL},
 };
 
-static void parts_become_text(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, parts_become_text) {
   const struct resolve recall = {NULL, record, &store};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_t *parts = json_loads(rows[i].parts, 0, NULL);
-    struct buf out = {0};
+    json_auto_t *parts = json_loads(rows[i].parts, 0, NULL);
+    buf_auto_t out = {0};
     struct err err = {0};
     bool ok = resolve_parts(&recall, parts, &out, &err);
     if (ok != (rows[i].text != NULL) || (ok && strcmp(buf_c(&out), rows[i].text) != 0))
       fail_msg("%s: %s \"%s\"", rows[i].parts, ok ? "gave" : err.text, buf_c(&out));
     if (!ok)
       assert_int_equal(err.code, ERR_CORRUPT);
-    buf_deinit(&out);
-    json_decref(parts);
   }
 }
 
-static void blobs_are_meant_where_they_are_named(void **state) {
+TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   static const struct str wanted = {"all \0 bytes\xFF", 12};
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct err err;
-  (void)state;
   const struct resolve recall = {NULL, record, &store};
   json_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
   assert_true(resolve_parts(&recall, parts, &out, &err));
@@ -99,7 +88,7 @@ static void blobs_are_meant_where_they_are_named(void **state) {
   assert_memory_equal(out.p + 1, wanted.p, wanted.n);
   json_decref(parts);
 
-  json_t *three = record(NULL, 3, &err);
+  json_auto_t *three = record(NULL, 3, &err);
   buf_clear(&out);
   assert_true(resolve_text(&recall, three, "text", &out, &err));
   assert_int_equal(out.n, wanted.n);
@@ -111,16 +100,4 @@ static void blobs_are_meant_where_they_are_named(void **state) {
   assert_false(resolve_text(&recall, three, "text", &out, &err));
   assert_int_equal(err.code, ERR_CORRUPT);
   assert_false(resolve_text(&recall, three, "stderr", &out, &err));
-  json_decref(three);
-  buf_deinit(&out);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(parts_become_text),
-      TEST(blobs_are_meant_where_they_are_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* A brief says what is in a log, however long it is and wherever it is cut off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/memory.h"
 #include "store/summary.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,7 +35,7 @@ static void put(const struct buf *text) {
 
 /* session_start with a workflow of so many bytes, then turns whose answers have so many. */
 static void compose(struct buf *out, size_t head, int turns, size_t answer, bool submitted) {
-  char *filler = calloc(1, (head > answer ? head : answer) + 1);
+  char_auto_t *filler = calloc(1, (head > answer ? head : answer) + 1);
   memset(filler, 'x', head);
   int seq = 1;
   buf_printf(
@@ -57,20 +53,18 @@ static void compose(struct buf *out, size_t head, int turns, size_t answer, bool
                "\"text\":\"%s\"}\n",
                ++seq, i % 10, i, filler);
   }
-  free(filler);
 }
 
-static void sizes(void **state) {
+TEST_WITH(setup, teardown, sizes) {
   static const struct {
     size_t head;
     int turns;
     size_t answer;
   } rows[] = {{10, 0, 0},     {10, 1, 10},    {40000, 3, 100},   {300000, 9, 50},
               {10, 40, 5000}, {10, 3, 60000}, {20000, 2, 700000}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, rows[i].head, rows[i].turns, rows[i].answer, i % 2 == 0);
     size_t whole = text.n;
@@ -94,12 +88,10 @@ static void sizes(void **state) {
     } else {
       assert_null(b.movement);
     }
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
-static void endings(void **state) {
+TEST_WITH(setup, teardown, endings) {
   static const struct {
     const char *record, *status, *message;
     bool goes_on;
@@ -115,10 +107,9 @@ static void endings(void **state) {
        "{\"seq\":5,\"type\":\"session_resume\",\"reason\":\"user\"}",
        "running", NULL, true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
     buf_printf(&text, "%s\n", rows[i].record);
@@ -127,8 +118,6 @@ static void endings(void **state) {
     assert_string_equal(b.status, rows[i].status);
     assert_string_equal(b.message ? b.message : "", rows[i].message ? rows[i].message : "");
     assert_int_equal(summary_goes_on(&b), rows[i].goes_on);
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
@@ -141,7 +130,7 @@ static void endings(void **state) {
 #define AGAIN "{\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"call_end\",\"call\":1,"
 
 /* The last record says what the next call waits for; any record after it ends the waiting. */
-static void waits(void **state) {
+TEST_WITH(setup, teardown, waits) {
   static const struct {
     const char *tail, *status, *json;
   } rows[] = {
@@ -183,50 +172,42 @@ static void waits(void **state) {
        "{\"for\":\"network\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
        "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    struct buf text = {0};
-    struct summary b;
+    buf_auto_t text = {0};
+    AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
     buf_puts(&text, rows[i].tail);
     put(&text);
     assert_true(summary_read(&b, log_ref(path), &err));
     assert_string_equal(summary_status(&b), rows[i].status);
-    json_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
-    json_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
+    json_auto_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
+    json_auto_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
     const json_t *got = json_object_get(session, "waiting");
     assert_true(got == NULL ? expected == NULL : json_equal(got, expected));
     assert_true(json_is_string(json_object_get(session, "message")) == (expected != NULL));
-    json_decref(expected);
-    json_decref(session);
-    summary_deinit(&b);
-    buf_deinit(&text);
   }
 }
 
-static void what_is_no_log(void **state) {
+TEST_WITH(setup, teardown, what_is_no_log) {
   static const char *const texts[] = {
       "", "{", "\n", "x\n", "{\"type\":\"turn_start\"}\n", "[]\n", "{\"type\":\"session_start\"}"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct summary b;
     struct err err = {0};
     buf_puts(&text, texts[i]);
     put(&text);
     assert_false(summary_read(&b, log_ref(path), &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    buf_deinit(&text);
   }
 }
 
 /* Readers count on times: a damaged one is not handed on. */
-static void times(void **state) {
-  struct buf text = {0};
+TEST_WITH(setup, teardown, times) {
+  buf_auto_t text = {0};
   struct summary b;
   struct err err;
-  (void)state;
   compose(&text, 10, 1, 10, true);
   buf_puts(&text,
            "{\"seq\":4,\"ts\":\"2026-01-0#T00:00:00.000Z\",\"type\":\"admission\",\"call\":1,"
@@ -242,10 +223,9 @@ static void times(void **state) {
   assert_string_equal(b.started, "2025-08-31T12:00:24.064Z"); /* what its id says */
   assert_string_equal(b.updated, b.started);
   summary_deinit(&b);
-  buf_deinit(&text);
 }
 
-static void lists(void **state) {
+TEST_WITH(setup, teardown, lists) {
   static const char *const names[] = {
       "01990000-0000-7000-8000-00000000cccc.ndjson", "01990000-0000-7000-8000-00000000bbbb.ndjson",
       "01990000-0000-7000-8000-00000000bbbb.ndjson.torn", "daemon.lock", "notes.ndjson"};
@@ -253,7 +233,6 @@ static void lists(void **state) {
   struct store_id *ids;
   size_t count;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     char file[512];
     print_into(file, sizeof file, "%s/%s", dir, names[i]);
@@ -270,7 +249,7 @@ static void lists(void **state) {
 }
 
 /* Lines of which no tree is built say the same as those of which one is. */
-static void glances(void **state) {
+TEST_WITH(setup, teardown, glances) {
   static const struct {
     const char *name, *movement, *last; /* the last: of a line that is taken at a glance, or not */
   } rows[] = {
@@ -286,9 +265,8 @@ static void glances(void **state) {
   };
   static const char *const told[] = {"w", "a \"b\" \u00fc", "w"}, *const moved[] = {"m", "x \\ y",
                                                                                     "m"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     struct summary b;
     struct err err;
     buf_printf(&text,
@@ -318,19 +296,5 @@ static void glances(void **state) {
     assert_int_equal(b.turns, 4);
     assert_string_equal(b.status, "running");
     summary_deinit(&b);
-    buf_deinit(&text);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(sizes, setup, teardown),
-      cmocka_unit_test_setup_teardown(endings, setup, teardown),
-      cmocka_unit_test_setup_teardown(waits, setup, teardown),
-      cmocka_unit_test_setup_teardown(glances, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_no_log, setup, teardown),
-      cmocka_unit_test_setup_teardown(times, setup, teardown),
-      cmocka_unit_test_setup_teardown(lists, setup, teardown),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,13 @@
 #include "structured/invariant.h"
 
 #include "base/buf.h"
+#include "base/memory.h"
 #include "support/data.h"
+#include "support/test.h"
 #include "json/scan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char order[] =
     "{'items':[{'price':10,'n':2,'name':'pen','tags':['a','b']},"
@@ -185,18 +182,17 @@ static const struct {
     {"total[].x == 1", "$.total: cannot be checked: total[].x: what stands before [] is 30"},
 };
 
-static void expressions(void **state) {
-  (void)state;
-  json_t *value = data_json(order);
+TEST(expressions) {
+  json_auto_t *value = data_json(order);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     enum schema_status status;
-    json_t *list = json_pack("[s]", cases[i].expr);
+    json_auto_t *list = json_pack("[s]", cases[i].expr);
     assert_non_null(list);
     struct invariants *invariants = invariants_compile(list, &errs, &status);
     if (invariants == NULL)
       fail_msg("%s: %s", cases[i].expr, errs.count ? errs.items[0].message : "?");
-    struct buf line = {0};
+    buf_auto_t line = {0};
     status = invariants_check(invariants, value, &errs);
     assert_int_equal(status, invariants_check(invariants, value, NULL));
     assert_int_equal(status == SCHEMA_OK, errs.count == 0);
@@ -211,16 +207,11 @@ static void expressions(void **state) {
     const char *wanted = cases[i].line ? cases[i].line : "";
     if (strncmp(buf_c(&line), wanted, strlen(wanted)) != 0 || (*wanted == '\0' && line.n))
       fail_msg("%s\n  got    %s\n  wanted %s\n", cases[i].expr, buf_c(&line), wanted);
-    buf_deinit(&line);
-    schema_errors_deinit(&errs);
     invariants_free(invariants);
-    json_decref(list);
   }
-  json_decref(value);
 }
 
-static void refusals(void **state) {
-  (void)state;
+TEST(refusals) {
   static const struct {
     const char *list, *path, *message;
   } refused[] = {
@@ -265,9 +256,9 @@ static void refusals(void **state) {
       {"[]", NULL, NULL},
   };
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-    struct schema_errors errs = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errs = {0};
     enum schema_status status;
-    json_t *list = data_json(refused[i].list);
+    json_auto_t *list = data_json(refused[i].list);
     struct invariants *invariants = invariants_compile(list, &errs, &status);
     bool sound = refused[i].path == NULL;
     if ((invariants != NULL) != sound || (status == SCHEMA_OK) != sound ||
@@ -275,9 +266,7 @@ static void refusals(void **state) {
                     strstr(errs.items[0].message, refused[i].message) == NULL)))
       fail_msg("%s: %s: %s", refused[i].list, errs.count ? errs.items[0].path : "sound",
                errs.count ? errs.items[0].message : "");
-    schema_errors_deinit(&errs);
     invariants_free(invariants);
-    json_decref(list);
   }
 }
 
@@ -290,16 +279,16 @@ static void put_errors(struct buf *out, struct schema_errors *errs) {
   schema_errors_deinit(errs);
 }
 
-static void words_and_places_of_their_own(void **state) {
-  (void)state;
-  json_t *value = data_json("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
-  json_t *list = data_json("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
-                           "{'expr':'total == 3','path':'$.a[0]'},"
-                           "{'expr':'miss > 3','message':'m'},"
-                           "{'command':['./x','y z'],'message':'the program says no'},"
-                           "{'ai':'Is it so?','path':'total'}]");
+TEST(words_and_places_of_their_own) {
+  json_auto_t *value = data_json("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
+  json_auto_t *list =
+      data_json("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
+                "{'expr':'total == 3','path':'$.a[0]'},"
+                "{'expr':'miss > 3','message':'m'},"
+                "{'command':['./x','y z'],'message':'the program says no'},"
+                "{'ai':'Is it so?','path':'total'}]");
   struct schema_errors errs = {0};
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct invariants *invariants = invariants_compile(list, &errs, NULL);
   assert_non_null(invariants);
   assert_int_equal(invariants_check(invariants, value, &errs), SCHEMA_INVALID);
@@ -338,7 +327,7 @@ static void words_and_places_of_their_own(void **state) {
        "$||the program says no (exit status 2: {\"note\":\"no message\"})"},
   };
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-    char *text = strdup(ends[i].out);
+    char_auto_t *text = strdup(ends[i].out);
     for (char *p = text; *p; p++)
       *p = *p == '\'' ? '"' : *p;
     const struct invariant_output output = {ends[i].exit_status, text, ends[i].err, strlen(text),
@@ -347,20 +336,15 @@ static void words_and_places_of_their_own(void **state) {
     assert_int_equal(status, ends[i].exit_status ? SCHEMA_INVALID : SCHEMA_OK);
     put_errors(&out, &errs);
     assert_string_equal(buf_c(&out), ends[i].errors);
-    free(text);
   }
   const struct invariant_output pathed = {1, "{\"path\":\"$.a\",\"message\":\"m\"}\nx", "", 28, 0};
   assert_int_equal(invariant_command_result(ai, value, &pathed, &errs), SCHEMA_INVALID);
   put_errors(&out, &errs); /* a place that was said comes before the declared one */
   assert_string_equal(buf_c(&out), "$.a|/a|m");
-  buf_deinit(&out);
   invariants_free(invariants);
-  json_decref(list);
-  json_decref(value);
 }
 
-static void bounds(void **state) {
-  (void)state;
+TEST(bounds) {
   json_t *value = json_object(), *numbers = json_array(), *all = json_array();
   struct schema_errors errs = {0};
   enum schema_status status;
@@ -377,7 +361,7 @@ static void bounds(void **state) {
       {"matches('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab', '^(a|a|aa)+$')", SCHEMA_TOO_COMPLEX},
       {"1 / 3 * 1.5 < 1 && 2 % 0.3 < 1", SCHEMA_OK}};
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-    json_t *list = json_pack("[s]", runs[i].expr);
+    json_auto_t *list = json_pack("[s]", runs[i].expr);
     struct invariants *invariants = invariants_compile(list, &errs, NULL);
     assert_non_null(invariants);
     status = invariants_check(invariants, value, &errs);
@@ -387,7 +371,6 @@ static void bounds(void **state) {
     assert_int_equal(errs.count > 0, status != SCHEMA_OK);
     schema_errors_deinit(&errs);
     invariants_free(invariants);
-    json_decref(list);
   }
   for (int i = 0; i <= INVARIANTS_MAX; i++)
     json_array_append_new(all, json_string("true"));
@@ -395,14 +378,4 @@ static void bounds(void **state) {
   assert_int_equal(status, SCHEMA_INVALID_SCHEMA);
   json_decref(all);
   json_decref(value);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(expressions),
-      cmocka_unit_test(refusals),
-      cmocka_unit_test(words_and_places_of_their_own),
-      cmocka_unit_test(bounds),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

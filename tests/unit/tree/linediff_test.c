@@ -1,23 +1,16 @@
 /* Lines added and removed: a table, and the smallest script by comparison with a slow method. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
+#include "support/test.h"
 #include "tree/linediff.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct row {
+static const struct row {
   const char *before, *after;
   long added, removed;
-};
-
-static const struct row rows[] = {
+} rows[] = {
     {"", "", 0, 0},
     {"", "a\n", 1, 0},
     {"a\n", "", 0, 1},
@@ -33,8 +26,7 @@ static const struct row rows[] = {
     {"one\ntwo\n", "three\nfour\nfive\n", 3, 2},
 };
 
-static void lines_are_counted(void **state) {
-  (void)state;
+TEST(lines_are_counted) {
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     long added = -1, removed = -1;
     linediff_count(str_from(rows[i].before), str_from(rows[i].after), &added, &removed);
@@ -62,10 +54,9 @@ static void spread(struct buf *out, const char *letters) {
     buf_printf(out, "%c\n", *letters);
 }
 
-static void the_script_is_the_smallest(void **state) {
-  struct buf before = {0}, after = {0};
+TEST(the_script_is_the_smallest) {
+  buf_auto_t before = {0}, after = {0};
   uint32_t seed = 42;
-  (void)state;
   for (int round = 0; round < 3000; round++) {
     char a[12] = "", b[12] = "";
     long added, removed;
@@ -85,16 +76,13 @@ static void the_script_is_the_smallest(void **state) {
     if (added != (long)strlen(b) - same || removed != (long)strlen(a) - same)
       fail_msg("round %d: \"%s\" to \"%s\": +%ld -%ld", round, a, b, added, removed);
   }
-  buf_deinit(&before);
-  buf_deinit(&after);
 }
 
 /* Beyond the bound of work everything counts as changed, in bounded time. */
-static void big_changes_are_bounded(void **state) {
+TEST(big_changes_are_bounded) {
   enum { LINES = 20000 };
-  struct buf before = {0}, after = {0};
+  buf_auto_t before = {0}, after = {0};
   long added, removed;
-  (void)state;
   buf_puts(&before, "head\n");
   buf_puts(&after, "head\n");
   for (int i = 0; i < LINES; i++) {
@@ -106,8 +94,6 @@ static void big_changes_are_bounded(void **state) {
   linediff_count(buf_view(&before), buf_view(&after), &added, &removed);
   assert_int_equal(added, LINES);
   assert_int_equal(removed, LINES);
-  buf_deinit(&before);
-  buf_deinit(&after);
 }
 
 /* Puts one side of a script together, and counts its signs. */
@@ -123,10 +109,9 @@ static void side_of(struct buf *out, const struct linediff_line *lines, size_t c
   }
 }
 
-static void the_lines_make_both_texts(void **state) {
-  struct buf before = {0}, after = {0}, made = {0};
+TEST(the_lines_make_both_texts) {
+  buf_auto_t before = {0}, after = {0}, made = {0};
   uint32_t seed = 7;
-  (void)state;
   for (int round = 0; round < 3000; round++) {
     long added, removed, pluses, minuses;
     size_t count;
@@ -154,12 +139,9 @@ static void the_lines_make_both_texts(void **state) {
     assert_int_equal(minuses, removed);
     free(lines);
   }
-  buf_deinit(&before);
-  buf_deinit(&after);
-  buf_deinit(&made);
 }
 
-static void far_lines_are_left_out(void **state) {
+TEST(far_lines_are_left_out) {
   static const struct {
     const char *before, *after, *told; /* a sign a line; a digit: so many are left out */
   } cases[] = {
@@ -169,40 +151,26 @@ static void far_lines_are_left_out(void **state) {
       {"x\n1\n2\n3\n4\n5\n6\nx\n", "1\n2\n3\n4\n5\n6\n", "-  2  -"},
       {"x\n1\n2\n3\n4\n5\nx\n", "1\n2\n3\n4\n5\n", "-     -"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     size_t count;
-    struct buf told = {0};
+    buf_auto_t told = {0};
     struct linediff_line *lines =
         linediff_lines(str_from(cases[i].before), str_from(cases[i].after), 2, &count);
     for (size_t k = 0; k < count; k++)
       buf_putc(&told, lines[k].sign == '@' ? (char)('0' + lines[k].count) : lines[k].sign);
     assert_string_equal(buf_c(&told), cases[i].told);
-    buf_deinit(&told);
     free(lines);
   }
 }
 
-static void big_scripts_are_bounded(void **state) {
+TEST(big_scripts_are_bounded) {
   enum { LINES = 20000 };
-  struct buf before = {0}, after = {0};
+  buf_auto_t before = {0}, after = {0};
   size_t count;
-  (void)state;
   for (int i = 0; i < LINES; i++) {
     buf_printf(&before, "a%d\n", i);
     buf_printf(&after, "b%d\n", i);
   }
   free(linediff_lines(buf_view(&before), buf_view(&after), 3, &count));
   assert_int_equal(count, 2 * LINES);
-  buf_deinit(&before);
-  buf_deinit(&after);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_are_counted),       cmocka_unit_test(the_script_is_the_smallest),
-      cmocka_unit_test(big_changes_are_bounded), cmocka_unit_test(the_lines_make_both_texts),
-      cmocka_unit_test(far_lines_are_left_out),  cmocka_unit_test(big_scripts_are_bounded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

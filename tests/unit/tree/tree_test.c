@@ -1,14 +1,9 @@
 /* A working tree before and after: with git on its stand-in, and without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "format/json_write.h"
 #include "os/tmpdir.h"
+#include "support/test.h"
 #include "tree/tree.h"
 
 #include <stdio.h>
@@ -54,7 +49,7 @@ static void sh(const char *command) {
 /* Runs what the tree asks for, as the host does, but blocking. */
 static bool run(const struct tree *whole, enum tree_step step, struct buf *out) {
   const struct tree *t = tree_asks(whole);
-  struct buf line = {0};
+  buf_auto_t line = {0};
   put("../ask", step == TREE_BLOBS ? buf_c(&t->ask) : "");
   buf_printf(&line, "cd %s && env -i PATH=/usr/bin:/bin HOME=/nowhere", t->top);
   for (size_t i = 0; i < ARRAY_LEN(t->env); i++)
@@ -68,17 +63,15 @@ static bool run(const struct tree *whole, enum tree_step step, struct buf *out) 
   assert_non_null(f);
   for (int c; (c = fgetc(f)) != EOF;)
     buf_putc(out, (char)c);
-  buf_deinit(&line);
   return pclose(f) == 0;
 }
 
 static enum tree_step drive(struct tree *t, enum tree_step step) {
   while (step == TREE_LIST || step == TREE_BLOBS) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     bool ok = run(t, step, &out);
     step =
         step == TREE_LIST ? tree_listed(t, buf_view(&out), ok) : tree_blobs(t, buf_view(&out), ok);
-    buf_deinit(&out);
   }
   return step;
 }
@@ -94,7 +87,7 @@ static void expect_change(const char *dir, const char *command, const char *expe
   assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
   sh(command);
   assert_int_equal(drive(t, tree_again(t)), TREE_DONE);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   size_t i;
   const json_t *file;
   json_array_foreach(t->changed, i, file) {
@@ -105,12 +98,10 @@ static void expect_change(const char *dir, const char *command, const char *expe
                  (int)json_integer_value(json_object_get(file, "removed")));
   }
   assert_string_equal(buf_c(&text), expected);
-  buf_deinit(&text);
   tree_free(t);
 }
 
-static void test_without_git(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_without_git) {
   put("a", "one\ntwo\n");
   put("gone", "x\n");
   sh("mkdir -p sub/deep && ln -s a link && printf 'a\\0b' > binary");
@@ -123,15 +114,13 @@ static void test_without_git(void **state) {
 }
 
 /* A large tree is not kept: a change is seen, its lines are not counted. */
-static void test_large_without_git(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_large_without_git) {
   sh("i=0; while [ $i -lt 1100 ]; do echo x > f$i; i=$((i+1)); done");
   expect_change(".", "echo y >> f7; echo z > new; rm f8", "f7, f8, new +1 -0");
 }
 
-static void test_own_files(void **state) {
+TEST_WITH(setup, teardown, test_own_files) {
   char dir[256];
-  (void)state;
   print_into(dir, sizeof dir, "%s", root);
   put("../own/log", "x");
   expect_change(dir, "echo more >> ../own/log; echo new > ../own/new", "");
@@ -146,8 +135,7 @@ static void repository(void) {
      "add -A && " GIT "commit -qm first");
 }
 
-static void test_repository(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_repository) {
   repository();
   expect_change(".", ":", "");
   expect_change(".", "touch a", "");
@@ -160,8 +148,7 @@ static void test_repository(void **state) {
 }
 
 /* An agent may stage, commit and ignore as it likes: files are what counts. */
-static void test_commits(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_commits) {
   repository();
   expect_change(".", "echo x >> a; " GIT "commit -qam second", "a +1 -0");
   expect_change(".", "echo y >> a; git add a", "a +1 -0");
@@ -170,17 +157,15 @@ static void test_commits(void **state) {
   expect_change(".", "echo noise >> .gitignore", ".gitignore +1 -0");
 }
 
-static void test_below_and_above(void **state) {
+TEST_WITH(setup, teardown, test_below_and_above) {
   char dir[256];
-  (void)state;
   repository();
   print_into(dir, sizeof dir, "%s/work/sub", root);
   expect_change(dir, "echo t >> sub/s; echo u >> a", "../a +1 -0, s +1 -0");
 }
 
 /* Nothing that stands in the repository's configuration is run, and its index stays. */
-static void test_runs_nothing(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_runs_nothing) {
   repository();
   sh("printf '#!/bin/sh\\necho ran >> %s/ran\\ncat\\n' \"$(cd .. && pwd)\" > ../spy && chmod +x "
      "../spy && S=$(cd .. && pwd)/spy && git config filter.f.clean $S && git config "
@@ -193,30 +178,26 @@ static void test_runs_nothing(void **state) {
 }
 
 /* Where git cannot read the index, every file is one that it does not know. */
-static void test_bad_index(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_bad_index) {
   repository();
   put(".git/index", "broken");
   put("x.o", "ignored\n");
   expect_change(".", "echo x >> a; echo o >> x.o", "a +1 -0");
 }
 
-static void test_linked_work_tree(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_linked_work_tree) {
   repository();
   sh(GIT "worktree add -q ../other");
   expect_change("../other", "echo x >> ../other/a; echo n > ../other/n", "a +1 -0, n +1 -0");
 }
 
-static void test_fresh_repository(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_fresh_repository) {
   sh(GIT "init -q . && echo u > u");
   expect_change(".", "echo v >> u; echo w > w", "u +1 -0, w +1 -0");
 }
 
 /* Git lists nothing of a submodule or a clone for the repository around it. */
-static void test_nested(void **state) {
-  (void)state;
+TEST_WITH(setup, teardown, test_nested) {
   sh("(mkdir ../other && cd ../other && git init -q . && echo one > f && echo '*.o' > .gitignore &&"
      " git add . && " GIT "commit -qm f)");
   sh("git init -q . && echo one > a && git add a && git -c protocol.file.allow=always submodule "
@@ -236,21 +217,4 @@ static void test_nested(void **state) {
   put(".gitmodules", "[submodule \"x\"]\n\tpath = ../other\n\tpath =\n\tpath = link\n");
   sh("ln -s ../other link");
   expect_change(".", "echo two >> ../other/f", "");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_without_git, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_large_without_git, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_own_files, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_repository, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_commits, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_below_and_above, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_runs_nothing, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_bad_index, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_linked_work_tree, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_fresh_repository, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_nested, setup, teardown),
-  };
-  return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

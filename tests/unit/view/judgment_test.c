@@ -3,6 +3,7 @@
 
 #include "format/json_object.h"
 #include "support/log_book.h"
+#include "support/test.h"
 
 static void read_told(struct view_judgment *told, const struct verified_reader *book, long turn,
                       size_t max) {
@@ -12,16 +13,15 @@ static void read_told(struct view_judgment *told, const struct verified_reader *
 }
 
 /* However much of each text is kept: as many pieces, what is missing is told, marks stay within. */
-static void cut(void **state) {
-  (void)state;
+TEST(cut) {
   for (long turn = 1; turn <= 4; turn++) {
-    struct view_judgment whole;
+    AUTO(view_judgment_deinit) struct view_judgment whole;
     read_told(&whole, &log_book, turn, SIZE_MAX);
     assert_false(view_judgment_is_cut(&whole));
     assert_int_equal(whole.pieces[0].kind, VIEW_TITLE);
     assert_non_null(whole.judgment);
     for (size_t max = 0; max < 200; max += 9) {
-      struct view_judgment told;
+      AUTO(view_judgment_deinit) struct view_judgment told;
       bool any = false;
       read_told(&told, &log_book, turn, max);
       assert_int_equal(told.count, whole.count);
@@ -34,9 +34,7 @@ static void cut(void **state) {
           assert_true(m->length > 0 && m->offset + m->length <= p->text.n);
       }
       assert_int_equal(view_judgment_is_cut(&told), any);
-      view_judgment_deinit(&told);
     }
-    view_judgment_deinit(&whole);
   }
 }
 
@@ -51,9 +49,8 @@ static bool is_marked(const struct view_judgment *told, enum text_writer_mark wh
   return false;
 }
 
-static void marked(void **state) {
+TEST(marked) {
   struct view_judgment told;
-  (void)state;
   read_told(&told, &log_book, 2, SIZE_MAX);
   assert_true(
       is_marked(&told, TEXT_WRITER_PIECE, "{\"reason\": \"a case fails\", \"matched_index\": 2}"));
@@ -75,11 +72,10 @@ static bool has_line(const struct view_judgment *told, const char *line) {
   return false;
 }
 
-static void ambiguous(void **state) {
-  struct drive d;
-  struct verified_reader book;
-  struct view_judgment told;
-  (void)state;
+TEST(ambiguous) {
+  AUTO(drive_deinit) struct drive d;
+  AUTO(verified_close) struct verified_reader book;
+  AUTO(view_judgment_deinit) struct view_judgment told;
   drive_init(&d);
   drive_start(&d, drive_workflow, "x", drive_config());
   drive_exit(&d, 0, "pass\n");
@@ -92,13 +88,6 @@ static void ambiguous(void **state) {
   read_told(&told, &book, 2, SIZE_MAX);
   assert_true(has_line(&told, "candidate 1: rule 1 (approved): [REVIEW:1] on line 3"));
   assert_true(has_line(&told, "candidate 2: rule 2 (needs fix): [REVIEW:2] on line 7"));
-  view_judgment_deinit(&told);
-  verified_close(&book);
-  drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cut), cmocka_unit_test(marked),
-                                     cmocka_unit_test(ambiguous)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

@@ -1,15 +1,11 @@
 /* Numbers in words, and texts that are cut. */
 #include "view/number_format.h"
 
+#include "support/test.h"
 #include "view/session_list.h"
 #include "view/session_view.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct words_case {
   int64_t n;
@@ -19,15 +15,14 @@ struct words_case {
 static void put_all(void (*put)(struct buf *out, int64_t n), const struct words_case *cases,
                     size_t count) {
   for (size_t i = 0; i < count; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     buf_puts(&out, "<");
     put(&out, cases[i].n); /* it appends */
     assert_string_equal(buf_c(&out) + 1, cases[i].words);
-    buf_deinit(&out);
   }
 }
 
-static void times(void **state) {
+TEST(times) {
   static const struct words_case took[] = {
       {0, "0.0 s"},           {1, "0.0 s"},           {8049, "8.0 s"},
       {99999, "100.0 s"},     {100000, "1 min 40 s"}, {3599999, "59 min 59 s"},
@@ -39,13 +34,12 @@ static void times(void **state) {
   };
   static const struct words_case whens[] = {
       {0, "-"}, {-1, "-"}, {INT64_C(1770802200000), "2026-02-11 09:30:00 UTC"}};
-  (void)state;
   put_all(view_put_time, took, ARRAY_LEN(took));
   put_all(view_put_age, ages, ARRAY_LEN(ages));
   put_all(view_put_when, whens, ARRAY_LEN(whens));
 }
 
-static void costs(void **state) {
+TEST(costs) {
   static const struct {
     struct spend spend;
     const char *words;
@@ -56,16 +50,14 @@ static void costs(void **state) {
       {{.unpriced = 2}, "?"},
       {{.priced = 1}, "$0.0000"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     view_put_cost(&out, &cases[i].spend);
     assert_string_equal(buf_c(&out), cases[i].words);
-    buf_deinit(&out);
   }
 }
 
-static void proofs(void **state) {
+TEST(proofs) {
   static const struct {
     struct verify_result result;
     const char *words;
@@ -79,16 +71,14 @@ static void proofs(void **state) {
        "bad: record 6 is not what was written (its hash differs); it and all that follows "
        "cannot be trusted"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     view_put_proof(&out, &cases[i].result);
     assert_string_equal(buf_c(&out), cases[i].words);
-    buf_deinit(&out);
   }
 }
 
-static void cuts(void **state) {
+TEST(cuts) {
   static const struct {
     const char *text;
     size_t max;
@@ -100,8 +90,7 @@ static void cuts(void **state) {
       {"\xE8\xA9\xA6\xE9\xA8\x93", 5, "\xE8\xA9\xA6... (3 bytes left out)"},
       {"\xE8\xA9\xA6", 2, "... (3 bytes left out)"},
   };
-  struct arena arena = {0};
-  (void)state;
+  AUTO(arena_deinit) struct arena arena = {0};
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str text = str_from(cases[i].text);
     struct str cut = view_cut(&arena, text, cases[i].max);
@@ -109,11 +98,9 @@ static void cuts(void **state) {
     assert_true(text.n == 0 || cut.p != text.p); /* it lives in the arena */
     assert_true(view_fitting(text, cases[i].max) <= cases[i].max);
   }
-  arena_deinit(&arena);
 }
 
-static void names(void **state) {
-  (void)state;
+TEST(names) {
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     assert_true(view_class_name((enum view_class)i)[0] != '\0');
   for (int i = 0; i < VIEW_SPAN_KINDS; i++)
@@ -121,11 +108,4 @@ static void names(void **state) {
   assert_string_equal(view_class_name(VIEW_CLASS_COUNT), "");
   assert_string_equal(view_span_name(VIEW_SPAN_KINDS), "");
   assert_string_equal(view_chain_name(VIEW_BAD), "bad");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(times), cmocka_unit_test(costs),
-                                     cmocka_unit_test(proofs), cmocka_unit_test(cuts),
-                                     cmocka_unit_test(names)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

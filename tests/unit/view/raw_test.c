@@ -3,6 +3,7 @@
 
 #include "format/json_object.h"
 #include "support/log_book.h"
+#include "support/test.h"
 
 static struct str line_of(size_t number) {
   struct str log = buf_view(&drive.log), line = {0};
@@ -12,9 +13,8 @@ static struct str line_of(size_t number) {
 }
 
 /* Each record once, whatever the size of a page, with what its line says of it. */
-static void pages(void **state) {
+TEST(pages) {
   size_t count = json_array_size(drive.records);
-  (void)state;
   for (size_t max = 1; max <= count + 1; max++) {
     uint64_t after = 0;
     size_t seen = 0;
@@ -43,10 +43,9 @@ static void pages(void **state) {
 }
 
 /* A line that is cut keeps whole characters, and its hash, which stands at its end. */
-static void cut_lines(void **state) {
-  (void)state;
+TEST(cut_lines) {
   for (size_t max = 0; max < 700; max += 7) {
-    struct view_raws raws;
+    AUTO(view_raws_deinit) struct view_raws raws;
     struct err err;
     assert_true(view_raws_read(&raws, &log_book, 0, 100, max, &err));
     for (size_t i = 0; i < raws.count; i++) {
@@ -56,14 +55,13 @@ static void cut_lines(void **state) {
       assert_memory_equal(raws.items[i].line.p, line.p, raws.items[i].line.n);
       assert_int_equal(raws.items[i].hash.n, SHA256_HEX - 1);
     }
-    view_raws_deinit(&raws);
   }
 }
 
 /* Pieces of any size, put together, are the text; none begins or ends within a character. */
 static void in_pieces(const char *ref, struct str whole) {
   for (size_t max = 4; max < whole.n + 8; max = max < 40 ? max + 1 : max * 2) {
-    struct buf got = {0};
+    buf_auto_t got = {0};
     size_t from = 0;
     do {
       struct view_excerpt e;
@@ -78,12 +76,10 @@ static void in_pieces(const char *ref, struct str whole) {
       view_excerpt_deinit(&e);
     } while (from < whole.n);
     assert_true(str_eq(buf_view(&got), whole));
-    buf_deinit(&got);
   }
 }
 
-static void excerpts(void **state) {
-  (void)state;
+TEST(excerpts) {
   in_pieces("1#/task", STR("Mend the queue.\nIt loses its oldest item when it is full."));
   size_t i;
   json_t *record;
@@ -99,10 +95,9 @@ static void excerpts(void **state) {
 }
 
 /* A text that is not UTF-8 stands in a blob: its bytes are what is read. */
-static void from_a_blob(void **state) {
+TEST(from_a_blob) {
   size_t i, blobs = 0;
   json_t *record;
-  (void)state;
   json_array_foreach(drive.records, i, record) {
     struct view_excerpt e;
     struct err err;
@@ -119,9 +114,8 @@ static void from_a_blob(void **state) {
 }
 
 /* An offset within a character counts as its begin; one behind the end counts as the end. */
-static void odd_offsets(void **state) {
+TEST(odd_offsets) {
   static const char word[] = "\xE2\x80\xAE"; /* stands in the first review's answer */
-  (void)state;
   for (size_t i = 0; i < json_array_size(drive.records); i++) {
     struct str line = line_of(i + 1);
     const char *at = memmem(line.p, line.n, word, 3);
@@ -143,10 +137,9 @@ static void odd_offsets(void **state) {
   }
 }
 
-static void no_texts(void **state) {
+TEST(no_texts) {
   static const char *const wrong[] = {"",         "0",         "99",     "-1",   "1#/nothing",
                                       "99#/text", "1#/config", "#/text", "x#/y", "1#"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct view_excerpt e;
     struct err err = {0};
@@ -157,9 +150,8 @@ static void no_texts(void **state) {
   }
 }
 
-static void as_json(void **state) {
+TEST(as_json) {
   struct err err;
-  (void)state;
   json_auto_t *first = view_text_json(&log_book, "1#/task", 0, 4, &err);
   assert_string_equal(json_string_value(json_at(first, "text")), "Mend");
   assert_int_equal(json_integer_value(json_at(first, "next")), 4);
@@ -174,10 +166,4 @@ static void as_json(void **state) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pages),       cmocka_unit_test(cut_lines),
-                                     cmocka_unit_test(excerpts),    cmocka_unit_test(from_a_blob),
-                                     cmocka_unit_test(odd_offsets), cmocka_unit_test(no_texts),
-                                     cmocka_unit_test(as_json)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

@@ -3,6 +3,7 @@
 
 #include "support/audit_log.h"
 #include "support/log_ref.h"
+#include "support/test.h"
 
 static struct drive drive;
 
@@ -40,9 +41,8 @@ static struct record_index *read_now(struct view_running *now) {
   return track;
 }
 
-static void one_call(void **state) {
-  struct view_running now;
-  (void)state;
+TEST(one_call) {
+  AUTO(view_running_deinit) struct view_running now;
   struct record_index *track = read_now(&now);
   assert_int_equal(now.count, 1);
   const struct view_call *c = &now.calls[0];
@@ -53,15 +53,13 @@ static void one_call(void **state) {
   assert_true(c->started_ms > 0);
   assert_int_equal(c->heard_ms, 0);
   assert_int_equal(c->tool_count, 0);
-  view_running_deinit(&now);
   record_index_free(track);
 }
 
 /* A tool's end replaces its start; a long argument is cut, and its record is named. */
-static void tools(void **state) {
-  struct view_running now;
-  struct buf longer = {0};
-  (void)state;
+TEST(tools) {
+  AUTO(view_running_deinit) struct view_running now;
+  buf_auto_t longer = {0};
   for (int i = 0; i < 500; i++)
     buf_puts(&longer, "\xE8\xA9\xA6");
   tell("tool", json_pack("{ss ss ss ss}", "id", "t1", "name", "Bash", "argument", "make", "state",
@@ -82,15 +80,12 @@ static void tools(void **state) {
   assert_int_equal(c->tools[1].argument_seq, seq);
   assert_int_equal(c->tokens, 42);
   assert_true(c->heard_ms > c->started_ms);
-  view_running_deinit(&now);
   record_index_free(track);
-  buf_deinit(&longer);
 }
 
-static void many_tools(void **state) {
-  struct view_running now;
+TEST(many_tools) {
+  AUTO(view_running_deinit) struct view_running now;
   char id[24];
-  (void)state;
   for (int i = 0; i < 30; i++) {
     print_into(id, sizeof id, "n%d", i);
     tell("tool", json_pack("{ss ss}", "id", id, "name", id));
@@ -100,28 +95,19 @@ static void many_tools(void **state) {
   assert_int_equal(c->tool_count, VIEW_RUNNING_TOOLS);
   assert_true(str_eq_c(c->tools[VIEW_RUNNING_TOOLS - 1].name, "n29"));
   assert_int_equal(c->tools_before, 32 - VIEW_RUNNING_TOOLS); /* with the two from before */
-  view_running_deinit(&now);
   record_index_free(track);
 }
 
-static void none(void **state) {
-  struct drive d;
-  struct view_running now;
+TEST(none) {
+  AUTO(drive_deinit) struct drive d;
+  AUTO(view_running_deinit) struct view_running now;
   struct err err;
-  (void)state;
-  drive_init(&d);
   drive_everything(&d);
   drive_write(&d);
   struct record_index *track = record_index_new(log_ref(d.path));
   assert_true(record_index_read(track, &err) && view_running_read(&now, track, &err));
   assert_int_equal(now.count, 0);
-  view_running_deinit(&now);
   record_index_free(track);
-  drive_deinit(&d);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_call), cmocka_unit_test(tools),
-                                     cmocka_unit_test(many_tools), cmocka_unit_test(none)};
-  return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -3,8 +3,9 @@
 
 #include "format/json_object.h"
 #include "support/log_book.h"
+#include "support/test.h"
 
-static void places(void **state) {
+TEST(places) {
   static const struct {
     const char *needle, *type, *place, *that;
     size_t offset;
@@ -18,9 +19,8 @@ static void places(void **state) {
       {"\xE2\x80\xAE", "call_end", "/text", "\xE2\x80\xAE", 0},
       {"not logged in", "call_end", "/error/message", "not logged in", 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct view_search found;
+    AUTO(view_search_deinit) struct view_search found;
     struct err err;
     assert_true(view_search_read(&found, &log_book, str_from(cases[i].needle), 100, &err));
     if (found.count == 0)
@@ -32,37 +32,28 @@ static void places(void **state) {
     if (cases[i].offset > 0)
       assert_int_equal(hit->offset, cases[i].offset);
     assert_false(found.more);
-    view_search_deinit(&found);
   }
 }
 
 /* Keys and what segue adds are no texts of the session. */
-static void nowhere(void **state) {
+TEST(nowhere) {
   static const char *const needles[] = {"no such words", "\"type\":\"turn_start\"", "oldest  item"};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(needles); i++) {
-    struct view_search found;
+    AUTO(view_search_deinit) struct view_search found;
     struct err err;
     assert_true(view_search_read(&found, &log_book, str_from(needles[i]), 100, &err));
     assert_int_equal(found.count, 0);
-    view_search_deinit(&found);
   }
 }
 
-static void at_most(void **state) {
-  struct view_search found;
+TEST(at_most) {
+  AUTO(view_search_deinit) struct view_search found;
   struct err err;
-  (void)state;
   assert_true(view_search_read(&found, &log_book, STR("e"), 3, &err));
   assert_int_equal(found.count, 3);
   assert_true(found.more);
   json_auto_t *json = view_search_json(&found);
   assert_int_equal(json_array_size(json_object_iter_value(json_object_iter(json))), 3);
-  view_search_deinit(&found);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(nowhere),
-                                     cmocka_unit_test(at_most)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

@@ -2,17 +2,13 @@
 #include "base/limits.h"
 #include "store/index.h"
 #include "support/folder.h"
+#include "support/test.h"
 #include "view/session_list.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void words(void **state) {
+TEST(words) {
   static const struct {
     const char *text, *words[8];
   } cases[] = {
@@ -22,7 +18,6 @@ static void words(void **state) {
       {"  one  two ", {"one", "two"}},
       {"1 2 3 4 5 6 7", {"1", "2", "3", "4", "5", "6", "7"}},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct view_filter f = {0};
     struct err err = {0};
@@ -37,23 +32,21 @@ static void words(void **state) {
   }
 }
 
-static void filters(void **state) {
+TEST(filters) {
   struct view_filter f;
   struct err err = {0};
-  (void)state;
   assert_true(view_filter_read(&f, "status:running workflow:demo an ant", 1000000, &err));
   assert_string_equal(f.words[0], "an");
   assert_string_equal(f.words[1], "ant");
   assert_null(f.words[2]);
 }
 
-static void refused(void **state) {
+TEST(refused) {
   static const char *const filters_of[] = {"status:odd", "since:never"};
   char longer[600];
   const char *const texts[] = {"1 2 3 4 5 6 7 8", longer};
   struct view_filter f;
   struct err err = {0};
-  (void)state;
   memset(longer, 'x', sizeof longer - 1);
   longer[sizeof longer - 1] = '\0';
   for (size_t i = 0; i < ARRAY_LEN(filters_of); i++) {
@@ -68,10 +61,9 @@ static void refused(void **state) {
   }
 }
 
-static void orders(void **state) {
+TEST(orders) {
   enum view_sort sort;
   bool least_first;
-  (void)state;
   for (int i = 0; i < VIEW_SORT_COUNT; i++) {
     char word[40];
     print_into(word, sizeof word, "-%s", view_sort_name((enum view_sort)i));
@@ -113,7 +105,7 @@ static void write_log(const char *dir, unsigned i, unsigned kind) {
                                      "session_end\",\"outcome\":\"failed",
                                      "session_stop\",\"reason\":\"interrupted", "turn_start"};
   static const char *const methods[] = {"when", "ai_judge"};
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char id[STORE_ID_BYTES];
   id_of(i, id);
   buf_printf(&text,
@@ -130,7 +122,6 @@ static void write_log(const char *dir, unsigned i, unsigned kind) {
              "%u,\"spent\":{\"input\":%u,\"output\":1},\"hash\":\"%064d\"}\n",
              kind % 50, ends[kind / 3 % 4], 1 + kind % 3, 100 + kind % 5, 3);
   folder_write(log_path(dir, i), buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* Changes the folder in one of the ways in which other programs do. */
@@ -190,7 +181,7 @@ static void assert_in_order(const struct session_list *f, const struct view_filt
 
 /* Compares a page that the index helped with to one that was read from the logs alone. */
 static void compare_page(const char *dir, const char *text, const char *sort) {
-  struct session_list with = {0}, without = {0};
+  AUTO(session_list_deinit) struct session_list with = {0}, without = {0};
   struct view_filter filter;
   struct store store;
   struct err err;
@@ -208,11 +199,9 @@ static void compare_page(const char *dir, const char *text, const char *sort) {
   for (size_t i = 0; i < with.count; i++)
     assert_same_row(&with.rows[i], &without.rows[i]);
   assert_in_order(&with, &filter);
-  session_list_deinit(&with);
-  session_list_deinit(&without);
 }
 
-static void indexed_pages(void **state) {
+TEST(indexed_pages) {
   static const char *const texts[] = {"",
                                       "method:ai_judge",
                                       "status:open,complete",
@@ -223,7 +212,6 @@ static void indexed_pages(void **state) {
   char *dir = folder_make();
   struct store store;
   bool more;
-  (void)state;
   for (unsigned i = 0; i < LOG_COUNT; i++)
     write_log(dir, i, roll(1000));
   store_at(&store, dir);
@@ -239,11 +227,4 @@ static void indexed_pages(void **state) {
       compare_page(dir, texts[t], sorts[roll(ARRAY_LEN(sorts))]);
   }
   folder_remove(dir);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(words), cmocka_unit_test(filters),
-                                     cmocka_unit_test(refused), cmocka_unit_test(orders),
-                                     cmocka_unit_test(indexed_pages)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

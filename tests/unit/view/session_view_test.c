@@ -1,7 +1,9 @@
 /* A session's view: whole, while its log grows, and of a log that is damaged. */
 #include "view/session_view.h"
 
+#include "base/memory.h"
 #include "support/log_book.h"
+#include "support/test.h"
 #include "view/record_index.h"
 
 static char *view_text(const struct view_session *v) {
@@ -17,7 +19,7 @@ static void read_view(struct view_session *v, const char *path) {
     fail_msg("%s", err.text);
 }
 
-static void whole(void **state) {
+TEST(whole) {
   static const struct {
     const char *movement, *leads_to;
     long rule, failed_calls, files;
@@ -28,8 +30,7 @@ static void whole(void **state) {
       {"fix", "review", 1, 0, 1, false},
       {"review", "COMPLETE", 1, 1, 0, true}, /* its judge was not logged in */
   };
-  struct view_session v;
-  (void)state;
+  AUTO(view_session_deinit) struct view_session v;
   read_view(&v, drive.path);
   assert_string_equal(v.id, DRIVE_SESSION);
   assert_true(str_eq_c(v.status, "complete") && str_eq_c(v.workflow, "review-loop"));
@@ -54,10 +55,9 @@ static void whole(void **state) {
   assert_int_equal(v.movements[1].runs, 2);
   assert_int_equal(v.movements[1].rules[0].taken, 1);
   assert_int_equal(v.movements[1].rules[1].taken, 1);
-  view_session_deinit(&v);
 }
 
-static void failed_or_not(void **state) {
+TEST(failed_or_not) {
   static const struct {
     struct view_turn turn;
     bool failed;
@@ -71,16 +71,14 @@ static void failed_or_not(void **state) {
       {{.over = false, .leads_to = STR_INIT("working")}, false},
       {{.over = false, .failed_calls = 2}, true},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     assert_int_equal(view_turn_failed(&cases[i].turn), cases[i].failed);
 }
 
 /* Record by record, the kept view is what a view made anew says. */
-static void grows(void **state) {
+TEST(grows) {
   char path[200];
   struct err err = {0};
-  (void)state;
   print_into(path, sizeof path, "%s/grows.ndjson", drive.dir);
   folder_write(path, STR(""));
   struct record_index *track = record_index_new(log_ref(path));
@@ -93,25 +91,22 @@ static void grows(void **state) {
     if (!record_index_read(track, &err))
       fail_msg("%s", err.text);
     read_view(&v, path);
-    char *kept = view_text(&track->view), *anew = view_text(&v);
+    char_auto_t *kept = view_text(&track->view), *anew = view_text(&v);
     assert_string_equal(kept, anew);
     assert_true(record_index_bytes(track) > 0);
-    free(kept);
-    free(anew);
     view_session_deinit(&v);
   }
   record_index_free(track);
 }
 
 /* Wherever one record is changed: what is sound and what is not is told, and all of it is shown. */
-static void damaged(void **state) {
+TEST(damaged) {
   char path[200];
   size_t line = 0;
-  (void)state;
   print_into(path, sizeof path, "%s/damaged.ndjson", drive.dir);
   for (size_t i = 0; i < drive.log.n; i++) {
     struct view_session v;
-    struct buf log = {0};
+    buf_auto_t log = {0};
     if (i > 0 && drive.log.p[i - 1] != '\n')
       continue;
     line++;
@@ -127,30 +122,26 @@ static void damaged(void **state) {
     assert_int_equal(v.turn_count, 4);
     assert_true(v.turns[3].unproven || line > json_array_size(drive.records) / 2);
     view_session_deinit(&v);
-    buf_deinit(&log);
   }
   assert_int_equal(line, json_array_size(drive.records));
 }
 
-static void torn(void **state) {
-  struct view_session v;
+TEST(torn) {
+  AUTO(view_session_deinit) struct view_session v;
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/torn.ndjson", drive.dir);
   folder_write(path, (struct str){drive.log.p, drive.log.n - 4});
   read_view(&v, path);
   assert_int_equal(v.chain, VIEW_TORN);
   assert_int_equal(v.records, json_array_size(drive.records) - 1);
   assert_true(v.torn_bytes > 0);
-  view_session_deinit(&v);
 }
 
 /* A long task is cut between two characters, and how much is missing is told. */
-static void long_task(void **state) {
-  struct drive d;
-  struct buf task = {0};
-  struct view_session v;
-  (void)state;
+TEST(long_task) {
+  AUTO(drive_deinit) struct drive d;
+  buf_auto_t task = {0};
+  AUTO(view_session_deinit) struct view_session v;
   buf_puts(&task, "ab");
   for (int i = 0; i < 30000; i++)
     buf_puts(&task, "\xE8\xA9\xA6");
@@ -162,16 +153,12 @@ static void long_task(void **state) {
   assert_int_equal(v.task.n + v.task_more_bytes, task.n);
   json_auto_t *json = view_session_json(&v);
   assert_int_equal(json_integer_value(json_object_get(json, "task_more_bytes")), v.task_more_bytes);
-  view_session_deinit(&v);
-  drive_deinit(&d);
-  buf_deinit(&task);
 }
 
-static void no_session(void **state) {
+TEST(no_session) {
   struct view_session v;
   struct err err = {0};
   char path[200];
-  (void)state;
   print_into(path, sizeof path, "%s/none.ndjson", drive.dir);
   assert_false(view_session_read(&v, log_ref(path), &err));
   folder_write(path, STR("{\"no\":\"log\"}\n"));
@@ -179,10 +166,4 @@ static void no_session(void **state) {
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(whole),     cmocka_unit_test(failed_or_not),
-                                     cmocka_unit_test(grows),     cmocka_unit_test(damaged),
-                                     cmocka_unit_test(torn),      cmocka_unit_test(long_task),
-                                     cmocka_unit_test(no_session)};
-  return cmocka_run_group_tests(tests, log_book_setup, log_book_teardown);
-}
+TEST_GROUP(log_book_setup, log_book_teardown)

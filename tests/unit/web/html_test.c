@@ -1,23 +1,18 @@
 /* Markup and the cleaner: what comes from outside is text, whatever it says. */
 #include "web/html.h"
 
+#include "support/test.h"
 #include "web/markdown.h"
 #include "web/parts.h"
 #include "web/report.h"
 #include "web/sanitize.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void texts_are_escaped(void **state) {
-  struct buf out = {0};
+TEST(texts_are_escaped) {
+  buf_auto_t out = {0};
   struct html h = {.out = &out};
-  (void)state;
   HTML(&h, "<p");
   HTML_ATTR(&h, "title", STR("\"><script>'`&"));
   HTML(&h, ">");
@@ -27,22 +22,19 @@ static void texts_are_escaped(void **state) {
   assert_string_equal(buf_c(&out),
                       "<p title=\"&#34;&#62;&#60;script&#62;&#39;&#96;&#38;\">&#60;img src=x "
                       "onerror=&#34;alert(1)&#34;&#62;&#38;amp;<bdi>a&#39;b&#96;c</bdi></p>");
-  buf_deinit(&out);
 }
 
-static void links_lead_nowhere_else(void **state) {
-  struct buf out = {0};
+TEST(links_lead_nowhere_else) {
+  buf_auto_t out = {0};
   struct html h = {.out = &out};
-  (void)state;
   HTML(&h, "<a");
   HTML_LINK(&h, "sessions/", STR("../x?\"y#z:\xFF"), "/turns");
   HTML(&h, ">");
   assert_string_equal(buf_c(&out), "<a href=\"sessions/%2E%2E%2Fx%3F%22y%23z%3A%FF/turns\">");
-  buf_deinit(&out);
 }
 
 /* The end of a text that was cut; one that is whole has none. */
-static void cut_ends(void **state) {
+TEST(cut_ends) {
   static const struct {
     const char *root;
     struct part_cut cut;
@@ -68,19 +60,16 @@ static void cut_ends(void **state) {
        {.shown = 1, .bytes = 2048, .ref = STR_INIT("1#/task"), .whole_page = true},
        "<p class=origin>Shown: 1 byte of 2.0 KiB.</p>"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     struct html h = {.out = &out, .root = cases[i].root};
     part_cut(&h, &cases[i].cut);
     assert_string_equal(buf_c(&out), cases[i].markup);
-    buf_deinit(&out);
   }
 }
 
-static void texts_fit(void **state) {
-  struct arena arena = {0};
-  (void)state;
+TEST(texts_fit) {
+  AUTO(arena_deinit) struct arena arena = {0};
   struct str fit = fit_text(&arena, STR("short"), 5);
   assert_true(str_eq_c(fit, "short"));
   fit = fit_text(&arena, STR("longer"), 5);
@@ -91,7 +80,6 @@ static void texts_fit(void **state) {
   assert_true(str_eq_c(fit, "\xE8\xA9\xA6... (3 bytes left out)"));
   fit = fit_text(&arena, STR("\xE2\x80\xAE"), 1);
   assert_true(str_eq_c(fit, "... (3 bytes left out)"));
-  arena_deinit(&arena);
 }
 
 struct clean_case {
@@ -100,7 +88,7 @@ struct clean_case {
   const char *out;
 };
 
-static void cleaned(void **state) {
+TEST(cleaned) {
   static const struct clean_case cases[] = {
       {"plain", STR_INIT("a\tb\nc"), "a\tb\nc"},
       {"colours", STR_INIT("\x1B[31mred\x1B[0m"), "red"},
@@ -132,17 +120,15 @@ static void cleaned(void **state) {
       {"Japanese", STR_INIT("\xE8\xA9\xA6"), "\xE8\xA9\xA6"},
       {"noncharacter", STR_INIT("\xEF\xBF\xBE"), "\xEF\xBF\xBD"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     sanitize_text(&out, cases[i].in);
     if (strcmp(buf_c(&out), cases[i].out) != 0)
       fail_msg("%s: %s", cases[i].name, buf_c(&out));
-    buf_deinit(&out);
   }
 }
 
-static void markdown_is_text(void **state) {
+TEST(markdown_is_text) {
   static const struct clean_case cases[] = {
       {"plain", STR_INIT("exit 0, 5 of 5 pass (ok)."), "exit 0, 5 of 5 pass (ok)."},
       {"link", STR_INIT("[x](y) ![i](j)"), "\\[x\\](y) !\\[i\\](j)"},
@@ -152,21 +138,10 @@ static void markdown_is_text(void **state) {
       {"list", STR_INIT("- a"), "\\- a"},
       {"numbers", STR_INIT("1. a"), "1\\. a"},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     markdown_text(&out, cases[i].in);
     if (strcmp(buf_c(&out), cases[i].out) != 0)
       fail_msg("%s: %s", cases[i].name, buf_c(&out));
-    buf_deinit(&out);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(texts_are_escaped), cmocka_unit_test(links_lead_nowhere_else),
-      cmocka_unit_test(cut_ends),          cmocka_unit_test(texts_fit),
-      cmocka_unit_test(cleaned),           cmocka_unit_test(markdown_is_text),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,13 @@
 
 enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4, ONLY_FAILED = 8 };
 
-struct page_case {
+static const struct page_case {
   const char *name;
   enum page_kind kind;
   unsigned status;
   const char *id, *turn, *q, *sort, *from;
   int how;
-};
-
-static const struct page_case cases[] = {
+} cases[] = {
     {"sessions", PAGE_SESSIONS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
     {"sessions-sorted", PAGE_SESSIONS, 200, NULL, NULL, "status:complete", "tokens", NULL, 0},
     {"sessions-none", PAGE_SESSIONS, 200, NULL, NULL, "<b>nothing", NULL, NULL, 0},
@@ -125,12 +124,11 @@ static void page_case_write(const struct page_case *c, struct buf *out) {
   json_decref(ask.about);
 }
 
-static void pages_are_as_before(void **state) {
+TEST(pages_are_as_before) {
   const char *update = getenv("SEGUE_UPDATE");
-  (void)state;
   assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct buf page = {0}, kept = {0};
+    buf_auto_t page = {0}, kept = {0};
     struct err err;
     char path[80];
     page_case_write(&cases[i], &page);
@@ -149,18 +147,15 @@ static void pages_are_as_before(void **state) {
     if (same < page.n || same < kept.n)
       fail_msg("%s is another from byte %zu on:\n%.300s\nand was\n%.300s", path, same,
                buf_c(&page) + same, buf_c(&kept) + same);
-    buf_deinit(&page);
-    buf_deinit(&kept);
   }
 }
 
 /* A page is the same when it is written again, and what is kept for it changes nothing. */
-static void tracks_change_nothing(void **state) {
-  (void)state;
+TEST(tracks_change_nothing) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (cases[i].kind != PAGE_SESSION && cases[i].kind != PAGE_JUDGMENT)
       continue;
-    struct buf plain = {0}, kept = {0};
+    buf_auto_t plain = {0}, kept = {0};
     struct page_ask ask = page_asked(&cases[i]);
     struct store_ref ref;
     (void)page_write(&ask, &plain);
@@ -171,17 +166,14 @@ static void tracks_change_nothing(void **state) {
     (void)page_write(&ask, &kept);
     record_index_free(ask.track);
     assert_string_equal(buf_c(&plain), buf_c(&kept));
-    buf_deinit(&plain);
-    buf_deinit(&kept);
   }
 }
 
 /* Logs have many turns and more records, so that what is kept of each must be small. */
-static void repeated_texts_are_kept_once(void **state) {
+TEST(repeated_texts_are_kept_once) {
   struct store store;
   struct store_ref ref;
   struct err err;
-  (void)state;
   assert_true(sizeof(struct verified_reader_place) <= 24);
   store_at(&store, "logs");
   store_ref(&store, SESSION, &ref);
@@ -192,11 +184,4 @@ static void repeated_texts_are_kept_once(void **state) {
   assert_true(str_eq(v->turns[0].provider, v->turns[1].provider));
   assert_ptr_equal(v->turns[0].provider.p, v->turns[1].provider.p);
   record_index_free(track);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pages_are_as_before),
-                                     cmocka_unit_test(tracks_change_nothing),
-                                     cmocka_unit_test(repeated_texts_are_kept_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

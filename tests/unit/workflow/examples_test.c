@@ -2,14 +2,10 @@
 #include "base/limits.h"
 #include "format/yaml.h"
 #include "schema/schema.h"
+#include "support/test.h"
 #include "support/workflow_schema.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static size_t count, missing, wrong;
 
@@ -28,19 +24,17 @@ static void check_example(const json_t *defs, const char *id, const char *key,
   }
   json_auto_t *doc = json_copy((json_t *)property);
   json_object_set(doc, "$defs", (json_t *)defs);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, &errors, NULL);
   assert_non_null(schema);
   if (schema_check(schema, example, &errors) != SCHEMA_OK) {
     print_message("%s.%s: %s\n", id, key, errors.count ? errors.items[0].message : "?");
     wrong++;
   }
-  schema_errors_deinit(&errors);
   schema_free(schema);
 }
 
-static void every_example_is_valid(void **state) {
-  (void)state;
+TEST(every_example_is_valid) {
   json_auto_t *schema = workflow_schema();
   json_t *defs = json_object_get(schema, "$defs"), *set, *property;
   const char *id, *key;
@@ -55,9 +49,4 @@ static void every_example_is_valid(void **state) {
   assert_true(count > 80);
   assert_int_equal(wrong, 0);
   assert_int_equal(missing, 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_example_is_valid)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

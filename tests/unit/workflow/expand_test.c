@@ -5,19 +5,15 @@
 #include "base/log.h"
 #include "core/workflow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "support/folder.h"
 #include "support/load.h"
+#include "support/test.h"
 
 static char *dir;
 
@@ -63,19 +59,18 @@ static json_t *loads(const char *name) {
 
 /* The value given to a started workflow is refused with this text. */
 static void input_is_refused(const char *name, const char *inputs, const char *words) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   json_auto_t *given = json_loads(inputs, 0, NULL);
   assert_non_null(given);
   assert_null(load_with(name, given, true, &errors));
   assert_true(errors.count > 0);
   if (strstr(errors.items[0].text, words) == NULL)
     fail_msg("%s: %s", inputs, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
 /* One of its errors stands at that place of that file and says that. */
 static void is_refused(const char *name, const char *file, int line, const char *words) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   json_auto_t *doc = load_with(name, NULL, true, &errors);
   if (doc != NULL)
     fail_msg("it loads, and not \"%s\" is said", words);
@@ -88,7 +83,6 @@ static void is_refused(const char *name, const char *file, int line, const char 
   if (!found)
     fail_msg("not \"%s\" at %s:%d but %s:%d: %s", words, file, line, errors.items[0].file,
              errors.items[0].line, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
 static const json_t *movement(const json_t *doc, const char *name) {
@@ -164,8 +158,7 @@ static void put_main(void) {
       "  - {condition: rejected, next: plan}\n  - {condition: COMPLETE, next: check}\n");
 }
 
-static void calls_become_movements(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, calls_become_movements) {
   put_main();
   json_auto_t *doc = loads("main.yaml");
   assert_int_equal(json_array_size(json_object_get(doc, "movements")), 7);
@@ -180,8 +173,7 @@ static void calls_become_movements(void **state) {
   assert_string_equal(leads(doc, "check/deep/dig", 1), "check/deep/dig");
 }
 
-static void names_are_those_of_their_file(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, names_are_those_of_their_file) {
   put_main();
   json_auto_t *doc = loads("main.yaml");
   assert_string_equal(text_of(doc, "plan", "instruction"), "{input:file}");
@@ -214,8 +206,7 @@ static void names_are_those_of_their_file(void **state) {
       "when(checks[\"check/deep/dig\"].exit == 0)");
 }
 
-static void a_called_file_keeps_its_own_settings(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, a_called_file_keeps_its_own_settings) {
   put_main();
   json_auto_t *doc = loads("main.yaml");
   assert_string_equal(text_of(doc, "check/look", "provider"), "other");
@@ -229,8 +220,7 @@ static void a_called_file_keeps_its_own_settings(void **state) {
   assert_null(json_object_get(movement(doc, "plan"), "provider"));
 }
 
-static void what_comes_from_outside_is_data(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, what_comes_from_outside_is_data) {
   struct err_list errors = {0};
   put_main();
   json_auto_t *inputs = json_pack("{ss}", "file", "{task} {input:mode} $(x)");
@@ -247,8 +237,7 @@ static void what_comes_from_outside_is_data(void **state) {
   assert_string_equal(json_string_value(json_object_get(kept, "file")), "{task} {input:mode} $(x)");
 }
 
-static void fragments_lie_under_a_movement(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, fragments_lie_under_a_movement) {
   put("fragments/worker.yaml",
       "params: {what: }\nname: dropped\nuses: ../base.yaml\nedit: true\ninstruction: Do "
       "{input:what}.\n"
@@ -277,8 +266,7 @@ static void fragments_lie_under_a_movement(void **state) {
   assert_string_equal(json_string_value(json_object_get(child, "name")), "child");
 }
 
-static void what_is_wrong_is_said_at_both_places(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, what_is_wrong_is_said_at_both_places) {
   put_review();
 #define CALL(args, rules) "name: m\nmovements:\n- name: c\n  call: sub/review.yaml\n" args rules
 #define RULES                                                                                      \
@@ -374,8 +362,7 @@ static void what_is_wrong_is_said_at_both_places(void **state) {
   }
 }
 
-static void inputs_are_checked_against_the_params(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, inputs_are_checked_against_the_params) {
   put("none.yaml", "name: m\nmovements:\n- name: c\n" END);
   put("one.yaml", "name: m\nparams: {target: , mode: x}\nmovements:\n- name: c\n" END);
   input_is_refused("none.yaml", "{\"a\": \"b\"}", "takes no input a");
@@ -399,8 +386,7 @@ static void inputs_are_checked_against_the_params(void **state) {
   is_refused("long.yaml", "long.yaml", 2, "a param's value is at most");
 }
 
-static void includes_are_bounded(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, includes_are_bounded) {
   static const struct {
     const char *text, *words;
   } cases[] = {
@@ -440,8 +426,7 @@ static void includes_are_bounded(void **state) {
 }
 
 /* Two calls a file, sixteen files deep, are 65,536 movements; deeper is refused. */
-static void depth_and_size_are_bounded(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, depth_and_size_are_bounded) {
   for (int i = 0; i < 20; i++) {
     char name[32], text[512];
     print_into(name, sizeof name, "n%d.yaml", i);
@@ -459,8 +444,7 @@ static void depth_and_size_are_bounded(void **state) {
   is_refused("n0.yaml", "n16.yaml", 4, "nested deeper than 16");
 }
 
-static void a_hundred_calls_take_no_time(void **state) {
-  (void)state;
+TEST_WITH(set_up, tear_down, a_hundred_calls_take_no_time) {
   struct buf text = {0};
   struct timespec from, to;
   put_review();
@@ -482,20 +466,4 @@ static void a_hundred_calls_take_no_time(void **state) {
   }
   print_message("100 calls: %.1f ms\n", best);
   assert_true(best < 200); /* ten times the figure: under a sanitizer too */
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(calls_become_movements, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(names_are_those_of_their_file, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_called_file_keeps_its_own_settings, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(what_comes_from_outside_is_data, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(fragments_lie_under_a_movement, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(what_is_wrong_is_said_at_both_places, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(inputs_are_checked_against_the_params, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(includes_are_bounded, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(depth_and_size_are_bounded, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_hundred_calls_take_no_time, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

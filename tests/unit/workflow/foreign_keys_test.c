@@ -2,8 +2,9 @@
 #include "workflow/foreign_keys.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
-static void tools_become_permission_and_run(void **state) {
+TEST(tools_become_permission_and_run) {
   static const struct {
     const char *tools, *movement, *wanted;
   } cases[] = {
@@ -27,7 +28,6 @@ static void tools_become_permission_and_run(void **state) {
       {"'Edit'", "{}", "{}"},
       {"['']", "{}", "{}"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *tools = data_json(cases[i].tools), *movement = data_json(cases[i].movement);
     json_auto_t *wanted = data_json(cases[i].wanted);
@@ -35,9 +35,4 @@ static void tools_become_permission_and_run(void **state) {
     if (!json_equal(movement, wanted))
       fail_msg("%s with %s: %s", cases[i].tools, cases[i].movement, json_dumps(movement, 0));
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tools_become_permission_and_run)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

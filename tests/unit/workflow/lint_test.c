@@ -3,12 +3,7 @@
 
 #include "core/workflow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/workflow_data.h"
 
 static const struct capability providers[] = {
@@ -37,7 +32,7 @@ static const struct capability providers[] = {
 };
 
 static void lint_one(const char *path, struct buf *out) {
-  struct err_list errors = {0}, warnings = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   struct workflow_marks *marks = NULL;
   const struct workflow_source source = {.path = path, .named_by_user = true};
   const struct lint_env env = {.providers = providers, .provider = STR("")};
@@ -53,17 +48,13 @@ static void lint_one(const char *path, struct buf *out) {
   list_errors(&errors, "error: ", out);
   list_errors(&warnings, "warning: ", out);
   workflow_marks_free(marks);
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
 }
 
-static void files_are_linted_as_expected(void **state) {
-  (void)state;
+TEST(files_are_linted_as_expected) {
   assert_int_equal(run_workflow_data("lint", lint_one), 0);
 }
 
-static void any_document_is_safe(void **state) {
-  (void)state;
+TEST(any_document_is_safe) {
   static const char *const docs[] = {
       "{}",
       "[]",
@@ -78,19 +69,9 @@ static void any_document_is_safe(void **state) {
   };
   const struct lint_env env = {.providers = providers, .provider = STR("script")};
   for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-    struct err_list errors = {0}, warnings = {0};
+    AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
     json_auto_t *doc = json_loads(docs[i], JSON_DECODE_ANY, NULL);
     assert_non_null(doc);
     workflow_lint(doc, NULL, &env, &errors, &warnings);
-    err_list_deinit(&errors);
-    err_list_deinit(&warnings);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(files_are_linted_as_expected),
-      cmocka_unit_test(any_document_is_safe),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

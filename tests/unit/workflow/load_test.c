@@ -7,16 +7,13 @@
 #include "core/workflow.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "base/memory.h"
 #include "support/folder.h"
 #include "support/load.h"
+#include "support/test.h"
 #include "support/workflow_data.h"
 #include "support/workflow_schema.h"
 
@@ -50,18 +47,16 @@ static void load_one(const char *path, struct buf *out) {
   workflow_unref(wf);
 }
 
-static void files_load_as_expected(void **state) {
-  (void)state;
+TEST(files_load_as_expected) {
   assert_int_equal(run_workflow_data("load", load_one), 0);
 }
 
-static void the_schema_file_is_the_generated_one(void **state) {
-  (void)state;
+TEST(the_schema_file_is_the_generated_one) {
   const char *path = SEGUE_SOURCE_DIR "/schemas/workflow.json";
   json_auto_t *schema = workflow_schema();
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err = {0};
-  char *text = json_dumps(schema, JSON_INDENT(2));
+  char_auto_t *text = json_dumps(schema, JSON_INDENT(2));
   if (getenv("SEGUE_UPDATE")) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -73,12 +68,9 @@ static void the_schema_file_is_the_generated_one(void **state) {
   assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
   file.p[file.n - 1] = '\0';
   assert_string_equal(file.p, text);
-  free(text);
-  buf_deinit(&file);
 }
 
-static void the_stages_to_list_are_the_listable_ones(void **state) {
-  (void)state;
+TEST(the_stages_to_list_are_the_listable_ones) {
   size_t n = 0;
   for (int i = 0; i < STAGE_COUNT; i++)
     if (judge_stage_is_listable((enum judge_stage)i))
@@ -111,17 +103,15 @@ static void write_file(const char *name, const char *p, size_t n) {
 }
 
 static void refused(const char *name, const char *message) {
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = in_dir(name), .named_by_user = true};
   assert_null(workflow_load(&source, &errors));
   assert_true(errors.count > 0);
   if (strstr(errors.items[0].text, message) == NULL)
     fail_msg("%s: %s", name, errors.items[0].text);
-  err_list_deinit(&errors);
 }
 
-static void what_is_no_file_is_refused(void **state) {
-  (void)state;
+TEST(what_is_no_file_is_refused) {
   refused("missing.yaml", "No such file");
   assert_int_equal(mkdir(in_dir("folder.yaml"), 0700), 0);
   refused("folder.yaml", "is a folder, not a file");
@@ -138,9 +128,8 @@ static void what_is_no_file_is_refused(void **state) {
   refused("latin1.yaml", "not UTF-8");
 }
 
-static void sizes_are_bounded(void **state) {
-  (void)state;
-  struct buf text = {0};
+TEST(sizes_are_bounded) {
+  buf_auto_t text = {0};
   while (text.n <= LIMIT_WORKFLOW_BYTES)
     buf_puts(&text, "# a long comment, a long comment, a long comment, a long comment\n");
   write_file("big.yaml", text.p, text.n);
@@ -161,17 +150,14 @@ static void sizes_are_bounded(void **state) {
   buf_puts(&text, "name: w\n");
   for (int i = 0; i < 60; i++)
     buf_printf(&text, "wrong%d: 1\n", i);
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct workflow_source source = {.path = "w", .text = text.p, .n = text.n};
   assert_null(workflow_load(&source, &errors));
   assert_int_equal(errors.count, LIMIT_FILE_ERROR_COUNT);
   assert_int_equal(errors.dropped, 61 - LIMIT_FILE_ERROR_COUNT);
-  err_list_deinit(&errors);
-  buf_deinit(&text);
 }
 
-static void facet_files_are_only_read_where_they_may_be(void **state) {
-  (void)state;
+TEST(facet_files_are_only_read_where_they_may_be) {
   static const struct {
     const char *value, *message;
   } cases[] = {
@@ -216,7 +202,7 @@ static void facet_files_are_only_read_where_they_may_be(void **state) {
  * caller; NULL: it does not load, and `why` is its first error. */
 static char *persona_of(char *root, const char *file, const char *value, struct err *why) {
   char text[256];
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   print_into(text, sizeof text,
              "name: w\nmovements:\n- name: a\n  persona: %s\n  instruction: Do it.\n"
              "  rules: [{condition: x, next: COMPLETE}]\n",
@@ -230,12 +216,10 @@ static char *persona_of(char *root, const char *file, const char *value, struct 
   else
     persona = strdup(json_string_value(
         json_object_get(json_array_get(json_object_get(doc, "movements"), 0), "persona")));
-  err_list_deinit(&errors);
   return persona;
 }
 
-static void facets_lie_above_a_folder_of_workflows(void **state) {
-  (void)state;
+TEST(facets_lie_above_a_folder_of_workflows) {
   static const struct {
     const char *file, *value, *text, *error;
   } cases[] = {
@@ -259,21 +243,19 @@ static void facets_lie_above_a_folder_of_workflows(void **state) {
   assert_int_equal(chmod(folder_path(root, "open"), 0777), 0);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err why = {0};
-    char *persona = persona_of(root, cases[i].file, cases[i].value, &why);
+    char_auto_t *persona = persona_of(root, cases[i].file, cases[i].value, &why);
     if (cases[i].text != NULL && persona == NULL)
       fail_msg("%s %s: %s", cases[i].file, cases[i].value, why.text);
     if (cases[i].text != NULL)
       assert_string_equal(persona, cases[i].text);
     else if (persona != NULL || strstr(why.text, cases[i].error) == NULL)
       fail_msg("%s %s: %s", cases[i].file, cases[i].value, persona ? persona : why.text);
-    free(persona);
   }
   folder_remove(root);
 }
 
-static void facets_of_a_file_are_bounded_together(void **state) {
-  (void)state;
-  struct buf text = {0};
+TEST(facets_of_a_file_are_bounded_together) {
+  buf_auto_t text = {0};
   write_file("large.txt", "x y", 3);
   struct buf large = {0};
   while (large.n < 200000)
@@ -287,19 +269,6 @@ static void facets_of_a_file_are_bounded_together(void **state) {
   buf_puts(&text, "]\n");
   write_file("sum.yaml", text.p, text.n);
   refused("sum.yaml", "bytes together: shorten them");
-  buf_deinit(&text);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(files_load_as_expected),
-      cmocka_unit_test(the_schema_file_is_the_generated_one),
-      cmocka_unit_test(the_stages_to_list_are_the_listable_ones),
-      cmocka_unit_test(what_is_no_file_is_refused),
-      cmocka_unit_test(sizes_are_bounded),
-      cmocka_unit_test(facet_files_are_only_read_where_they_may_be),
-      cmocka_unit_test(facets_lie_above_a_folder_of_workflows),
-      cmocka_unit_test(facets_of_a_file_are_bounded_together),
-  };
-  return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_GROUP(make_dir, remove_dir)

@@ -2,13 +2,9 @@
 #include "workflow/source_map.h"
 
 #include "base/limits.h"
+#include "support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char text[] = "name: two\n"
                            "initial_step: b\n"
@@ -40,11 +36,10 @@ static const struct {
     {"nothing", 0, 0},
 };
 
-static void paths_lead_to_places(void **state) {
+TEST(paths_lead_to_places) {
   struct workflow_marks marks = {0};
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   int line, column;
-  (void)state;
   marks.root = yaml_parse(&marks.arena, "f", STR(text), LIMIT_WORKFLOW_BYTES, &errors);
   assert_non_null(marks.root);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -55,12 +50,10 @@ static void paths_lead_to_places(void **state) {
   source_map_place(NULL, "name", &line, &column);
   assert_int_equal(line, 0);
   arena_deinit(&marks.arena);
-  err_list_deinit(&errors);
 }
 
-static void paths_are_put_together(void **state) {
+TEST(paths_are_put_together) {
   char path[DOC_PATH_BYTES], wide[2 * DOC_PATH_BYTES];
-  (void)state;
   doc_path_member(path, "", "judge");
   assert_string_equal(path, "judge");
   doc_path_member(path, path, "provider");
@@ -78,12 +71,4 @@ static void paths_are_put_together(void **state) {
   assert_memory_equal(path, "movements[120].rules[0].xxx", 27);
   doc_path_item(path, path, 7);
   assert_int_equal(strlen(path), DOC_PATH_BYTES - 1);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(paths_lead_to_places),
-      cmocka_unit_test(paths_are_put_together),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

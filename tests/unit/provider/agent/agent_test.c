@@ -1,17 +1,12 @@
 /* Agents that behave and misbehave, as small programs under the shim: what comes of a call, and
  * that nothing of it is left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "provider/agent/agent.h"
 #include "provider/profile/profile.h"
 #include "support/call_bed.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,8 +115,7 @@ static void script(struct fixture *f, const char *more, const char *text) {
   call(f, "jsonl", settings, &request);
 }
 
-static void an_answer_comes_in_pieces(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, an_answer_comes_in_pieces) {
   script(f, "",
          "read line\n"
          "echo '{\"event\":\"session\",\"id\":\"s-1\"}'\n"
@@ -162,8 +156,7 @@ static void acp_script(struct fixture *f, const char *text) {
   call(f, "acp", settings, &request);
 }
 
-static void a_protocol_is_spoken(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_protocol_is_spoken) {
   acp_script(f, "case $prompt in *'Say something.'*) ;; *) exit 3;; esac\n"
                 "echo '{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"end_turn\"}}'\n"
                 "read line || exit 0\n"
@@ -174,8 +167,7 @@ static void a_protocol_is_spoken(void **state) {
   assert_string_equal(f->bed.result.note, ""); /* its stdin ended, so it left with 0 */
 }
 
-static void a_cancel_is_said_in_the_protocol(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancel_is_said_in_the_protocol) {
   f->cancel_at_text = true;
   acp_script(f, "read line\n"
                 "case $line in *session/cancel*) ;; *) exit 3;; esac\n"
@@ -186,22 +178,19 @@ static void a_cancel_is_said_in_the_protocol(void **state) {
   assert_true(f->bed.result.duration_ms < LIMIT_AGENT_INTERRUPT_MS);
 }
 
-static void one_that_does_not_hear_a_cancel_is_ended(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_does_not_hear_a_cancel_is_ended) {
   f->cancel_at_text = true;
   acp_script(f, "while read line; do :; done\n"); /* the end of its stdin it hears */
   assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_INTERRUPT_MS / 2, 60000);
 }
 
-static void one_that_leaves_in_the_middle_has_not_answered(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_leaves_in_the_middle_has_not_answered) {
   acp_script(f, "exit 0");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
 }
 
-static void it_has_its_own_folder_and_environment(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, it_has_its_own_folder_and_environment) {
   assert_int_equal(setenv("OTHER_API_KEY", "sk-of-somebody-else", 1), 0);
   script(f, ", 'env': ['MY_TOKEN'], 'set': {'MODE': 'quiet'}",
          "[ -d \"$TMPDIR\" ] && [ -w \"$TMPDIR\" ] && t=own\n"
@@ -215,8 +204,7 @@ static void it_has_its_own_folder_and_environment(void **state) {
   assert_int_equal(unsetenv("OTHER_API_KEY"), 0);
 }
 
-static void a_key_never_enters(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_key_never_enters) {
   assert_int_equal(setenv("MY_TOKEN", "sk-123456789", 1), 0);
   script(f, ", 'env': ['MY_TOKEN']",
          "echo \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"key $MY_TOKEN\\\"}\"\n"
@@ -231,8 +219,7 @@ static void a_key_never_enters(void **state) {
   assert_int_equal(unsetenv("MY_TOKEN"), 0);
 }
 
-static void one_that_hangs_after_its_answer_is_ended(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_hangs_after_its_answer_is_ended) {
   script(f, "",
          "echo '{\"event\":\"text\",\"text\":\"done\"}'; echo '{\"event\":\"end\"}'\n"
          "exec sleep 1000");
@@ -241,8 +228,7 @@ static void one_that_hangs_after_its_answer_is_ended(void **state) {
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
-static void silence_ends_it(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, silence_ends_it) {
   script(f, ", 'stall_ms': 300",
          "echo '{\"event\":\"retry\",\"attempt\":1,\"status\":429,\"reason\":\"slow down\"}'\n"
          "exec sleep 1000");
@@ -254,14 +240,12 @@ static void silence_ends_it(void **state) {
 /* A call to the text profile. */
 static void text_script(struct fixture *f, const char *more, const char *text) {
   struct call_request request = plain();
-  struct buf settings = {0};
+  buf_auto_t settings = {0};
   buf_printf(&settings, "{'program': ['/bin/sh', '-c', '%s']%s}", text, more);
   call(f, "text", buf_c(&settings), &request);
-  buf_deinit(&settings);
 }
 
-static void a_text_whose_program_closed_its_output_is_whole(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_whose_program_closed_its_output_is_whole) {
   text_script(f, "", "echo all of it; exec >&-; sleep 1000");
   assert_int_equal(f->bed.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "all of it\n");
@@ -269,29 +253,25 @@ static void a_text_whose_program_closed_its_output_is_whole(void **state) {
   assert_in_range(f->bed.result.duration_ms, LIMIT_AGENT_FINAL_GRACE_MS / 2, 30000);
 }
 
-static void one_that_still_says_something_is_not_ended(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_still_says_something_is_not_ended) {
   text_script(f, "",
               "echo all; exec >&-; for i in 1 2 3 4; do sleep 1; echo busy >&2; done; exit 3");
   assert_int_equal(f->bed.result.class, CLASS_CRASHED); /* by its own exit */
 }
 
-static void a_text_that_keeps_its_output_open_is_not_whole(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_text_that_keeps_its_output_open_is_not_whole) {
   text_script(f, ", 'stall_ms': 300", "echo half of it; exec sleep 1000");
   assert_int_equal(f->bed.result.class, CLASS_TIMEOUT);
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it\n");
 }
 
-static void a_cut_stream_is_no_answer(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cut_stream_is_no_answer) {
   script(f, "", "printf '{\"event\":\"text\",\"text\":\"half of it\"}\\n{\"event\":\"end\",\"cl'");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL); /* exit status 0 says nothing */
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "half of it");
 }
 
-static void a_cancelled_one_is_cancelled(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_cancelled_one_is_cancelled) {
   f->cancel_at_text = true;
   script(f, "",
          "trap '' TERM; echo '{\"event\":\"text\",\"text\":\"begun\"}'; sleep 1000; sleep 1000");
@@ -299,8 +279,7 @@ static void a_cancelled_one_is_cancelled(void **state) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "begun");
 }
 
-static void an_answer_that_is_there_outlives_cancelling(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, an_answer_that_is_there_outlives_cancelling) {
   f->cancel_at_text = true;
   script(f, "",
          "printf '{\"event\":\"text\",\"text\":\"all\"}\\n{\"event\":\"end\"}\\n'; sleep 1000");
@@ -308,8 +287,7 @@ static void an_answer_that_is_there_outlives_cancelling(void **state) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "all");
 }
 
-static void a_hundred_megabytes_are_bounded(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_hundred_megabytes_are_bounded) {
   script(f, "",
          "line=$(head -c 65536 /dev/zero | tr '\\0' x)\n"
          "yes \"{\\\"event\\\":\\\"text\\\",\\\"text\\\":\\\"$line\\\"}\" | head -n 1600\n"
@@ -320,8 +298,7 @@ static void a_hundred_megabytes_are_bounded(void **state) {
                       "\n[... 88080384 bytes were cut here ...]\n");
 }
 
-static void a_long_text_keeps_its_end(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_long_text_keeps_its_end) {
   struct call_request request = plain();
   call(f, "text",
        "{'program': ['/bin/sh', '-c', 'yes a line | head -c 18000000; echo; echo [PLAN:2]']}",
@@ -336,8 +313,7 @@ static void a_long_text_keeps_its_end(void **state) {
   assert_int_equal(strtoull(line + 5, NULL, 10), f->bed.result.dropped_bytes);
 }
 
-static void the_end_of_stderr_says_why(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_end_of_stderr_says_why) {
   script(f, "",
          "yes 'a line of a progress display' | head -n 20000 >&2\n"
          "echo 'Error: you are not logged in' >&2; exit 1");
@@ -346,16 +322,14 @@ static void the_end_of_stderr_says_why(void **state) {
   assert_true(f->bed.result.error_dropped_bytes > 0);
 }
 
-static void a_line_without_end_is_given_up(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_line_without_end_is_given_up) {
   script(f, "", "printf '{\"event\":\"'; exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | tr -d '\\n'");
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
   assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
 /* A tool's result of 40 MB is in one line; its event may say nothing that is needed. */
-static void a_line_that_is_too_long_is_left_out(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_line_that_is_too_long_is_left_out) {
   script(f, "",
          "printf '{\"type\":\"user\",\"event\":\"x\",\"text\":\"'\n"
          "head -c 40000000 /dev/zero | tr '\\0' x; echo '\"}'\n"
@@ -368,8 +342,7 @@ static void a_line_that_is_too_long_is_left_out(void **state) {
                       "an event user of 40000037 bytes was left out: a line may have 16777216");
 }
 
-static void a_final_event_that_is_too_long_is_missed(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_final_event_that_is_too_long_is_missed) {
   script(f, "",
          "printf '{\"event\":\"end\",\"class\":\"ok\",\"text\":\"'\n"
          "head -c 20000000 /dev/zero | tr '\\0' x; printf '\"}'\n");
@@ -377,8 +350,7 @@ static void a_final_event_that_is_too_long_is_missed(void **state) {
   assert_non_null(strstr(f->bed.result.message, "longer than"));
 }
 
-static void bytes_that_are_no_text_are_no_harm(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, bytes_that_are_no_text_are_no_harm) {
   struct call_request request = plain();
   call(f, "jsonl", "{'program': ['" FAKE "', 'binary']}", &request);
   assert_int_equal(f->bed.result.class, CLASS_PROTOCOL);
@@ -387,8 +359,7 @@ static void bytes_that_are_no_text_are_no_harm(void **state) {
   assert_int_equal(f->bed.result.text.bytes.n, 258); /* as they came */
 }
 
-static void half_characters_and_long_numbers_cost_no_line(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, half_characters_and_long_numbers_cost_no_line) {
   script(f, "",
          "printf '%s\\n' '{\"event\":\"text\",\"text\":\"cut \\ud83d\"}' "
          "'{\"event\":\"end\",\"at\":123456789012345678901,\"text\":\"cut \\ud83d here\"}'");
@@ -397,8 +368,7 @@ static void half_characters_and_long_numbers_cost_no_line(void **state) {
   assert_string_equal(f->bed.result.note, "");
 }
 
-static void one_that_reads_nothing_may_answer(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, one_that_reads_nothing_may_answer) {
   static char big[3 * 1024 * 1024];
   struct call_request request = plain();
   memset(big, 'p', sizeof big);
@@ -408,8 +378,7 @@ static void one_that_reads_nothing_may_answer(void **state) {
   assert_string_equal(buf_c(&f->bed.result.text.bytes), "ready\n");
 }
 
-static void a_prompt_of_three_megabytes_arrives(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_prompt_of_three_megabytes_arrives) {
   static char big[3 * 1024 * 1024];
   struct call_request request = plain();
   memset(big, 'p', sizeof big);
@@ -426,8 +395,7 @@ static bool nobody_holds(const char *path) {
   return free_now;
 }
 
-static void a_tree_that_ignores_everything_is_ended(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_tree_that_ignores_everything_is_ended) {
   char lock[512], settings[1024];
   struct call_request request = plain();
   snprintf(lock, sizeof lock, "%s/lock", f->bed.dir);
@@ -439,8 +407,7 @@ static void a_tree_that_ignores_everything_is_ended(void **state) {
 }
 
 /* The worker of a client that ignores its leader's signal obeys when the group gets it. */
-static void the_group_is_asked_too(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, the_group_is_asked_too) {
   f->cancel_at_text = true;
   script(f, "",
          "trap '' TERM\n"
@@ -454,8 +421,7 @@ static void the_group_is_asked_too(void **state) {
   assert_int_equal(access(path, F_OK), 0);
 }
 
-static void programs_that_cannot_run_say_why(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, programs_that_cannot_run_say_why) {
   struct call_request request = plain();
   char path[512], settings[700];
   call(f, "claude", "{'program': '/nonexistent/claude'}", &request);
@@ -472,8 +438,7 @@ static void programs_that_cannot_run_say_why(void **state) {
   assert_non_null(strstr(f->bed.result.message, "needs a program"));
 }
 
-static void a_folder_that_vanished_is_an_error(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_folder_that_vanished_is_an_error) {
   struct call_request request = plain();
   f->bed.env.cwd = "/nonexistent/project";
   call(f, "text", "{'program': 'true'}", &request);
@@ -481,8 +446,7 @@ static void a_folder_that_vanished_is_an_error(void **state) {
   assert_non_null(strstr(f->bed.result.message, "/nonexistent/project"));
 }
 
-static void requests_that_cannot_be_are_refused(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, requests_that_cannot_be_are_refused) {
   struct call_request request = plain();
   request.prompt = (struct str){"a\0b", 3};
   call(f, "text", "{'program': 'cat'}", &request);
@@ -495,8 +459,7 @@ static void requests_that_cannot_be_are_refused(void **state) {
   assert_non_null(strstr(f->bed.result.message, "my model"));
 }
 
-static void a_schema_without_an_option_stands_in_the_prompt(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_schema_without_an_option_stands_in_the_prompt) {
   struct call_request request = plain();
   json_auto_t *schema =
       json_pack("{s:s, s:{s:{s:s}}}", "type", "object", "properties", "verdict", "type", "string");
@@ -511,8 +474,7 @@ static void a_schema_without_an_option_stands_in_the_prompt(void **state) {
 }
 
 /* A repeat after a crash finds the conversation of the first try: it goes on there. */
-static void a_conversation_that_is_there_goes_on(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, a_conversation_that_is_there_goes_on) {
   struct call_request request = plain();
   json_auto_t *token = json_string("11111111-2222-4333-8444-555555555555");
   char settings[2048], path[512];
@@ -535,8 +497,7 @@ static void a_conversation_that_is_there_goes_on(void **state) {
   assert_int_equal(f->bed.result.class, CLASS_CANCELLED);
 }
 
-static void ids_are_chosen_from_the_calls_bytes(void **state) {
-  struct fixture *f = *state;
+TEST_ON(struct fixture *f, setup, teardown, ids_are_chosen_from_the_calls_bytes) {
   struct call_request request = plain();
   static const unsigned char bytes[16] = {0xff, 1, 2,  3,  4,  5,  6,  7,
                                           0xff, 9, 10, 11, 12, 13, 14, 15};
@@ -545,45 +506,4 @@ static void ids_are_chosen_from_the_calls_bytes(void **state) {
   assert_string_equal(json_string_value(token), "ff010203-0405-4607-bf09-0a0b0c0d0e0f");
   p = provider_of_profile(profiles_find(f->profiles, STR("codex")));
   assert_null(p.ops->prepare(&p, &f->bed.env, &request, NULL, bytes));
-}
-
-#define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      AGENT_TEST(an_answer_comes_in_pieces),
-      AGENT_TEST(it_has_its_own_folder_and_environment),
-      AGENT_TEST(a_protocol_is_spoken),
-      AGENT_TEST(a_cancel_is_said_in_the_protocol),
-      AGENT_TEST(one_that_does_not_hear_a_cancel_is_ended),
-      AGENT_TEST(one_that_leaves_in_the_middle_has_not_answered),
-      AGENT_TEST(a_key_never_enters),
-      AGENT_TEST(one_that_hangs_after_its_answer_is_ended),
-      AGENT_TEST(silence_ends_it),
-      AGENT_TEST(a_text_whose_program_closed_its_output_is_whole),
-      AGENT_TEST(one_that_still_says_something_is_not_ended),
-      AGENT_TEST(a_text_that_keeps_its_output_open_is_not_whole),
-      AGENT_TEST(a_cut_stream_is_no_answer),
-      AGENT_TEST(a_cancelled_one_is_cancelled),
-      AGENT_TEST(an_answer_that_is_there_outlives_cancelling),
-      AGENT_TEST(a_hundred_megabytes_are_bounded),
-      AGENT_TEST(a_long_text_keeps_its_end),
-      AGENT_TEST(the_end_of_stderr_says_why),
-      AGENT_TEST(a_line_without_end_is_given_up),
-      AGENT_TEST(a_line_that_is_too_long_is_left_out),
-      AGENT_TEST(a_final_event_that_is_too_long_is_missed),
-      AGENT_TEST(bytes_that_are_no_text_are_no_harm),
-      AGENT_TEST(half_characters_and_long_numbers_cost_no_line),
-      AGENT_TEST(one_that_reads_nothing_may_answer),
-      AGENT_TEST(a_prompt_of_three_megabytes_arrives),
-      AGENT_TEST(a_tree_that_ignores_everything_is_ended),
-      AGENT_TEST(the_group_is_asked_too),
-      AGENT_TEST(programs_that_cannot_run_say_why),
-      AGENT_TEST(a_folder_that_vanished_is_an_error),
-      AGENT_TEST(requests_that_cannot_be_are_refused),
-      AGENT_TEST(a_schema_without_an_option_stands_in_the_prompt),
-      AGENT_TEST(a_conversation_that_is_there_goes_on),
-      AGENT_TEST(ids_are_chosen_from_the_calls_bytes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Words and statuses of vendors to error classes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/err.h"
 #include "provider/agent/classify.h"
+#include "support/test.h"
 
-static void words_mean_classes(void **state) {
+TEST(words_mean_classes) {
   static const struct {
     const char *text;
     enum error_class class;
@@ -46,7 +41,6 @@ static void words_mean_classes(void **state) {
       {"Something went wrong", CLASS_NONE},
       {"", CLASS_NONE},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     enum error_class got = classify_of_words(str_from(cases[i].text));
     if (got != cases[i].class)
@@ -54,7 +48,7 @@ static void words_mean_classes(void **state) {
   }
 }
 
-static void statuses_are_found_in_messages(void **state) {
+TEST(statuses_are_found_in_messages) {
   static const struct {
     const char *text;
     int status;
@@ -73,7 +67,6 @@ static void statuses_are_found_in_messages(void **state) {
       {"status code=529", 529},
       {"", 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     int got = classify_status(str_from(cases[i].text));
     if (got != cases[i].status)
@@ -81,7 +74,7 @@ static void statuses_are_found_in_messages(void **state) {
   }
 }
 
-static void waits_are_found_in_messages(void **state) {
+TEST(waits_are_found_in_messages) {
   static const struct {
     const char *text;
     int64_t ms;
@@ -98,13 +91,12 @@ static void waits_are_found_in_messages(void **state) {
       {"try again in 99999999999999999999999 days", 0},
       {"", 0},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (classify_retry_after_ms(str_from(cases[i].text)) != cases[i].ms)
       fail_msg("\"%s\"", cases[i].text);
 }
 
-static void http_statuses_are_classes(void **state) {
+TEST(http_statuses_are_classes) {
   static const struct {
     int status;
     enum error_class class;
@@ -112,12 +104,11 @@ static void http_statuses_are_classes(void **state) {
                {402, CLASS_QUOTA},       {403, CLASS_AUTH},        {404, CLASS_NOT_FOUND},
                {422, CLASS_BAD_REQUEST}, {429, CLASS_RATE_LIMIT},  {500, CLASS_OVERLOADED},
                {503, CLASS_OVERLOADED},  {529, CLASS_OVERLOADED},  {0, CLASS_NONE}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     assert_int_equal(classify_of_status(cases[i].status), cases[i].class);
 }
 
-static void a_log_says_more(void **state) {
+TEST(a_log_says_more) {
   static const struct {
     const char *log, *word, *said;
   } cases[] = {
@@ -131,22 +122,9 @@ static void a_log_says_more(void **state) {
       {"ref=e7 error=7", "", ""},
       {"", "e7", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct buf out = {0};
+    buf_auto_t out = {0};
     classify_logged(str_from(cases[i].log), str_from(cases[i].word), &out);
     assert_string_equal(buf_c(&out), cases[i].said);
-    buf_deinit(&out);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_log_says_more),
-      cmocka_unit_test(words_mean_classes),
-      cmocka_unit_test(statuses_are_found_in_messages),
-      cmocka_unit_test(waits_are_found_in_messages),
-      cmocka_unit_test(http_statuses_are_classes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Drivers that speak back, with a scripted peer: which bytes they send for which they get, what
  * they tell, and what comes of the call. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "support/driver_bed.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,11 +58,10 @@ static void begin(struct peer *p, const char *profile, enum transport transport)
 }
 
 static void say(struct peer *p, const char *line) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, line);
   buf_putc(&text, '\n');
   driver_bed_print(&p->bed, buf_c(&text));
-  buf_deinit(&text);
 }
 
 static void wrote(struct peer *p, const char *lines) {
@@ -108,8 +102,7 @@ static void acp_open_session(struct peer *p) {
            "'prompt':[{'type':'text','text':'Do \\'it\\'.\\n'}]}}\n");
 }
 
-static void acp_answers(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_answers) {
   acp_open_session(p);
   say(p, "no JSON at all");
   say(p, "{'jsonrpc':'2.0','method':'_other/thing','params':{}}");
@@ -137,24 +130,21 @@ static void acp_answers(void **state) {
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
 }
 
-static void acp_words_say_more_than_500(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_words_say_more_than_500) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'mock NOT_FOUND'}}");
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_500_without_a_reason(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_500_without_a_reason) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':500,'message':'it broke'}}");
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_OVERLOADED);
 }
 
-static void acp_logs_in_when_it_must(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_logs_in_when_it_must) {
   begin(p, "gemini", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -171,8 +161,7 @@ static void acp_logs_in_when_it_must(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_AUTH);
 }
 
-static void acp_another_version(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_another_version) {
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':2}}");
   assert_true(p->closed);
@@ -181,8 +170,7 @@ static void acp_another_version(void **state) {
   assert_non_null(strstr(p->bed.result.message, "version 2"));
 }
 
-static void acp_goes_on_with_a_conversation(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_goes_on_with_a_conversation) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   buf_clear(&p->sent);
@@ -204,8 +192,7 @@ static void acp_goes_on_with_a_conversation(void **state) {
   assert_false(told(p, "history"));
 }
 
-static void acp_a_conversation_that_is_gone(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_conversation_that_is_gone) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -214,8 +201,7 @@ static void acp_a_conversation_that_is_gone(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_cannot_go_on(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_cannot_go_on) {
   p->bed.call.session = "old";
   begin(p, "acp", TRANSPORT_ACP);
   say(p, "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':1}}");
@@ -224,8 +210,7 @@ static void acp_cannot_go_on(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_mode_that_is_missing_is_no_other_mode) {
   begin(p, "codex", TRANSPORT_ACP);
   say(p, INITIALIZED);
   buf_clear(&p->sent);
@@ -236,8 +221,7 @@ static void acp_a_mode_that_is_missing_is_no_other_mode(void **state) {
   assert_non_null(strstr(p->bed.result.message, "workspace-write"));
 }
 
-static void acp_models(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_models) {
   p->bed.request.model = STR("m-2");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -252,8 +236,7 @@ static void acp_models(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_PROTOCOL); /* it left without an answer */
 }
 
-static void acp_a_model_that_is_not_offered(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_model_that_is_not_offered) {
   p->bed.request.model = STR("m-3");
   begin(p, "acp", TRANSPORT_ACP);
   say(p, INITIALIZED);
@@ -269,8 +252,7 @@ static void acp_a_model_that_is_not_offered(void **state) {
   "'options':[{'optionId':'always','kind':'allow_always'},{'optionId':'once','kind':"              \
   "'allow_once'},{'optionId':'no','kind':'reject_once'}]"
 
-static void acp_questions_are_answered_by_policy(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_questions_are_answered_by_policy) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
          "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm -rf /'}," OPTIONS "}}");
@@ -298,7 +280,7 @@ static void acp_questions_are_answered_by_policy(void **state) {
   finish(p, 0);
 }
 
-static void acp_programs_that_are_named_may_run(void **state) {
+TEST_WITH(setup, teardown, acp_programs_that_are_named_may_run) {
   static const struct {
     const char *call, *option;
   } rows[] = {
@@ -328,8 +310,7 @@ static void acp_programs_that_are_named_may_run(void **state) {
 }
 
 /* Some agents end their turn at a no: the model is told, and the work goes on. */
-static void acp_a_no_does_not_end_the_work(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_no_does_not_end_the_work) {
   acp_open_session(p);
   say(p, "{'jsonrpc':'2.0','id':'q1','method':'session/request_permission','params':{'sessionId':"
          "'s-1','toolCall':{'toolCallId':'c','kind':'execute','title':'rm x'}," OPTIONS "}}");
@@ -354,8 +335,7 @@ static void acp_a_no_does_not_end_the_work(void **state) {
 }
 
 /* An agent that asks for the same for ever is not told for ever. */
-static void acp_a_no_is_told_so_often_only(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_a_no_is_told_so_often_only) {
   acp_open_session(p);
   for (int i = 0; i <= (int)LIMIT_ACP_GO_ONS; i++) {
     char line[128];
@@ -371,8 +351,7 @@ static void acp_a_no_is_told_so_often_only(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_REFUSED);
 }
 
-static void acp_is_cancelled(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_is_cancelled) {
   begin(p, "gemini", TRANSPORT_ACP);
   assert_false(p->bed.ops->interrupt(p->bed.driver)); /* nothing to be cancelled yet */
   p->bed.ops->close(p->bed.driver);
@@ -386,7 +365,7 @@ static void acp_is_cancelled(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
 
-static void acp_reasons_to_stop(void **state) {
+TEST_WITH(setup, teardown, acp_reasons_to_stop) {
   static const struct {
     const char *reason;
     enum error_class class;
@@ -412,7 +391,7 @@ static void acp_reasons_to_stop(void **state) {
   }
 }
 
-static void acp_errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, acp_errors_have_classes) {
   static const struct {
     const char *error;
     enum error_class class;
@@ -446,8 +425,7 @@ static void acp_errors_have_classes(void **state) {
   }
 }
 
-static void acp_words_of_the_client(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_words_of_the_client) {
   begin(p, "copilot", TRANSPORT_ACP);
   say(p, INITIALIZED);
   say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'s-1'}}");
@@ -460,8 +438,7 @@ static void acp_words_of_the_client(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "");
 }
 
-static void acp_nobody_reads(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, acp_nobody_reads) {
   p->deaf = true;
   begin(p, "acp", TRANSPORT_ACP);
   finish(p, 0);
@@ -470,8 +447,7 @@ static void acp_nobody_reads(void **state) {
 
 /* --- claude --- */
 
-static void claude_asks_and_answers(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_asks_and_answers) {
   begin(p, "claude", TRANSPORT_NATIVE);
   wrote(p, "{'type':'control_request','request_id':'segue-1','request':{'subtype':'initialize'}}\n"
            "{'type':'user','message':{'role':'user','content':[{'type':'text','text':"
@@ -500,8 +476,7 @@ static void claude_asks_and_answers(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void claude_nobody_answers_for_a_person(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_nobody_answers_for_a_person) {
   p->bed.call.permission = PERMISSION_FULL;
   begin(p, "claude", TRANSPORT_NATIVE);
   say(p, "{'type':'control_request','request_id':'r1','request':{'subtype':'can_use_tool',"
@@ -514,8 +489,7 @@ static void claude_nobody_answers_for_a_person(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-static void claude_is_interrupted(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_is_interrupted) {
   begin(p, "claude", TRANSPORT_NATIVE);
   buf_clear(&p->sent);
   assert_true(p->bed.ops->interrupt(p->bed.driver));
@@ -529,8 +503,7 @@ static void claude_is_interrupted(void **state) {
 }
 
 /* It reads what a person says between two tools, or begins another turn with it. */
-static void claude_is_told(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_is_told) {
   begin(p, "claude", TRANSPORT_NATIVE);
   say(p, "{'type':'system','subtype':'init','session_id':'s-1'}");
   buf_clear(&p->sent);
@@ -559,8 +532,7 @@ static void claude_is_told(void **state) {
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "output")), 7);
 }
 
-static void claude_fails_before_it_reads(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, claude_fails_before_it_reads) {
   begin(p, "claude", TRANSPORT_NATIVE);
   p->bed.ops->steer(p->bed.driver, 56, STR("two"));
   say(p, "{'type':'result','is_error':true,'api_error_status':529,'result':'Overloaded'}");
@@ -586,8 +558,7 @@ static void codex_turn(struct peer *p) {
   say(p, "{'id':2,'result':{'thread':{'id':'t-1'}}}");
 }
 
-static void codex_answers(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_answers) {
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   p->bed.call.schema = schema;
   codex_turn(p);
@@ -630,8 +601,7 @@ static void codex_answers(void **state) {
 }
 
 /* Any number may come. */
-static void codex_counts_that_cannot_be(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_counts_that_cannot_be) {
   codex_turn(p);
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
   say(p, "{'method':'thread/tokenUsage/updated','params':{'threadId':'t-1','tokenUsage':{'total':"
@@ -655,9 +625,8 @@ static void codex_count(struct peer *p, int total, int last) {
 }
 
 /* A thread that goes on: its earlier tokens are told first, or in our log, or in neither. */
-static void codex_counts_its_own_turn(void **state) {
+TEST(codex_counts_its_own_turn) {
   static const struct { int told, logged; } cases[] = {{2022, 0}, {0, 2022}, {2022, 2022}, {0, 0}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     void *fresh = NULL;
     assert_int_equal(setup(&fresh), 0);
@@ -683,7 +652,7 @@ static void codex_counts_its_own_turn(void **state) {
   }
 }
 
-static void codex_errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, codex_errors_have_classes) {
   static const struct {
     const char *info;
     enum error_class class;
@@ -718,8 +687,7 @@ static void codex_errors_have_classes(void **state) {
   }
 }
 
-static void codex_retries_are_told(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_retries_are_told) {
   codex_turn(p);
   say(p, "{'method':'error','params':{'threadId':'t-1','willRetry':true,'error':{'message':"
          "'Reconnecting... 1/5','codexErrorInfo':{'responseStreamConnectionFailed':"
@@ -729,8 +697,7 @@ static void codex_retries_are_told(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_CRASHED);
 }
 
-static void codex_threads(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_threads) {
   p->bed.call.session = "t-0";
   codex_begin(p);
   assert_non_null(strstr(buf_c(&p->sent), "\"method\":\"thread/resume\""));
@@ -741,8 +708,7 @@ static void codex_threads(void **state) {
   assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
 }
 
-static void codex_questions(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_questions) {
   codex_turn(p);
   buf_clear(&p->sent);
   say(p, "{'id':40,'method':'item/commandExecution/requestApproval','params':{'threadId':'t-1',"
@@ -756,8 +722,7 @@ static void codex_questions(void **state) {
   finish(p, 0);
 }
 
-static void codex_is_interrupted(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_is_interrupted) {
   codex_turn(p);
   assert_false(p->bed.ops->interrupt(p->bed.driver));
   say(p, "{'id':3,'result':{'turn':{'id':'u-1'}}}");
@@ -770,9 +735,7 @@ static void codex_is_interrupted(void **state) {
   finish(p, 0);
   assert_int_equal(p->bed.result.class, CLASS_CANCELLED);
 }
-
-static void codex_is_told(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, codex_is_told) {
   codex_turn(p);
   buf_clear(&p->sent);
   p->bed.ops->steer(p->bed.driver, 7, STR("early"));
@@ -798,44 +761,3 @@ static void codex_is_told(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      T(acp_answers),
-      T(acp_words_say_more_than_500),
-      T(acp_500_without_a_reason),
-      T(acp_logs_in_when_it_must),
-      T(acp_another_version),
-      T(acp_goes_on_with_a_conversation),
-      T(acp_a_conversation_that_is_gone),
-      T(acp_cannot_go_on),
-      T(acp_a_mode_that_is_missing_is_no_other_mode),
-      T(acp_models),
-      T(acp_a_model_that_is_not_offered),
-      T(acp_questions_are_answered_by_policy),
-      T(acp_programs_that_are_named_may_run),
-      T(acp_a_no_does_not_end_the_work),
-      T(acp_a_no_is_told_so_often_only),
-      T(acp_is_cancelled),
-      T(acp_reasons_to_stop),
-      T(acp_errors_have_classes),
-      T(acp_words_of_the_client),
-      T(acp_nobody_reads),
-      T(claude_asks_and_answers),
-      T(claude_nobody_answers_for_a_person),
-      T(claude_is_interrupted),
-      T(claude_is_told),
-      T(claude_fails_before_it_reads),
-      T(codex_answers),
-      cmocka_unit_test(codex_counts_its_own_turn),
-      T(codex_counts_that_cannot_be),
-      T(codex_errors_have_classes),
-      T(codex_retries_are_told),
-      T(codex_threads),
-      T(codex_questions),
-      T(codex_is_interrupted),
-      T(codex_is_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}

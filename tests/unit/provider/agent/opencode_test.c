@@ -1,16 +1,11 @@
 /* The driver of `opencode serve`: live, with a scripted server - which requests it makes for which
  * replies and events, what it tells, what comes of the call - and from recordings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "provider/agent/opencode.h"
 #include "support/driver_bed.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,19 +81,17 @@ static void print(struct peer *p, const char *text) {
 }
 
 static void event(struct peer *p, const char *text) {
-  struct buf data = {0};
+  buf_auto_t data = {0};
   data_quoted(&data, text);
   driver_opencode.event(p->bed.driver, buf_view(&data));
-  buf_deinit(&data);
 }
 
 static void reply(struct peer *p, enum opencode_request id, int status, const char *body) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, body);
   driver_opencode.reply(
       p->bed.driver,
       &(struct driver_reply){.id = (int)id, .status = status, .body = buf_view(&text)});
-  buf_deinit(&text);
 }
 
 static void streams(struct peer *p) {
@@ -148,8 +141,7 @@ static void work(struct peer *p) {
   event(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
 }
 
-static void an_answer(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, an_answer) {
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
   p->bed.call.schema = schema;
@@ -197,8 +189,7 @@ static void an_answer(void **state) {
                       "{'event':'text','text':'ne.'}\n"));
 }
 
-static void a_known_conversation(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_known_conversation) {
   p->bed.call.session = "ses_7";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -211,8 +202,7 @@ static void a_known_conversation(void **state) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-static void an_id_is_no_path(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, an_id_is_no_path) {
   p->bed.call.session = "../config";
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -221,8 +211,7 @@ static void an_id_is_no_path(void **state) {
   ends_as(p, by_us, CLASS_NOT_FOUND);
 }
 
-static void only_this_machine_is_asked(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, only_this_machine_is_asked) {
   begin(p, true);
   print(p, "opencode server listening on http://192.0.2.1:80\n");
   print(p, "opencode server listening on http://127.0.0.1:0\n");
@@ -231,8 +220,7 @@ static void only_this_machine_is_asked(void **state) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-static void no_port(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, no_port) {
   begin(p, true);
   assert_int_equal(p->wake_ms, LIMIT_SERVER_START_MS);
   print(p, "hello\n");
@@ -241,8 +229,7 @@ static void no_port(void **state) {
   ends_as(p, by_us, CLASS_TIMEOUT);
 }
 
-static void a_refused_password(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_refused_password) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   reply(p, OPENCODE_EVENTS, 401, "");
@@ -251,8 +238,7 @@ static void a_refused_password(void **state) {
   assert_non_null(strstr(p->bed.result.message, "password"));
 }
 
-static void a_model_without_a_provider(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_model_without_a_provider) {
   p->bed.request.model = STR("gpt");
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
@@ -263,8 +249,7 @@ static void a_model_without_a_provider(void **state) {
 }
 
 /* It answers with 500 and says why in an event that comes later. */
-static void a_model_that_is_not_there(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_model_that_is_not_there) {
   work(p);
   reply(p, OPENCODE_PROMPT, 500,
         "{'name':'UnknownError','data':{'message':'Unexpected server error.'}}");
@@ -278,7 +263,7 @@ static void a_model_that_is_not_there(void **state) {
   assert_string_equal(p->bed.result.message, "Model not found: a/b.");
 }
 
-static void errors_have_classes(void **state) {
+TEST_WITH(setup, teardown, errors_have_classes) {
   static const struct {
     const char *info;
     enum error_class class;
@@ -306,8 +291,7 @@ static void errors_have_classes(void **state) {
   }
 }
 
-static void garbage(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, garbage) {
   work(p);
   event(p, "no JSON");
   event(p, "[1,2]");
@@ -318,8 +302,7 @@ static void garbage(void **state) {
   ends_as(p, by_us, CLASS_PROTOCOL);
 }
 
-static void retries_are_told_and_ended(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, retries_are_told_and_ended) {
   char text[300];
   work(p);
   print_into(text, sizeof text,
@@ -343,8 +326,7 @@ static void retries_are_told_and_ended(void **state) {
 }
 
 /* It counts from 1 again for each of its requests. */
-static void tries_in_a_row_are_counted(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, tries_in_a_row_are_counted) {
   static const char again[] = "{'type':'session.status'," IN "'status':{'type':'retry',"
                               "'attempt':1,'message':'Rate limit reached','next':1}}}";
   work(p);
@@ -360,8 +342,7 @@ static void tries_in_a_row_are_counted(void **state) {
 }
 
 /* A thought that was held back is no sign that the try went well. */
-static void a_stall_tells_why(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_stall_tells_why) {
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
            "'type':'reasoning','text':'Step'}}}");
@@ -371,8 +352,7 @@ static void a_stall_tells_why(void **state) {
   assert_true(told(p, "{'event':'thinking','text':'p'}"));
 }
 
-static void a_long_wait_is_ours_to_decide(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_long_wait_is_ours_to_decide) {
   char text[300];
   work(p);
   print_into(text, sizeof text,
@@ -386,8 +366,7 @@ static void a_long_wait_is_ours_to_decide(void **state) {
   assert_true(p->bed.result.retry_after_ms > 3500000 && p->bed.result.retry_after_ms <= 3600000);
 }
 
-static void a_cancel(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_cancel) {
   work(p);
   assert_true(driver_opencode.interrupt(p->bed.driver));
   asks(p, "POST /session/ses_1/abort{}\n");
@@ -397,8 +376,7 @@ static void a_cancel(void **state) {
   ends_as(p, by_us, CLASS_CANCELLED);
 }
 
-static void a_cancel_before_there_is_work(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_cancel_before_there_is_work) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -410,8 +388,7 @@ static void a_cancel_before_there_is_work(void **state) {
 }
 
 /* Which of the two is known first: that the connection broke, or that the server died. */
-static void a_broken_connection(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_broken_connection) {
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
   assert_false(p->given_up);
@@ -422,16 +399,14 @@ static void a_broken_connection(void **state) {
   ends_as(p, by_us, CLASS_NETWORK);
 }
 
-static void a_server_that_dies(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_server_that_dies) {
   work(p);
   breaks(p, OPENCODE_PROMPT, CLASS_NETWORK);
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED, .signal = 9, .exit_code = -1},
           CLASS_CRASHED);
 }
 
-static void a_server_that_dies_behind_its_answer(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_server_that_dies_behind_its_answer) {
   work(p);
   reply(p, OPENCODE_PROMPT, 200,
         "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
@@ -439,8 +414,7 @@ static void a_server_that_dies_behind_its_answer(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void events_that_end(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, events_that_end) {
   work(p);
   reply(p, OPENCODE_EVENTS, 200, "");
   driver_opencode.woke(p->bed.driver);
@@ -449,8 +423,7 @@ static void events_that_end(void **state) {
 }
 
 /* Nobody would answer its questions: no work is begun any more. */
-static void events_that_end_before_the_work(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, events_that_end_before_the_work) {
   begin(p, true);
   print(p, "opencode server listening on http://127.0.0.1:40123\n");
   streams(p);
@@ -472,7 +445,7 @@ static void permission(struct peer *p, const char *id, const char *what) {
   event(p, text);
 }
 
-static void questions_are_answered_by_policy(void **state) {
+TEST_WITH(setup, teardown, questions_are_answered_by_policy) {
   static const struct {
     const char *what;
     enum permission permission;
@@ -526,8 +499,7 @@ static void questions_are_answered_by_policy(void **state) {
   asks(p, "");
 }
 
-static void nobody_answers_for_a_person(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, nobody_answers_for_a_person) {
   p->bed.call.permission = PERMISSION_FULL;
   work(p);
   event(p, "{'type':'question.asked'," IN "'id':'que_1','questions':[{'question':'Which?'}]}}");
@@ -537,8 +509,7 @@ static void nobody_answers_for_a_person(void **state) {
 }
 
 /* Each answer adds up the tokens of all messages: more than one is not read. */
-static void one_answer_counts(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, one_answer_counts) {
   work(p);
   event(p, "{'info':{'id':'m1','finish':'stop'},'parts':[{'type':'text','text':'Done.'}]}");
   buf_clear(&p->bed.news);
@@ -552,8 +523,7 @@ static void one_answer_counts(void **state) {
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
 
-static void a_flood_of_questions_ends_it(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_flood_of_questions_ends_it) {
   work(p);
   for (unsigned i = 0; i < LIMIT_SERVER_QUESTION_COUNT; i++)
     permission(p, "per_1", "'permission':'bash','patterns':[]");
@@ -569,8 +539,7 @@ static void a_flood_of_questions_ends_it(void **state) {
 }
 
 /* A tool may print its environment. */
-static void the_password_does_not_enter(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, the_password_does_not_enter) {
   work(p);
   event(p, "{'type':'message.part.delta'," IN "'messageID':'m1','partID':'p1','field':'text',"
            "'delta':'It is pass-word-of-'}}");
@@ -586,8 +555,7 @@ static void the_password_does_not_enter(void **state) {
 }
 
 /* Pieces of a thought come as those of a text do: only its part says which it is. */
-static void thoughts_are_no_answer(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, thoughts_are_no_answer) {
   work(p);
   event(p, "{'type':'message.part.updated'," IN "'part':{'id':'p1','messageID':'m1',"
            "'type':'reasoning','text':''}}}");
@@ -622,15 +590,13 @@ static void from_a_recording(struct peer *p) {
 
 /* ' stands for ". In pieces of seven bytes. */
 static void say(struct peer *p, const char *line) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   data_quoted(&text, line);
   buf_putc(&text, '\n');
   print(p, buf_c(&text));
-  buf_deinit(&text);
 }
 
-static void recorded_answers(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, recorded_answers) {
   from_a_recording(p);
   say(p, "{'type':'message.updated'," IN "'info':{'id':'m0','role':'user'}}}");
   say(p, "{'type':'message.updated'," IN "'info':{'id':'m1','role':'assistant'}}}");
@@ -658,8 +624,7 @@ static void recorded_answers(void **state) {
   assert_true(told(p, "'name':'bash','id':'c','state':'end','failed':true"));
 }
 
-static void recorded_questions(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, recorded_questions) {
   from_a_recording(p);
   say(p, "{'type':'permission.asked'," IN "'id':'per_1','permission':'bash','patterns':['ls'],"
          "'metadata':{'command':'ls'}}}");
@@ -669,50 +634,11 @@ static void recorded_questions(void **state) {
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_PROTOCOL);
 }
 
-static void a_recorded_abort(void **state) {
-  struct peer *p = *state;
+TEST_ON(struct peer *p, setup, teardown, a_recorded_abort) {
   from_a_recording(p);
   say(p, "{'type':'session.status'," IN "'status':{'type':'retry','attempt':2,'message':"
          "'Rate limit reached'}}}");
   driver_opencode.sent(p->bed.driver, STR("POST /session/ses_1/abort {}"));
   assert_true(told(p, "{'event':'retry','attempt':2,'reason':'Rate limit reached'}"));
   ends_as(p, (struct process_result){.why = PROCESS_END_EXITED}, CLASS_RATE_LIMIT);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      T(an_answer),
-      T(a_known_conversation),
-      T(an_id_is_no_path),
-      T(only_this_machine_is_asked),
-      T(no_port),
-      T(a_refused_password),
-      T(a_model_without_a_provider),
-      T(a_model_that_is_not_there),
-      T(errors_have_classes),
-      T(garbage),
-      T(retries_are_told_and_ended),
-      T(tries_in_a_row_are_counted),
-      T(a_stall_tells_why),
-      T(a_long_wait_is_ours_to_decide),
-      T(a_cancel),
-      T(a_cancel_before_there_is_work),
-      T(a_broken_connection),
-      T(a_server_that_dies),
-      T(a_server_that_dies_behind_its_answer),
-      T(events_that_end),
-      T(events_that_end_before_the_work),
-      T(questions_are_answered_by_policy),
-      T(nobody_answers_for_a_person),
-      T(one_answer_counts),
-      T(a_flood_of_questions_ends_it),
-      T(the_password_does_not_enter),
-      T(thoughts_are_no_answer),
-      T(recorded_answers),
-      T(recorded_questions),
-      T(a_recorded_abort),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

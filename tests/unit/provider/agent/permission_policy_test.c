@@ -1,13 +1,8 @@
 /* An agent that asks is answered by permission, kind and place, never by default. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "provider/agent/permission_policy.h"
+#include "support/test.h"
 
 static bool allows(enum permission permission, enum ask_kind kind, const char *tool,
                    const char *path) {
@@ -22,7 +17,7 @@ static bool allows(enum permission permission, enum ask_kind kind, const char *t
   return allowed;
 }
 
-static void permissions_bound_what_is_allowed(void **state) {
+TEST(permissions_bound_what_is_allowed) {
   static const struct {
     enum ask_kind kind;
     const char *path;
@@ -50,7 +45,6 @@ static void permissions_bound_what_is_allowed(void **state) {
       {ASK_FETCH, NULL, false, false},
       {ASK_OTHER, NULL, false, false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     if (allows(PERMISSION_READONLY, rows[i].kind, "x", rows[i].path) != rows[i].readonly ||
         allows(PERMISSION_EDIT, rows[i].kind, "x", rows[i].path) != rows[i].edit)
@@ -59,14 +53,13 @@ static void permissions_bound_what_is_allowed(void **state) {
   }
 }
 
-static void a_listed_tool_is_allowed(void **state) {
-  (void)state;
+TEST(a_listed_tool_is_allowed) {
   assert_true(allows(PERMISSION_EDIT, ASK_EXECUTE, "Bash", NULL));
   assert_false(allows(PERMISSION_EDIT, ASK_EXECUTE, "bash", NULL));
   assert_false(allows(PERMISSION_EDIT, ASK_EXECUTE, "", NULL));
 }
 
-static void programs_that_are_named_may_run(void **state) {
+TEST(programs_that_are_named_may_run) {
   static const struct {
     const char *command;
     bool allowed;
@@ -96,7 +89,6 @@ static void programs_that_are_named_may_run(void **state) {
   const struct permission_policy policy = {.permission = PERMISSION_EDIT, .cwd = "/w", .run = run};
   const struct permission_policy reads = {
       .permission = PERMISSION_READONLY, .cwd = "/w", .run = run};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     const struct permission_policy_ask ask = {.kind = ASK_EXECUTE,
                                               .command = str_from(rows[i].command)};
@@ -107,36 +99,23 @@ static void programs_that_are_named_may_run(void **state) {
   }
 }
 
-static void one_path_outside_is_enough(void **state) {
+TEST(one_path_outside_is_enough) {
   json_auto_t *paths = json_pack("[s, s]", "/w/a", "/etc/passwd");
   const struct permission_policy_ask ask = {.kind = ASK_EDIT, .paths = paths};
   const struct permission_policy policy = {.permission = PERMISSION_EDIT, .cwd = "/w"};
   const char *reason;
-  (void)state;
   assert_false(permission_policy_allows(&ask, &policy, &reason));
   assert_true(permission_policy_inside("/", STR("/etc")));
   assert_true(permission_policy_inside("/w/", STR("/w/./a")));
   assert_false(permission_policy_inside("/w", ((struct str){"a\0b", 3})));
 }
 
-static void paths_are_found_in_what_a_tool_is_given(void **state) {
+TEST(paths_are_found_in_what_a_tool_is_given) {
   json_auto_t *input =
       json_pack("{s:s, s:s, s:i, s:s}", "file_path", "/a", "new_path", "/b", "path", 3, "x", "/c");
   json_auto_t *paths = json_array();
-  (void)state;
   permission_policy_add_paths(paths, input);
   assert_int_equal(json_array_size(paths), 2);
   permission_policy_add_paths(paths, NULL);
   assert_int_equal(json_array_size(paths), 2);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(permissions_bound_what_is_allowed),
-      cmocka_unit_test(a_listed_tool_is_allowed),
-      cmocka_unit_test(programs_that_are_named_may_run),
-      cmocka_unit_test(one_path_outside_is_enough),
-      cmocka_unit_test(paths_are_found_in_what_a_tool_is_given),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Versions as programs print them. What a probe finds is tested at the command line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/err.h"
 #include "provider/agent/program_version.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void versions_are_compared_by_number(void **state) {
+TEST(versions_are_compared_by_number) {
   static const struct {
     const char *version, *minimum;
     bool older;
@@ -28,13 +23,12 @@ static void versions_are_compared_by_number(void **state) {
       {"", "1.0.0", false},
       {"unknown", "1.0.0", false},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     if (version_older(cases[i].version, cases[i].minimum) != cases[i].older)
       fail_msg("%s against %s", cases[i].version, cases[i].minimum);
 }
 
-static void the_version_is_found_in_an_answer(void **state) {
+TEST(the_version_is_found_in_an_answer) {
   static const struct {
     const char *answer, *version;
   } cases[] = {
@@ -45,7 +39,6 @@ static void the_version_is_found_in_an_answer(void **state) {
       {"rev1.2 is 3.4.5", "3.4.5"},
       {"none", ""},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct process_result r = {.why = PROCESS_END_EXITED};
     char version[64];
@@ -54,10 +47,4 @@ static void the_version_is_found_in_an_answer(void **state) {
     assert_string_equal(version, cases[i].version);
     buf_deinit(&r.out);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(versions_are_compared_by_number),
-                                     cmocka_unit_test(the_version_is_found_in_an_answer)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "provider/agent/project_files.h"
 #include "provider/profile/profile.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +69,10 @@ static int teardown(void **state) {
 
 static bool check(const struct fixture *f, const char *settings, const char *cwd, struct err *err) {
   char path[600];
-  json_t *with = json_loads(settings, 0, NULL);
+  json_auto_t *with = json_loads(settings, 0, NULL);
   assert_non_null(with);
   in(f, cwd, path, sizeof path);
   bool ok = project_files_check(f->profile, TRANSPORT_EXEC, with, path, err);
-  json_decref(with);
   return ok;
 }
 
@@ -92,8 +92,7 @@ static void one(const struct fixture *f, const char *name, const char *content, 
   take(f, name);
 }
 
-static void what_a_file_sets_counts(void **state) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, what_a_file_sets_counts) {
   static const char settings[] = "home/repo/.t/settings.json", refused[] = "home/repo/t.json",
                     env[] = "home/repo/.env";
   one(f, settings, "{}", NULL);
@@ -126,8 +125,7 @@ static void what_a_file_sets_counts(void **state) {
   one(f, refused, "{\"plug\\u0069n\": []}", "sets plugin");
 }
 
-static void it_is_looked_for_where_clients_look(void **state) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, it_is_looked_for_where_clients_look) {
   static const struct {
     const char *name, *cwd;
     bool refused;
@@ -158,8 +156,7 @@ static void it_is_looked_for_where_clients_look(void **state) {
   assert_false(project_files_check(f->profile, TRANSPORT_ACP, NULL, cwd, &err));
 }
 
-static void a_link_is_seen(void **state) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, a_link_is_seen) {
   struct err err = {0};
   char path[600], real[600];
   put(f, "elsewhere/settings.json", "{\"hooks\": 1}");
@@ -173,8 +170,7 @@ static void a_link_is_seen(void **state) {
   assert_non_null(strstr(err.text, "cannot be read"));
 }
 
-static void who_is_trusted_is_let_be(void **state) {
-  const struct fixture *f = *state;
+TEST_ON(const struct fixture *f, setup, teardown, who_is_trusted_is_let_be) {
   struct err err = {0};
   char settings[700];
   put(f, "home/repo/.t/settings.json", "{\"hooks\": 1}");
@@ -189,15 +185,4 @@ static void who_is_trusted_is_let_be(void **state) {
   print_into(settings, sizeof settings, "{\"trust_project\": [\"%s/home/repo/\"]}", f->root);
   assert_true(check(f, settings, "home/repo", &err));
   assert_true(check(f, "{}", "gone", &err)); /* the start will say so */
-}
-
-int main(void) {
-#define PROJECT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      PROJECT_TEST(what_a_file_sets_counts),
-      PROJECT_TEST(it_is_looked_for_where_clients_look),
-      PROJECT_TEST(a_link_is_seen),
-      PROJECT_TEST(who_is_trusted_is_let_be),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,11 @@
 #include "format/json_write.h"
 
 #include "base/limits.h"
+#include "base/memory.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/replay_recording.h"
 #include "provider/profile/profile.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +23,8 @@ struct seen {
 static void on_news(void *ctx, const struct provider_news *news) {
   struct seen *s = ctx;
   json_auto_t *line = replay_news_json(news);
-  char *text = json_dump_text(line, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(line, JSON_COMPACT);
   buf_printf(&s->lines, "%s\n", text);
-  free(text);
 }
 
 static void on_answered(void *ctx) {
@@ -96,7 +97,7 @@ static const char events[] =
     "  - {when: {/t: bad}, error: {status: /s, kind: [/k1, /k2], message: /m, log: /ref}, end: "
     "error}\n";
 
-static void pieces_may_be_cut_anywhere(void **state) {
+TEST(pieces_may_be_cut_anywhere) {
   static const char out[] = "{\"t\":\"d\",\"x\":\"h\xC3\xA9\",\"sid\":\"s\"}\r\n\n"
                             "not json\n"
                             "[{\"t\":\"d\",\"x\":\"l\"},{\"t\":\"m\",\"x\":\"h\xC3\xA9llo\"}]\n"
@@ -104,7 +105,6 @@ static void pieces_may_be_cut_anywhere(void **state) {
                             "{\"t\":\"ok\"}";
   struct profile *p = profile_of(events);
   struct seen whole, cut;
-  (void)state;
   read_run(p, &(struct run){.out = out, .err = ""}, &whole);
   assert_int_equal(whole.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&whole.lines), "{\"event\":\"session\",\"id\":\"s\"}\n"
@@ -125,10 +125,9 @@ static void pieces_may_be_cut_anywhere(void **state) {
   profile_free(p);
 }
 
-static void numbers_that_are_too_large_are_left_out(void **state) {
+TEST(numbers_that_are_too_large_are_left_out) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"again\",\"why\":\"a\",\"in\":12.7}\n"
                                 "{\"t\":\"again\",\"why\":\"b\",\"in\":1e300}\n{\"t\":\"ok\"}",
@@ -136,19 +135,17 @@ static void numbers_that_are_too_large_are_left_out(void **state) {
            &s);
   assert_non_null(strstr(buf_c(&s.lines), "\"delay_ms\":12"));
   assert_null(strstr(buf_c(&s.lines), "\"delay_ms\":-"));
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void the_text_is_the_last_message_or_all(void **state) {
+TEST(the_text_is_the_last_message_or_all) {
   static const char out[] = "{\"t\":\"m\",\"x\":\"one\",\"id\":\"1\"}\n"
                             "{\"t\":\"m\",\"x\":\"two \",\"id\":\"2\"}\n"
                             "{\"t\":\"m\",\"x\":\"parts\",\"id\":\"2\"}\n"
                             "{\"t\":\"ok\"}\n";
   struct profile *last = profile_of(events);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct seen s;
-  (void)state;
   buf_printf(&text, "text: all\n%s", events);
   struct profile *all = profile_of(buf_c(&text));
   read_run(last, &(struct run){.out = out, .err = ""}, &s);
@@ -159,13 +156,11 @@ static void the_text_is_the_last_message_or_all(void **state) {
   seen_deinit(&s);
   profile_free(last);
   profile_free(all);
-  buf_deinit(&text);
 }
 
-static void a_growing_message_is_told_once(void **state) {
+TEST(a_growing_message_is_told_once) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"c\",\"x\":\"a\"}\n{\"t\":\"c\",\"x\":\"ab\"}\n"
                                 "{\"t\":\"c\",\"x\":\"ab\"}\n{\"t\":\"m\",\"x\":\"abc\"}\n"
@@ -176,14 +171,12 @@ static void a_growing_message_is_told_once(void **state) {
                                        "{\"event\":\"text\",\"text\":\"b\"}\n"
                                        "{\"event\":\"text\",\"text\":\"c\"}\n"
                                        "{\"event\":\"text\",\"text\":\"z\"}\n");
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void a_message_that_comes_again_is_one(void **state) {
+TEST(a_message_that_comes_again_is_one) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"d\",\"x\":\"hal\"}\n"
                                 "{\"t\":\"again\",\"why\":\"try 2/5: status 503\"}\n"
@@ -194,14 +187,12 @@ static void a_message_that_comes_again_is_one(void **state) {
   assert_string_equal(buf_c(&s.result.text.bytes), "half whole");
   assert_non_null(strstr(buf_c(&s.lines), "{\"event\":\"retry\",\"attempt\":2,\"of\":5,"
                                           "\"status\":503,"));
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void items_are_looked_at_one_by_one(void **state) {
+TEST(items_are_looked_at_one_by_one) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"list\",\"items\":[{\"k\":\"a\",\"n\":\"x\"},{\"k\":\"c\","
                                 "\"n\":\"y\"},{\"k\":\"b\",\"n\":\"z\",\"bad\":true}]}\n"
@@ -210,13 +201,12 @@ static void items_are_looked_at_one_by_one(void **state) {
            &s);
   assert_string_equal(buf_c(&s.lines), "{\"event\":\"tool\",\"name\":\"x\",\"failed\":false}\n"
                                        "{\"event\":\"tool\",\"name\":\"z\",\"failed\":true}\n");
-  seen_deinit(&s);
   profile_free(p);
 }
 
 /* --- the end --- */
 
-static void ends_have_classes_by_evidence(void **state) {
+TEST(ends_have_classes_by_evidence) {
   static const struct {
     const char *name, *out, *err;
     enum process_end why;
@@ -289,9 +279,8 @@ static void ends_have_classes_by_evidence(void **state) {
       {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
   };
   struct profile *p = profile_of(events);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct seen s;
+    AUTO(seen_deinit) struct seen s;
     read_run(p,
              &(struct run){.out = cases[i].out,
                            .err = cases[i].err,
@@ -302,15 +291,13 @@ static void ends_have_classes_by_evidence(void **state) {
     if (s.result.class != cases[i].class)
       fail_msg("%s: %s: %s", cases[i].name, error_class_name(s.result.class), s.result.message);
     assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
-    seen_deinit(&s);
   }
   profile_free(p);
 }
 
-static void an_error_is_told_in_the_logs_words(void **state) {
+TEST(an_error_is_told_in_the_logs_words) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p,
            &(struct run){.out = "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
                          .err = "t=1 ref=e7 error=\"No: \\\"a b\\\"\\n\" cause=\"No\"\n",
@@ -318,14 +305,12 @@ static void an_error_is_told_in_the_logs_words(void **state) {
            &s);
   assert_int_equal(s.result.class, CLASS_CRASHED);
   assert_string_equal(s.result.message, "No: \"a b\"");
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void an_error_says_when_to_come_back(void **state) {
+TEST(an_error_says_when_to_come_back) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(
       p,
       &(struct run){.out = "{\"t\":\"bad\",\"s\":429,\"m\":\"\\u001b[31mslow down\\n try again in "
@@ -335,15 +320,13 @@ static void an_error_says_when_to_come_back(void **state) {
       &s);
   assert_int_equal(s.result.retry_after_ms, 2000);
   assert_string_equal(s.result.message, "slow down try again in 2s"); /* one line, no escapes */
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void a_claimed_value_is_passed_on(void **state) {
+TEST(a_claimed_value_is_passed_on) {
   struct profile *codex, *p = profile_of(events);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"v\":[1]}", .err = "", .schema = true}, &s);
   assert_true(json_is_array(s.result.structured));
   seen_deinit(&s);
@@ -373,13 +356,11 @@ static void a_claimed_value_is_passed_on(void **state) {
   seen_deinit(&s);
   profile_free(codex);
   profile_free(p);
-  buf_deinit(&text);
 }
 
-static void text_is_taken_as_it_is(void **state) {
+TEST(text_is_taken_as_it_is) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = "a\n\n  b \nno newline", .err = "", .piece = 3}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "a\n\n  b \nno newline");
@@ -407,7 +388,7 @@ static void text_is_taken_as_it_is(void **state) {
   profile_free(p);
 }
 
-static void what_only_a_terminal_reads_costs_no_line(void **state) {
+TEST(what_only_a_terminal_reads_costs_no_line) {
   static const char *const lines[] = {
       "\x1b[2K\x1b[1G%s\x1b[0m\n",                            /* CSI around it */
       "\x1b]0;agent\a%s\x1b]133;D;0\x1b\\\n",                 /* OSC, ended by BEL and by ST */
@@ -417,11 +398,10 @@ static void what_only_a_terminal_reads_costs_no_line(void **state) {
       "\x1b]%s\n", /* a sequence that does not end */
   };
   struct profile *p = profile_of(events);
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(lines); i++)
     for (size_t piece = 0; piece < 4; piece++) {
-      struct buf out = {0};
-      struct seen s;
+      buf_auto_t out = {0};
+      AUTO(seen_deinit) struct seen s;
       const char *mark = strstr(lines[i], "%s");
       buf_append(&out, lines[i], (size_t)(mark - lines[i]));
       buf_printf(&out, "{\"t\":\"ok\",\"x\":\"a \\u001b[1mb [c]\"}%s", mark + 2);
@@ -430,14 +410,12 @@ static void what_only_a_terminal_reads_costs_no_line(void **state) {
         fail_msg("case %zu: %s", i, s.result.message);
       assert_string_equal(buf_c(&s.result.text.bytes), "a \x1b[1mb [c]"); /* what it says stays */
       assert_string_equal(s.result.note, "");
-      seen_deinit(&s);
-      buf_deinit(&out);
     }
   profile_free(p);
 }
 
 /* Over two events, two lines of text, the pieces of a long one, or behind JSON's escapes. */
-static void a_value_never_gets_through(void **state) {
+TEST(a_value_never_gets_through) {
   static const char *const outs[] = {
       "{\"t\":\"d\",\"x\":\"a sk-test/\"}\n{\"t\":\"d\",\"x\":\"12345 b\"}\n{\"t\":\"ok\"}\n",
       "{\"t\":\"d\",\"x\":\"a sk-test\\/\"}\n{\"t\":\"m\",\"x\":\"a sk-test/12345 "
@@ -449,7 +427,6 @@ static void a_value_never_gets_through(void **state) {
   };
   struct profile *p = profile_of(events);
   struct seen s;
-  (void)state;
   hidden = secrets_new();
   secrets_add(hidden, "STREAM_TEST_KEY", STR("sk-test/12345"));
   for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
@@ -480,45 +457,38 @@ static void a_value_never_gets_through(void **state) {
 }
 
 /* A text without lines is told in pieces, which may end anywhere. */
-static void escapes_go_from_a_text_without_lines(void **state) {
+TEST(escapes_go_from_a_text_without_lines) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
-  (void)state;
   for (size_t before = LIMIT_PIPE_PIECE_BYTES - 12; before < LIMIT_PIPE_PIECE_BYTES; before++) {
-    struct buf text = {0}, wanted = {0};
-    struct seen s;
+    buf_auto_t text = {0}, wanted = {0};
+    AUTO(seen_deinit) struct seen s;
     for (size_t i = 0; i < before; i++)
       buf_putc(&wanted, 'x');
     buf_printf(&text, "%s\033[31m\xC3\xA9\033[0m!", buf_c(&wanted));
     buf_puts(&wanted, "\xC3\xA9!");
     read_run(p, &(struct run){.out = buf_c(&text), .err = "", .piece = 1024}, &s);
     assert_true(str_eq(buf_view(&s.result.text.bytes), buf_view(&wanted)));
-    seen_deinit(&s);
-    buf_deinit(&text);
-    buf_deinit(&wanted);
   }
   profile_free(p);
 }
 
-static void bytes_that_are_no_text_cost_no_line(void **state) {
+TEST(bytes_that_are_no_text_cost_no_line) {
   struct profile *p = profile_of(events);
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p, &(struct run){.out = "{\"t\":\"ok\",\"x\":\"caf\xE9 \xE2\x82\"}\n", .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "caf\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD");
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void without_a_final_event_the_exit_is_the_end(void **state) {
+TEST(without_a_final_event_the_exit_is_the_end) {
   static const char text[] = "summary: t\nprogram: t\nargv: [x]\nevents:\n"
                              "  - {when: {/t: d}, delta: /x}\n"
                              "  - {when: {/t: e}, error: {message: /m}, end: error}\n";
   static const char out[] = "{\"t\":\"d\",\"x\":\"hello\"}\n";
   struct profile *p = profile_of(text);
-  struct buf strict = {0};
+  buf_auto_t strict = {0};
   struct seen s;
-  (void)state;
   read_run(p, &(struct run){.out = out, .err = ""}, &s);
   assert_int_equal(s.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&s.result.text.bytes), "hello");
@@ -533,15 +503,13 @@ static void without_a_final_event_the_exit_is_the_end(void **state) {
   assert_int_equal(s.result.class, CLASS_PROTOCOL);
   seen_deinit(&s);
   profile_free(p);
-  buf_deinit(&strict);
 }
 
-static void a_client_that_only_tries_again_is_given_up(void **state) {
+TEST(a_client_that_only_tries_again_is_given_up) {
   static const char again[] = "{\"t\":\"again\",\"why\":\"status 429\"}\n",
                     text[] = "{\"t\":\"d\",\"x\":\"y\"}\n";
-  struct buf profile = {0}, out = {0};
+  buf_auto_t profile = {0}, out = {0};
   struct seen s;
-  (void)state;
   buf_printf(&profile, "client_retries: 1\n%s", events);
   struct profile *p = profile_of(buf_c(&profile));
   buf_printf(&out, "%s%s%s%s", again, text, again, text); /* each try went well in the end */
@@ -565,17 +533,14 @@ static void a_client_that_only_tries_again_is_given_up(void **state) {
   assert_false(s.gave_up); /* its last word may say why */
   seen_deinit(&s);
   profile_free(p);
-  buf_deinit(&profile);
-  buf_deinit(&out);
 }
 
-static void a_sum_is_no_usage_of_one_call(void **state) {
+TEST(a_sum_is_no_usage_of_one_call) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                                  "  - {when: {/t: ok}, text: /x, end: ok,\n"
                                  "     usage: {of: conversation, input: /i, output: /o}}\n");
   struct run run = {.out = "{\"t\":\"ok\",\"x\":\"y\",\"i\":30,\"o\":4}\n", .err = ""};
   struct seen s;
-  (void)state;
   read_run(p, &run, &s);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 30);
   seen_deinit(&s);
@@ -599,7 +564,7 @@ static void a_sum_is_no_usage_of_one_call(void **state) {
 }
 
 /* Versions of a client tell the cost of the conversation or of the call: the tokens show which. */
-static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
+TEST(a_cost_is_of_the_conversation_or_of_the_call) {
   static const struct {
     const char *what, *before, *out;
     double cost;
@@ -638,11 +603,10 @@ static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
       profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                  "  - {when: {/t: r}, text: /t, end: ok, usage: {of: turn, input: /i, output: /o,\n"
                  "     cached: /k, cost: /c, all_input: /I, all_output: /O}}\n");
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *before = cases[i].before ? data_json(cases[i].before) : NULL;
     char out[400];
-    struct seen s;
+    AUTO(seen_deinit) struct seen s;
     print_into(out, sizeof out, "%s\n", cases[i].out);
     for (char *c = out; *c != '\0'; c++)
       *c = *c == '\'' ? '"' : *c;
@@ -653,18 +617,16 @@ static void a_cost_is_of_the_conversation_or_of_the_call(void **state) {
     const json_t *total = json_object_get(s.result.usage, "total");
     assert_true(json_is_number(json_object_get(total, "cost_usd")));
     assert_true(json_is_integer(json_object_get(total, "input")));
-    seen_deinit(&s);
   }
   profile_free(p);
 }
 
-static void an_answer_of_reasoning_alone_is_none(void **state) {
+TEST(an_answer_of_reasoning_alone_is_none) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nempty: refused\nevents:\n"
                                  "  - {when: {/t: think}, thinking: /x}\n"
                                  "  - {when: {/t: ok}, end: ok}\n");
   struct run run = {.out = "{\"t\":\"think\",\"x\":\"hm\"}\n{\"t\":\"ok\"}\n", .err = ""};
   struct seen s;
-  (void)state;
   read_run(p, &run, &s);
   assert_int_equal(s.result.class, CLASS_PROTOCOL);
   seen_deinit(&s);
@@ -675,13 +637,12 @@ static void an_answer_of_reasoning_alone_is_none(void **state) {
   profile_free(p);
 }
 
-static void a_client_that_asks_without_end_is_ended(void **state) {
+TEST(a_client_that_asks_without_end_is_ended) {
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\nmax_requests: 3\nevents:\n"
                                  "  - {when: {/t: step}, usage: {of: request, input: /i}}\n"
                                  "  - {when: {/t: ok}, text: /x, end: ok}\n");
-  struct buf out = {0};
+  buf_auto_t out = {0};
   struct seen s;
-  (void)state;
   for (int i = 0; i < 3; i++) {
     struct run run = {.err = ""};
     buf_puts(&out, "{\"t\":\"step\",\"i\":1}\n");
@@ -691,11 +652,10 @@ static void a_client_that_asks_without_end_is_ended(void **state) {
     assert_int_equal(s.result.class, i == 2 ? CLASS_LENGTH : CLASS_PROTOCOL);
     seen_deinit(&s);
   }
-  buf_deinit(&out);
   profile_free(p);
 }
 
-static void requests_are_added_up(void **state) {
+TEST(requests_are_added_up) {
   struct profile *p =
       profile_of("summary: t\nprogram: t\nargv: [x]\nevents:\n"
                  "  - {when: {/t: step}, usage: {of: request, input: /i, output: /o,"
@@ -705,17 +665,15 @@ static void requests_are_added_up(void **state) {
                            "{\"t\":\"step\",\"i\":1011,\"o\":7,\"c\":0.5,\"r\":3}\n"
                            "{\"t\":\"ok\",\"x\":\"y\"}\n",
                     .err = ""};
-  struct seen s;
-  (void)state;
+  AUTO(seen_deinit) struct seen s;
   read_run(p, &run, &s);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "input")), 2022);
   assert_int_equal(json_integer_value(json_object_get(s.result.usage, "reasoning")), 5);
   assert_true(json_number_value(json_object_get(s.result.usage, "cost_usd")) == 0.75);
-  seen_deinit(&s);
   profile_free(p);
 }
 
-static void stderr_says_when_to_come_back(void **state) {
+TEST(stderr_says_when_to_come_back) {
   static const struct {
     const char *err;
     int64_t ms;
@@ -727,7 +685,6 @@ static void stderr_says_when_to_come_back(void **state) {
   };
   struct profile *p = profile_of("summary: t\nprogram: t\nargv: [x]\noutput: text\n");
   struct seen s;
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     read_run(p, &(struct run){.out = "", .err = cases[i].err, .process = {.exit_code = 1}}, &s);
     assert_int_equal(s.result.class, CLASS_RATE_LIMIT);
@@ -735,33 +692,4 @@ static void stderr_says_when_to_come_back(void **state) {
     seen_deinit(&s);
   }
   profile_free(p);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pieces_may_be_cut_anywhere),
-      cmocka_unit_test(numbers_that_are_too_large_are_left_out),
-      cmocka_unit_test(the_text_is_the_last_message_or_all),
-      cmocka_unit_test(a_growing_message_is_told_once),
-      cmocka_unit_test(a_message_that_comes_again_is_one),
-      cmocka_unit_test(items_are_looked_at_one_by_one),
-      cmocka_unit_test(ends_have_classes_by_evidence),
-      cmocka_unit_test(an_error_is_told_in_the_logs_words),
-      cmocka_unit_test(an_error_says_when_to_come_back),
-      cmocka_unit_test(a_claimed_value_is_passed_on),
-      cmocka_unit_test(text_is_taken_as_it_is),
-      cmocka_unit_test(what_only_a_terminal_reads_costs_no_line),
-      cmocka_unit_test(a_value_never_gets_through),
-      cmocka_unit_test(escapes_go_from_a_text_without_lines),
-      cmocka_unit_test(bytes_that_are_no_text_cost_no_line),
-      cmocka_unit_test(without_a_final_event_the_exit_is_the_end),
-      cmocka_unit_test(a_client_that_only_tries_again_is_given_up),
-      cmocka_unit_test(a_sum_is_no_usage_of_one_call),
-      cmocka_unit_test(a_cost_is_of_the_conversation_or_of_the_call),
-      cmocka_unit_test(requests_are_added_up),
-      cmocka_unit_test(an_answer_of_reasoning_alone_is_none),
-      cmocka_unit_test(a_client_that_asks_without_end_is_ended),
-      cmocka_unit_test(stderr_says_when_to_come_back),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

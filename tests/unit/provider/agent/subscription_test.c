@@ -2,6 +2,7 @@
 #include "provider/agent/subscription.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 static const int64_t noon_ms = 1795348800000;
 enum { HOUR = 3600 * 1000 };
 
-static void resets_are_read(void **state) {
+TEST(resets_are_read) {
   static const struct {
     const char *text;
     int64_t minutes; /* from noon; 0: not understood */
@@ -65,7 +66,6 @@ static void resets_are_read(void **state) {
       {"Claude AI usage limit reached|1", 0},
       {"", 0},
   };
-  (void)state;
   setenv("TZ", "UTC", 1);
   tzset();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -75,8 +75,7 @@ static void resets_are_read(void **state) {
   }
 }
 
-static void the_local_zone_counts_where_none_is_named(void **state) {
-  (void)state;
+TEST(the_local_zone_counts_where_none_is_named) {
   setenv("TZ", "JST-9", 1);
   tzset();
   assert_int_equal(subscription_reset_ms(STR("resets 10pm"), noon_ms), HOUR);
@@ -85,14 +84,13 @@ static void the_local_zone_counts_where_none_is_named(void **state) {
 }
 
 /* In summer New York is an hour nearer to UTC than in winter. */
-static void zones_have_summers(void **state) {
+TEST(zones_have_summers) {
   const int64_t july_ms = noon_ms - 140ll * 24 * HOUR;
-  (void)state;
   assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), july_ms), HOUR);
   assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), noon_ms), 2 * HOUR);
 }
 
-static void results_that_are_limits(void **state) {
+TEST(results_that_are_limits) {
   static const struct {
     const char *text, *message;
     enum error_class class, becomes;
@@ -131,24 +129,12 @@ static void results_that_are_limits(void **state) {
       {"", "cancelled", CLASS_CANCELLED, CLASS_CANCELLED, false},
       {"", "", CLASS_NONE, CLASS_NONE, false},
   };
-  (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct call_result r = {.class = cases[i].class};
+    AUTO(call_result_deinit) struct call_result r = {.class = cases[i].class};
     print_into(r.message, sizeof r.message, "%s", cases[i].message);
     buf_puts(&r.text.bytes, cases[i].text);
     subscription_check(&r, noon_ms);
     if (r.class != cases[i].becomes || (r.retry_after_ms > 0) != cases[i].named)
       fail_msg("case %zu: %s, %lld", i, error_class_name(r.class), (long long)r.retry_after_ms);
-    call_result_deinit(&r);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(resets_are_read),
-      cmocka_unit_test(the_local_zone_counts_where_none_is_named),
-      cmocka_unit_test(zones_have_summers),
-      cmocka_unit_test(results_that_are_limits),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

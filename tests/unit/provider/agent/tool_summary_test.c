@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -26,8 +27,7 @@ static void expect_text(const char *input, const char *output, int failed, const
     fail_msg("%s of %s, %s: %s", key, input, output, got ? got : "nothing");
 }
 
-static void a_shell_s_argument_is_its_command(void **state) {
-  (void)state;
+TEST(a_shell_s_argument_is_its_command) {
   expect_text("{'command':'make test','description':'x'}", NULL, -1, "argument", "make test");
   expect_text("{'command':['ls','-l']}", NULL, -1, "argument", "[\"ls\",\"-l\"]");
   expect_text("{'file_path':'/a'}", NULL, -1, "argument", "{\"file_path\":\"/a\"}");
@@ -37,9 +37,8 @@ static void a_shell_s_argument_is_its_command(void **state) {
 }
 
 /* Two that differ behind the cut are two. */
-static void a_long_argument_is_cut_and_told_apart(void **state) {
-  struct buf one = {0}, two = {0};
-  (void)state;
+TEST(a_long_argument_is_cut_and_told_apart) {
+  buf_auto_t one = {0}, two = {0};
   buf_puts(&one, "'");
   for (int i = 0; i < 3000; i++)
     buf_puts(&one, i % 2 ? "\\u0001" : "\xc3\xa4");
@@ -51,13 +50,10 @@ static void a_long_argument_is_cut_and_told_apart(void **state) {
   assert_false(json_equal(first, second));
   assert_true(json_dumpb(first, NULL, 0, JSON_ENCODE_ANY) <= LIMIT_TOOL_ARGUMENT_BYTES + 2);
   assert_non_null(strstr(json_string_value(first), "bytes, sha256 "));
-  buf_deinit(&one);
-  buf_deinit(&two);
 }
 
-static void output_keeps_its_first_and_last_lines(void **state) {
-  struct buf text = {0};
-  (void)state;
+TEST(output_keeps_its_first_and_last_lines) {
+  buf_auto_t text = {0};
   expect_text(NULL, "[{'type':'text','text':'one'},{'type':'text','text':'two'}]", 0, "output",
               "one\ntwo");
   expect_text(NULL, "{'stdout':'out\\n','stderr':'err'}", 0, "output", "out\nerr");
@@ -78,10 +74,9 @@ static void output_keeps_its_first_and_last_lines(void **state) {
   const char *output = json_string_value(json_object_get(data, "output"));
   assert_non_null(output);
   assert_string_equal(output + strlen(output) - 9, "... (cut)");
-  buf_deinit(&text);
 }
 
-static void an_exit_may_stand_in_words(void **state) {
+TEST(an_exit_may_stand_in_words) {
   static const struct {
     const char *output;
     int failed, exit; /* -1: none */
@@ -91,21 +86,10 @@ static void an_exit_may_stand_in_words(void **state) {
                {"'the Exit code 3'", 1, -1},
                {"'Exit code none'", 1, -1},
                {"'Exit code 99999999999999999999'", 1, -1}};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *data = data_of(NULL, cases[i].output, cases[i].failed);
     const json_t *told = json_object_get(data, "exit");
     if (cases[i].exit < 0 ? told != NULL : json_integer_value(told) != cases[i].exit)
       fail_msg("%s", cases[i].output);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_shell_s_argument_is_its_command),
-      cmocka_unit_test(a_long_argument_is_cut_and_told_apart),
-      cmocka_unit_test(output_keeps_its_first_and_last_lines),
-      cmocka_unit_test(an_exit_may_stand_in_words),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

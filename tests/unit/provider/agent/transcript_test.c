@@ -2,6 +2,7 @@
 #include "support/data.h"
 
 #include "provider/agent/transcript.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,9 @@ static bool load(struct transcript *t, const char *text, struct err *err) {
   return ok;
 }
 
-static void output_and_errors_are_told_apart(void **state) {
+TEST(output_and_errors_are_told_apart) {
   struct transcript t;
   struct err err;
-  (void)state;
   assert_true(load(&t,
                    "# {\"argv\": [\"c\", \"--schema\", \"S\"], \"exit\": -9, \"timed_out\": true}\n"
                    "--- stdout ---\none\ntwo\n\n--- stderr ---\nthree\n\n",
@@ -41,12 +41,11 @@ static void output_and_errors_are_told_apart(void **state) {
   transcript_deinit(&t);
 }
 
-static void driven_runs_are_lines(void **state) {
+TEST(driven_runs_are_lines) {
   static const enum transcript_mark marks[] = {TRANSCRIPT_SENT, TRANSCRIPT_RECEIVED,
                                                TRANSCRIPT_STDERR, TRANSCRIPT_SSE, TRANSCRIPT_NOTE};
-  struct transcript t;
+  AUTO(transcript_deinit) struct transcript t;
   struct err err;
-  (void)state;
   assert_true(load(&t,
                    "# an agent, driven\n0 > {\"id\":1}\n7 < {\"id\":1}\n8 ! oh\nwell\n"
                    "9 sse data: {\"x\":2}\n10 # exit 0\n",
@@ -59,13 +58,11 @@ static void driven_runs_are_lines(void **state) {
   assert_int_equal(t.lines[1].ms, 7);
   assert_true(str_eq_c(t.lines[2].text, "oh\nwell")); /* a line without a mark goes on */
   assert_true(str_eq_c(t.lines[3].text, "{\"x\":2}"));
-  transcript_deinit(&t);
 }
 
-static void lines_may_end_with_cr_lf(void **state) {
+TEST(lines_may_end_with_cr_lf) {
   struct transcript t;
   struct err err;
-  (void)state;
   assert_true(load(
       &t, "# {\"exit\": 1}\r\n--- stdout ---\r\none\r\n\r\n--- stderr ---\r\ntwo\r\n\r\n", &err));
   assert_false(t.driven);
@@ -75,7 +72,7 @@ static void lines_may_end_with_cr_lf(void **state) {
   assert_false(load(&t, "# {\"exit\": 1}\n--- stdout --- x\n", &err)); /* no such mark */
 }
 
-static void other_files_are_refused(void **state) {
+TEST(other_files_are_refused) {
   static const struct {
     const char *text;
     int line;
@@ -88,21 +85,10 @@ static void other_files_are_refused(void **state) {
                {"# {\"exit\": 0}\n\nhello\n", 3}};
   struct transcript t;
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     assert_false(load(&t, cases[i].text, &err));
     if (err.line != cases[i].line)
       fail_msg("%s: line %d: %s", cases[i].text, err.line, err.text);
   }
   assert_false(transcript_load(&t, "/nonexistent", &err));
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(output_and_errors_are_told_apart),
-      cmocka_unit_test(driven_runs_are_lines),
-      cmocka_unit_test(lines_may_end_with_cr_lf),
-      cmocka_unit_test(other_files_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

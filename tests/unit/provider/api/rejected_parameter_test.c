@@ -2,11 +2,11 @@
 #include "provider/api/rejected_parameter.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
-static void parameters_are_found_by_field_and_by_words(void **state) {
-  (void)state;
+TEST(parameters_are_found_by_field_and_by_words) {
   static const struct {
     const char *body, *param, *message, *found;
   } cases[] = {
@@ -37,8 +37,7 @@ static void parameters_are_found_by_field_and_by_words(void **state) {
   }
 }
 
-static void a_parameter_is_left_out_wherever_it_stands(void **state) {
-  (void)state;
+TEST(a_parameter_is_left_out_wherever_it_stands) {
   json_auto_t *body = json_loads("{\"temperature\":1,\"options\":{\"temperature\":1},"
                                  "\"generationConfig\":{\"temperature\":1,\"seed\":2}}",
                                  0, NULL);
@@ -47,8 +46,7 @@ static void a_parameter_is_left_out_wherever_it_stands(void **state) {
   assert_true(json_equal(body, left));
 }
 
-static void words_about_the_schema_and_the_model(void **state) {
-  (void)state;
+TEST(words_about_the_schema_and_the_model) {
   static const struct {
     const char *param, *message;
     bool schema, model;
@@ -70,13 +68,4 @@ static void words_about_the_schema_and_the_model(void **state) {
         rejected_parameter_is_about_model(&refusal) != cases[i].model)
       fail_msg("case %zu", i);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(parameters_are_found_by_field_and_by_words),
-      cmocka_unit_test(a_parameter_is_left_out_wherever_it_stands),
-      cmocka_unit_test(words_about_the_schema_and_the_model),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,15 @@
 #include "provider/api/schema_forms.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
-struct find_case {
+static const struct find_case {
   const char *text; /* ' for " */
   int step;         /* 0: no value is given */
   enum api_fit fit;
-};
-
-static const struct find_case cases[] = {
+} cases[] = {
     {"{'reason':'r','step':2}", 2, API_FIT_VALID},
     {" {'reason':'r','step':2}\n", 2, API_FIT_VALID},
     {"```json\n{'reason':'r','step':2}\n```", 2, API_FIT_VALID},
@@ -37,8 +36,7 @@ static void quote(char *out, size_t size, const char *text) {
     out[i] = (char)(text[i] == '\'' ? '"' : text[i]);
 }
 
-static void a_text_is_one_answer(void **state) {
-  (void)state;
+TEST(a_text_is_one_answer) {
   struct api_schemas *schemas = api_schemas_new();
   json_auto_t *canonical =
       json_loads("{\"type\":\"object\",\"properties\":{\"reason\":{\"type\":\"string\"},"
@@ -58,9 +56,4 @@ static void a_text_is_one_answer(void **state) {
   }
   api_schema_unref(s);
   api_schemas_free(schemas);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_text_is_one_answer)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

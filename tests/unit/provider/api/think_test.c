@@ -2,6 +2,7 @@
 #include "provider/api/think.h"
 
 #include "support/data.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void on_part(void *ctx, bool thinking, struct str piece) {
   buf_str(thinking ? &parts->thinking : &parts->text, piece);
 }
 
-static void blocks_are_split_off(void **state) {
+TEST(blocks_are_split_off) {
   static const struct {
     const char *in, *thinking, *text;
   } cases[] = {
@@ -38,7 +39,6 @@ static void blocks_are_split_off(void **state) {
       {"text <think>not at the head</think>", "", "text <think>not at the head</think>"},
       {"<think>a</think>b<think>c</think>", "a", "b<think>c</think>"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     for (size_t piece = 1; piece <= 20; piece++) {
       struct think t = {0};
@@ -57,19 +57,10 @@ static void blocks_are_split_off(void **state) {
     }
 }
 
-static void a_bare_end_is_found(void **state) {
-  (void)state;
+TEST(a_bare_end_is_found) {
   assert_int_equal(think_bare_end(STR("hm</think>\n\nyes")), 12);
   assert_int_equal(think_bare_end(STR("hm</thinking>yes")), 13);
   assert_int_equal(think_bare_end(STR("a <think>b</think>")), 0);
   assert_int_equal(think_bare_end(STR("no tag")), 0);
   assert_int_equal(think_bare_end(STR("")), 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(blocks_are_split_off),
-      cmocka_unit_test(a_bare_end_is_found),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

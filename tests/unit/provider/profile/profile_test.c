@@ -3,11 +3,13 @@
 
 #include "format/json_write.h"
 
+#include "base/memory.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/profile/profile.h"
 #include "schema/schema.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@ static const char good[] = "summary: a test\nprogram: prog\nargv: [run]\nevents:
 
 /* --- mistakes --- */
 
-static void mistakes_have_their_place(void **state) {
+TEST(mistakes_have_their_place) {
   static const struct {
     const char *text, *place, *message;
   } cases[] = {
@@ -55,9 +57,8 @@ static void mistakes_have_their_place(void **state) {
       {"summary: x\nsummary: y\n", "2:1", ""},
       {"summary: [\n", "1:1", "close what is open"},
   };
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct err_list errors = {0};
+    AUTO(err_list_deinit) struct err_list errors = {0};
     char place[32];
     struct profile *p = profile_load("t", "t.yaml", str_from(cases[i].text), NULL, NULL, &errors);
     if (p != NULL || errors.count == 0)
@@ -66,28 +67,24 @@ static void mistakes_have_their_place(void **state) {
     if (strcmp(place, cases[i].place) != 0 ||
         strstr(errors.items[0].text, cases[i].message) == NULL)
       fail_msg("%s\n%s: %s", cases[i].text, place, errors.items[0].text);
-    err_list_deinit(&errors);
   }
 }
 
-static void all_mistakes_are_told(void **state) {
-  struct err_list errors = {0};
-  (void)state;
+TEST(all_mistakes_are_told) {
+  AUTO(err_list_deinit) struct err_list errors = {0};
   assert_null(profile_load("t", "t.yaml", STR("summary: x\noutput: a\nstdin: b\ntext: c\n"), NULL,
                            NULL, &errors));
   assert_int_equal(errors.count, 3);
-  err_list_deinit(&errors);
 }
 
 /* --- the shipped ones, and the user's --- */
 
-static void the_schema_file_is_the_generated_one(void **state) {
+TEST(the_schema_file_is_the_generated_one) {
   const char *path = SEGUE_SOURCE_DIR "/schemas/provider-profile.json";
   json_auto_t *schema = profile_schema();
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err = {0};
-  char *text = json_dump_text(schema, JSON_INDENT(2));
-  (void)state;
+  char_auto_t *text = json_dump_text(schema, JSON_INDENT(2));
   if (getenv("SEGUE_UPDATE")) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -99,17 +96,14 @@ static void the_schema_file_is_the_generated_one(void **state) {
   assert_true(file.n > 0 && file.p[file.n - 1] == '\n');
   file.p[file.n - 1] = '\0';
   assert_string_equal(file.p, text);
-  free(text);
-  buf_deinit(&file);
 }
 
 /* They are compiled in as JSON and not checked at the start of every command: so here. */
-static void what_is_shipped_is_what_its_file_says(void **state) {
+TEST(what_is_shipped_is_what_its_file_says) {
   struct err_list errors = {0};
   struct profiles *all = profiles_load(NULL, &errors);
   const struct profile *shipped;
   size_t count = 0;
-  (void)state;
   assert_non_null(all);
   for (; (shipped = profile_ready(profiles_peek(all, count))) != NULL; count++) {
     struct profile *read = profile_load(shipped->capability.name, shipped->capability.name,
@@ -125,12 +119,11 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
 }
 
 /* How a client holds a permission is read for each transport, whose values are kept as text. */
-static void each_transport_holds_as_its_part_says(void **state) {
+TEST(each_transport_holds_as_its_part_says) {
   struct err_list errors = {0};
   struct profiles *all = profiles_load(NULL, &errors);
   const struct profile *shipped;
   unsigned seen = 0;
-  (void)state;
   assert_non_null(all);
   for (size_t i = 0; (shipped = profile_ready(profiles_peek(all, i))) != NULL; i++) {
     const struct profile *p = profile_ready(shipped);
@@ -152,13 +145,12 @@ static void each_transport_holds_as_its_part_says(void **state) {
 
 /* A profile turns out to be what is said of it before it is made. SEGUE_UPDATE=1 writes the
  * file anew. */
-static void the_index_says_what_the_profiles_say(void **state) {
+TEST(the_index_says_what_the_profiles_say) {
   static const char path[] = SEGUE_SOURCE_DIR "/src/provider/profiles/index.json";
   struct err_list errors = {0};
   struct profiles *all = profiles_load(NULL, &errors);
   json_auto_t *index = json_load_file(path, 0, NULL), *about = json_object();
   const struct profile *shipped;
-  (void)state;
   assert_non_null(all);
   for (size_t i = 0; (shipped = profile_ready(profiles_peek(all, i))) != NULL; i++)
     json_object_set_new(about, shipped->capability.name, profile_about(shipped));
@@ -170,11 +162,10 @@ static void the_index_says_what_the_profiles_say(void **state) {
 }
 
 /* A profile of which only the capability was asked is made at the first use. */
-static void a_profile_is_made_when_it_is_used(void **state) {
+TEST(a_profile_is_made_when_it_is_used) {
   struct err_list errors = {0};
   struct profiles *all = profiles_load(NULL, &errors);
   const struct profile *first = profiles_peek(all, 0);
-  (void)state;
   assert_null(first->keys);
   assert_string_not_equal(first->capability.summary, "");
   assert_ptr_equal(profile_ready(first), first);
@@ -183,30 +174,27 @@ static void a_profile_is_made_when_it_is_used(void **state) {
   profiles_free(all);
 }
 
-static void shipped_profiles_are_valid_by_the_schema(void **state) {
+TEST(shipped_profiles_are_valid_by_the_schema) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
                                       "copilot", "pi",    "text",     "jsonl",  "acp",
                                       "cline",   "goose", "aider"};
   json_auto_t *doc = profile_schema();
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
-  (void)state;
   assert_non_null(schema);
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     char path[512];
-    struct schema_errors errors = {0};
+    AUTO(schema_errors_deinit) struct schema_errors errors = {0};
     snprintf(path, sizeof path, "%s/src/provider/profiles/%s.yaml", SEGUE_SOURCE_DIR, names[i]);
     json_auto_t *file = data_load(path);
     if (schema_check(schema, file, &errors) != SCHEMA_OK)
       fail_msg("%s: %s: %s", path, errors.items[0].path, errors.items[0].message);
-    schema_errors_deinit(&errors);
   }
   schema_free(schema);
 }
 
-static void the_users_files_add_and_replace(void **state) {
+TEST(the_users_files_add_and_replace) {
   char *folder = folder_make(), path[128];
   struct err_list errors = {0};
-  (void)state;
   folder_put(folder, "mine.yaml", str_from(good));
   folder_put(folder, "claude.yaml",
              str_from("extends: claude\nprogram: /opt/claude\nstall_ms: 1234\n"));
@@ -249,7 +237,7 @@ static void the_users_files_add_and_replace(void **state) {
 }
 
 /* A file whose name no provider can have is broken by itself: the others are there. */
-static void names_that_cannot_be(void **state) {
+TEST(names_that_cannot_be) {
   static const struct {
     const char *file, *shown, *why;
   } cases[] = {
@@ -270,7 +258,6 @@ static void names_that_cannot_be(void **state) {
   };
   char *folder = folder_make(), path[512];
   struct err_list errors = {0};
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++)
     folder_put(folder, cases[i].file, str_from(good));
   folder_put(folder, "mine.yaml", str_from(good));
@@ -347,18 +334,16 @@ static struct agent_call call_of(const struct call_request *request) {
                              .permission = PERMISSION_EDIT};
 }
 
-static void groups_fall_out_when_they_are_empty(void **state) {
+TEST(groups_fall_out_when_they_are_empty) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
-  struct words w;
-  (void)state;
+  AUTO(words_deinit) struct words w;
   assert_true(command(&w, "claude", &call));
   assert_string_equal(buf_c(&w.text),
                       "claude|-p|--output-format|stream-json|--setting-sources|user|"
                       "--add-dir|.|--verbose|--include-partial-messages|"
                       "--permission-mode|acceptEdits");
   assert_true(str_eq_c(w.command.stdin_bytes, "do it")); /* never in argv */
-  words_deinit(&w);
 }
 
 static const char *assignment(const struct words *w, const char *name) {
@@ -369,12 +354,11 @@ static const char *assignment(const struct words *w, const char *name) {
 }
 
 /* Each client is told in its own words. */
-static void programs_that_may_run_are_named(void **state) {
+TEST(programs_that_may_run_are_named) {
   json_auto_t *run = json_pack("[s, s]", "make", "npm test");
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  (void)state;
   request.run = run;
   assert_true(command(&w, "claude", &call));
   assert_non_null(strstr(buf_c(&w.text), "|acceptEdits|--allowedTools|Bash(make:*)|--allowedTools|"
@@ -392,11 +376,10 @@ static void programs_that_may_run_are_named(void **state) {
 }
 
 /* A judge needs nothing but its prompt: no tools, and few words of the client's own. */
-static void judges_are_no_coding_agents(void **state) {
+TEST(judges_are_no_coding_agents) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  (void)state;
   request.purpose = PURPOSE_JUDGE;
   call.permission = PERMISSION_READONLY;
   assert_true(command(&w, "codex", &call));
@@ -425,9 +408,8 @@ static struct str gap(const char *name, enum permission permission, bool runs, s
   return buf_view(out);
 }
 
-static void what_a_client_cannot_hold_is_said(void **state) {
-  struct buf out = {0};
-  (void)state;
+TEST(what_a_client_cannot_hold_is_said) {
+  buf_auto_t out = {0};
   assert_int_equal(gap("claude", PERMISSION_EDIT, true, &out).n, 0);
   assert_int_equal(gap("codex", PERMISSION_READONLY, false, &out).n, 0);
   assert_true(str_eq_c(gap("codex", PERMISSION_EDIT, true, &out),
@@ -440,18 +422,16 @@ static void what_a_client_cannot_hold_is_said(void **state) {
   assert_true(
       str_starts(gap("text", PERMISSION_READONLY, false, &out), "its profile does not say"));
   assert_int_equal(gap("text", PERMISSION_FULL, false, &out).n, 0);
-  buf_deinit(&out);
 }
 
-static void everything_that_is_there_comes_in(void **state) {
+TEST(everything_that_is_there_comes_in) {
   json_auto_t *options = json_pack("{s:s}", "effort", "high");
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   json_auto_t *tools = json_pack("[s, s]", "Read", "Bash(git *)");
   json_auto_t *settings = json_pack("{s:[s, s], s:[s]}", "args", "--x", "", "program", "/opt/c");
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
-  struct words w;
-  (void)state;
+  AUTO(words_deinit) struct words w;
   request.model = STR("opus");
   request.options = options;
   request.purpose = PURPOSE_JUDGE;
@@ -471,14 +451,12 @@ static void everything_that_is_there_comes_in(void **state) {
       "*)|--permission-mode|dontAsk|"
       "--disallowedTools|Edit,Write,NotebookEdit|--tools||--system-prompt|You judge the "
       "report of an agent. Answer in the form that is asked for, and do nothing else.|--x|");
-  words_deinit(&w);
 }
 
-static void a_conversation_goes_on_by_its_id(void **state) {
+TEST(a_conversation_goes_on_by_its_id) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  (void)state;
   call.session = "01a1fb71-9a99-7bb3-9c52-1ba211b4c192";
   call.new_session = "22222222-2222-4333-8444-555555555555"; /* not both */
   assert_true(command(&w, "codex", &call));
@@ -508,12 +486,11 @@ static bool sets(const struct agent_command *c, const char *assignment) {
   return false;
 }
 
-static void files_and_variables_are_filled_in(void **state) {
+TEST(files_and_variables_are_filled_in) {
   json_auto_t *schema = json_pack("{s:s}", "type", "object");
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  (void)state;
   call.schema = schema;
   assert_true(command(&w, "codex", &call));
   assert_non_null(strstr(buf_c(&w.text), "--output-schema|/tmp/x/segue-schema.json|"));
@@ -539,13 +516,12 @@ static void files_and_variables_are_filled_in(void **state) {
   words_deinit(&w);
 }
 
-static void names_that_look_like_options_are_refused(void **state) {
+TEST(names_that_look_like_options_are_refused) {
   static const char *const models[] = {"--dangerously-skip-permissions", "two words", "tab\tbed",
                                        "line\nbreak"};
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(models); i++) {
     request.model = str_from(models[i]);
     assert_false(command(&w, "codex", &call));
@@ -558,12 +534,11 @@ static void names_that_look_like_options_are_refused(void **state) {
   words_deinit(&w);
 }
 
-static void prompts_beyond_the_clients_limit_are_refused(void **state) {
+TEST(prompts_beyond_the_clients_limit_are_refused) {
   struct call_request request = execute();
   struct agent_call call = call_of(&request);
   struct words w;
-  struct buf text = {0};
-  (void)state;
+  buf_auto_t text = {0};
   for (size_t i = 0; i < 1048576; i++)
     buf_puts(&text, "\xC3\xA9"); /* characters, not bytes */
   call.prompt = buf_view(&text);
@@ -574,12 +549,11 @@ static void prompts_beyond_the_clients_limit_are_refused(void **state) {
   assert_false(command(&w, "codex", &call));
   assert_non_null(strstr(w.err.text, "1048577 characters"));
   words_deinit(&w);
-  buf_deinit(&text);
 }
 
 /* --- schemas --- */
 
-static void schemas_go_where_they_are_understood(void **state) {
+TEST(schemas_go_where_they_are_understood) {
   json_auto_t *schema = data_json(
       "{'$schema': 'https://json-schema.org/draft/2020-12/schema', 'type': 'object', 'properties': "
       "{'reason': {'type': 'string'}, 'step': {'type': 'integer', 'enum': [0, 1]}, 'note': "
@@ -588,7 +562,6 @@ static void schemas_go_where_they_are_understood(void **state) {
   const struct call_request request = {.schema = schema, .prompt = STR("ask")};
   const struct call_request plain = {.prompt = STR("ask")};
   struct schema_delivery place;
-  (void)state;
   schema_delivery(&place, profiles_find(shipped, STR("codex")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "native");
   assert_null(json_object_get(place.sent, "$schema"));
@@ -618,17 +591,16 @@ static void schemas_go_where_they_are_understood(void **state) {
 
   /* Too long for an argument. */
   json_t *many = json_object_get(json_object_get(schema, "properties"), "note");
-  struct buf words = {0};
+  buf_auto_t words = {0};
   for (size_t i = 0; i < 120 * 1024; i++)
     buf_putc(&words, 'w');
   json_object_set_new(many, "description", json_stringn(words.p, words.n));
   schema_delivery(&place, profiles_find(shipped, STR("claude")), TRANSPORT_EXEC, &request);
   assert_string_equal(place.enforced, "prompt");
   schema_delivery_deinit(&place);
-  buf_deinit(&words);
 }
 
-static void settings_are_checked(void **state) {
+TEST(settings_are_checked) {
   static const struct {
     const char *settings, *message;
   } cases[] = {{"{'progam': 'x'}", "did you mean \"program\""},
@@ -640,7 +612,6 @@ static void settings_are_checked(void **state) {
                {"[]", "must be a map"}};
   const struct profile *claude = profiles_find(shipped, STR("claude"));
   struct err err;
-  (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     json_auto_t *settings = data_json(cases[i].settings);
     assert_false(profile_check_settings(claude, settings, &err));
@@ -653,29 +624,4 @@ static void settings_are_checked(void **state) {
   assert_true(profile_check_settings(claude, fine, &err));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(mistakes_have_their_place),
-      cmocka_unit_test(all_mistakes_are_told),
-      cmocka_unit_test(the_schema_file_is_the_generated_one),
-      cmocka_unit_test(what_is_shipped_is_what_its_file_says),
-      cmocka_unit_test(each_transport_holds_as_its_part_says),
-      cmocka_unit_test(the_index_says_what_the_profiles_say),
-      cmocka_unit_test(a_profile_is_made_when_it_is_used),
-      cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
-      cmocka_unit_test(the_users_files_add_and_replace),
-      cmocka_unit_test(names_that_cannot_be),
-      cmocka_unit_test(groups_fall_out_when_they_are_empty),
-      cmocka_unit_test(programs_that_may_run_are_named),
-      cmocka_unit_test(judges_are_no_coding_agents),
-      cmocka_unit_test(what_a_client_cannot_hold_is_said),
-      cmocka_unit_test(everything_that_is_there_comes_in),
-      cmocka_unit_test(a_conversation_goes_on_by_its_id),
-      cmocka_unit_test(files_and_variables_are_filled_in),
-      cmocka_unit_test(names_that_look_like_options_are_refused),
-      cmocka_unit_test(prompts_beyond_the_clients_limit_are_refused),
-      cmocka_unit_test(schemas_go_where_they_are_understood),
-      cmocka_unit_test(settings_are_checked),
-  };
-  return cmocka_run_group_tests(tests, load_shipped, free_shipped);
-}
+TEST_GROUP(load_shipped, free_shipped)
