@@ -726,16 +726,6 @@ static void run_into_outage(struct play *p, int tries) {
   }
 }
 
-/* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
- * where it was, for as long as was left of it. */
-TEST(an_outage_goes_on_where_it_was) {
-  static const struct {
-    const char *title;
-    int64_t jump_ms;
-    bool crash;
-  } jumps[] = {{"a crash", SECOND, true},
-               {"a night without power", 8 * 60 * MINUTE, true},
-               {"asleep", 8 * 60 * MINUTE, false},
 /* What the host's gate says of call 1. */
 static void gate_says(struct play *p, enum admission_answer answer, const char *class,
                       const struct event_away *away) {
@@ -820,6 +810,16 @@ TEST(a_held_login_is_waited_for) {
   play_deinit(&p);
 }
 
+/* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
+ * where it was, for as long as was left of it. */
+TEST(an_outage_goes_on_where_it_was) {
+  static const struct {
+    const char *title;
+    int64_t jump_ms;
+    bool crash;
+  } jumps[] = {{"a crash", SECOND, true},
+               {"a night without power", 8 * 60 * MINUTE, true},
+               {"asleep", 8 * 60 * MINUTE, false},
                {"the clock set back", -24 * 60 * MINUTE, false},
                {"set back, and a crash", -24 * 60 * MINUTE, true}};
   for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
@@ -1786,5 +1786,3 @@ TEST(votes_are_asked_in_turned_order) {
 }
 
 TEST_GROUP(NULL, play_over)
-      cmocka_unit_test(a_wait_behind_others_is_the_calls_own),
-      cmocka_unit_test(a_held_login_is_waited_for),

@@ -344,21 +344,6 @@ TEST(a_killed_command_that_was_judged_stays_so) {
 TEST(budgets_end_it) {
   struct play p;
   init(&p, "tokens", WORKFLOW("'on_failure':'sentinel','max_reasks':5,'token_budget':100"),
-TEST(a_check_that_cannot_run_is_an_error) {
-  struct play p;
-  play_init(&p, "no check",
-            "{'name':'w','movements':[{'name':'mood','on_error':[{'class':'crashed','to':'ABORT'}],"
-            "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'"
-            "command':["
-            "'true']}]},'rules':[{'condition':'x','next':'COMPLETE'}]}]}",
-            NULL, "{'mood':'1','mood/check/command':[{'text':'','exit':137}]}");
-  play_start(&p);
-  play_run(&p);
-  assert_int_equal(p.core.outcome, END_ABORT);
-  assert_true(str_eq_c(data_get(play_find(&p, "turn_end", 0), "class"), "crashed"));
-  play_deinit(&p);
-}
-
        "{'mood':{'text':'" BAD
        "','tokens':60},'mood/reask':{'text':'{}','tokens':60},'tell':'ok'}");
   play_to_end(&p);
@@ -493,5 +478,19 @@ TEST(every_crash_leads_to_the_same_value) {
   play_deinit(&whole);
 }
 
+TEST(a_check_that_cannot_run_is_an_error) {
+  struct play p;
+  play_init(&p, "no check",
+            "{'name':'w','movements':[{'name':'mood','on_error':[{'class':'crashed','to':'ABORT'}],"
+            "'structured_output':{'schema':{'type':'integer'},'on_failure':'error','invariants':[{'"
+            "command':["
+            "'true']}]},'rules':[{'condition':'x','next':'COMPLETE'}]}]}",
+            NULL, "{'mood':'1','mood/check/command':[{'text':'','exit':137}]}");
+  play_start(&p);
+  play_run(&p);
+  assert_int_equal(p.core.outcome, END_ABORT);
+  assert_true(str_eq_c(data_get(play_find(&p, "turn_end", 0), "class"), "crashed"));
+  play_deinit(&p);
+}
+
 TEST_GROUP(NULL, play_over)
-      cmocka_unit_test(a_check_that_cannot_run_is_an_error),

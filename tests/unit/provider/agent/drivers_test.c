@@ -760,4 +760,3 @@ TEST_ON(struct peer *p, setup, teardown, codex_is_told) {
   assert_int_equal(p->bed.result.class, CLASS_NONE);
   assert_string_equal(buf_c(&p->bed.result.text.bytes), "Done.");
 }
-
