@@ -469,8 +469,8 @@ static enum admission_answer call_queue_try(struct call_queue *g, struct call_qu
   return ADMISSION_WAIT;
 }
 
-/* Asks again for everybody, in order. What `told` leads to may add to the queue at any place. Only a
- * few calls go at a time, so that the first of thousands starts at once. */
+/* Asks again for everybody, in order. `told` may lead to further calls in the queue, at any place.
+ * Only a few go at a time, so that the first of thousands starts at once. */
 static void call_queue_on_timer(uv_timer_t *timer) {
   struct call_queue *g = timer->data;
   struct call_queue_entry **at = &g->first;

@@ -614,11 +614,8 @@ static int resume_all(const struct cli_args *args) {
     int one = resume_one(args, &ref, b.submitted, daemon, &err);
     bool queued = b.submitted && (daemon || store_is_address(store.where));
     bool ok = err.code == ERR_NONE && (queued || summary_read(&after, &ref, &err));
-    resume_tell(args, &ref, &b, cause,
-                !ok      ? "failed"
-                : queued ? "queued"
-                         : summary_status(&after),
-                ok ? after.message : err.text);
+    const char *now = queued ? "queued" : summary_status(&after);
+    resume_tell(args, &ref, &b, cause, ok ? now : "failed", ok ? after.message : err.text);
     if (status == STATUS_COMPLETE || one == STATUS_INTERRUPTED)
       status = one;
   }

@@ -817,7 +817,7 @@ static void run_into_outage(struct play *p, int tries) {
 
 /* A crash, a night without power, a machine that slept, a clock that is set: the wait goes on from
  * where it was, for as long as was left of it. */
-/* What the host's gate says of call 1. */
+/* Tells the core an answer of the host's gate to call 1. */
 static void gate_says(struct play *p, enum admission_answer answer, const char *class,
                       const struct event_away *away) {
   struct event ev = play_event(p, EVENT_ADMISSION);
