@@ -583,11 +583,12 @@ void call_queue_doubt(struct call_queue *g, struct str provider,
     return;
   struct admission_slot *gate = gate_of(&g->admission, s);
   uint64_t next_ms = now_of(g) + away->next_ms;
-  if (gate->away.class != CLASS_NONE) {
-    if (next_ms < gate->away.next_ms)
-      gate->away.next_ms = next_ms;
-  } else if (gate->opened_ms == 0 || now_of(g) - gate->opened_ms > LIMIT_OUTAGE_LATE_MS) {
+  bool fresh = gate->opened_ms > 0 && now_of(g) - gate->opened_ms <= LIMIT_OUTAGE_LATE_MS;
+  if (gate->away.class == CLASS_NONE && !fresh) {
     gate->away = *away;
+    gate->away.next_ms = next_ms;
+  } else if (gate->away.class != CLASS_NONE && away->next_ms > 0 &&
+             next_ms < gate->away.next_ms) { /* with 0 it only waited for the others */
     gate->away.next_ms = next_ms;
   }
 }

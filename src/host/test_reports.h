@@ -1,5 +1,6 @@
-/* test_reports.h - counts the tests that a command ran, from its output or its reports. Blocking: for
- * a pool thread; touches only its arguments. */
+/* test_reports.h - counts the tests that a command ran, from its output or its reports.
+ *
+ * Blocking: for a pool thread; touches only its arguments. */
 #ifndef SEGUE_HOST_TEST_REPORTS_H
 #define SEGUE_HOST_TEST_REPORTS_H
 
