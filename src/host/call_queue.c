@@ -588,7 +588,8 @@ void call_queue_doubt(struct call_queue *g, struct str provider,
     gate->away = *away;
     gate->away.next_ms = next_ms;
   } else if (gate->away.class != CLASS_NONE && away->next_ms > 0 &&
-             next_ms < gate->away.next_ms) { /* with 0 it only waited for the others */
+             away->tries >= gate->away.tries && next_ms < gate->away.next_ms) {
+    /* whoever met the last failure says when the next probe goes; the others waited for that */
     gate->away.next_ms = next_ms;
   }
 }
