@@ -345,20 +345,19 @@ bool turn_lines_outage(const struct record *record, struct buf *out) {
   enum { HOURS_AT = 11 }; /* in a time of day: hh:mm:ss follow */
   const char *since = json_word_at(outage, "since"), *until = json_word_at(outage, "until");
   const char *provider = json_word_at(outage, "provider"), *at = next;
-  bool queued = record->type == RECORD_ADMISSION;
-  if (queued ? !str_eq_c(record_text(record, MEMBER_ANSWER), "wait")
-             : record_get(record, MEMBER_RETRY_IN_MS) == NULL)
+  bool queued = str_eq_c(record_text(record, MEMBER_ANSWER), "wait");
+  const char *class = json_word_at(record_tree(record, MEMBER_ERROR), "class");
+  if (!queued && record_get(record, MEMBER_RETRY_IN_MS) == NULL)
     return false;
   if (!record_time_parse(record->ts.p, &now_ms) || strlen(since) < HOURS_AT || wait_ms < 0 ||
       wait_ms > LIMIT_OUTAGE_MAX_MS)
     return false;
   record_time(now_ms + wait_ms, next);
-  if (queued)
+  if (queued) {
     at = record_text_c(record, MEMBER_UNTIL);
-  buf_printf(out, "%s: %s since %.8sZ, next try ", provider,
-             queued ? record_text_c(record, MEMBER_REASON)
-                    : json_word_at(record_tree(record, MEMBER_ERROR), "class"),
-             since + HOURS_AT);
+    class = record_text_c(record, MEMBER_REASON);
+  }
+  buf_printf(out, "%s: %s since %.8sZ, next try ", provider, class, since + HOURS_AT);
   if (strlen(at) < HOURS_AT)
     buf_puts(out, "soon");
   else

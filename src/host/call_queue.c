@@ -469,8 +469,8 @@ static enum admission_answer call_queue_try(struct call_queue *g, struct call_qu
   return ADMISSION_WAIT;
 }
 
-/* Asks again for everybody, in order. What `told` leads to may add to the queue at any place. Only a
- * few calls go at a time, so that the first of thousands starts at once. */
+/* Asks again for everybody, in order. `told` may lead to further calls in the queue, at any place.
+ * Only a few go at a time, so that the first of thousands starts at once. */
 static void call_queue_on_timer(uv_timer_t *timer) {
   struct call_queue *g = timer->data;
   struct call_queue_entry **at = &g->first;
@@ -583,11 +583,13 @@ void call_queue_doubt(struct call_queue *g, struct str provider,
     return;
   struct admission_slot *gate = gate_of(&g->admission, s);
   uint64_t next_ms = now_of(g) + away->next_ms;
-  if (gate->away.class != CLASS_NONE) {
-    if (next_ms < gate->away.next_ms)
-      gate->away.next_ms = next_ms;
-  } else if (gate->opened_ms == 0 || now_of(g) - gate->opened_ms > LIMIT_OUTAGE_LATE_MS) {
+  bool fresh = gate->opened_ms > 0 && now_of(g) - gate->opened_ms <= LIMIT_OUTAGE_LATE_MS;
+  if (gate->away.class == CLASS_NONE && !fresh) {
     gate->away = *away;
+    gate->away.next_ms = next_ms;
+  } else if (gate->away.class != CLASS_NONE && away->next_ms > 0 &&
+             away->tries >= gate->away.tries && next_ms < gate->away.next_ms) {
+    /* whoever met the last failure says when the next probe goes; the others waited for that */
     gate->away.next_ms = next_ms;
   }
 }

@@ -8,8 +8,8 @@
  *         none.
  *     WAIT: it is queued; `told` comes from the loop, once with ADMITTED or FALLBACK, and before
  *     that with WAIT whenever the reason changes and its end is known
- *   call_queue_await(&g, &call, &away)   a call that failed waits until its provider is back, or for
- *                                        its turn to try that; `told` says ADMITTED
+ *   call_queue_await(&g, &call, &away)   a call that failed waits until its provider is back, or
+ *                                        for its turn to try that; `told` says ADMITTED
  *   call_queue_gives_up(&g, owner, call, ms)   a queued call waits no longer than that for a shut
  *                                        gate: then `told` says ADMITTED with why.gave_up
  *   call_queue_leave(&g, owner, provider, &end)   an admitted call is over

@@ -2,7 +2,6 @@
  * then runs the effects: calls to providers through the gate, waits, and what comes back. */
 #include "host/session.h"
 
-#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -14,10 +13,10 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "format/test_counts.h"
 #include "host/backends.h"
 #include "host/changes.h"
 #include "host/folder_lock.h"
+#include "host/test_reports.h"
 #include "host/worktree.h"
 #include "os/clock.h"
 #include "os/fs.h"
@@ -28,13 +27,10 @@
 #include "store/store.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Sends the batch that is being filled, unless one is in flight. */
@@ -494,104 +490,6 @@ static void reports_write(struct session *s) {
   reports_each(s, write_one);
 }
 
-/* --- tests that a command ran, from its output or its reports --- */
-
-/* Blocking: for a pool thread; touches only its arguments. */
-
-struct test_reports {
-  int64_t since_ms;
-  unsigned read, older;
-  struct test_counts counts;
-  struct err problem;
-};
-
-static bool read_report(struct test_reports *r, int folder, const char *path) {
-  struct stat st;
-  struct buf text = {0};
-  struct err err;
-  int fd = fs_open_beneath(folder, path, O_RDONLY);
-  if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-    if (fd >= 0)
-      (void)close(fd);
-    return err_set(&r->problem, ERR_NOT_FOUND, "there is no report %s", path);
-  }
-  int64_t ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-  if (ms + LIMIT_TREE_TICK_MS < r->since_ms) {
-    r->older++;
-    (void)close(fd);
-    return true;
-  }
-  bool ok = file_read_fd(fd, path, LIMIT_REPORT_BYTES, &text, &err) &&
-            test_counts_junit(buf_view(&text), &r->counts, &err);
-  (void)close(fd);
-  buf_deinit(&text);
-  r->read++;
-  return ok || err_set(&r->problem, ERR_INVALID, "%s: %.300s", path, err.text);
-}
-
-/* Reads every *.xml file in the folder itself. */
-static bool read_folder(struct test_reports *r, int at) {
-  DIR *dir = fdopendir(at);
-  struct dirent *entry;
-  bool ok = dir != NULL;
-  while (ok && (entry = readdir(dir)) != NULL) {
-    if (!str_ends(str_from(entry->d_name), ".xml"))
-      continue;
-    if (r->read + r->older >= LIMIT_REPORT_COUNT)
-      ok = err_set(&r->problem, ERR_LIMIT, "there are over %u reports", LIMIT_REPORT_COUNT);
-    else
-      ok = read_report(r, at, entry->d_name);
-  }
-  if (dir != NULL)
-    (void)closedir(dir);
-  else
-    (void)close(at);
-  return ok;
-}
-
-static bool read_reports(struct test_reports *r, const char *cwd, const char *path) {
-  int folder = open(cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0)
-    return err_set_errno(&r->problem, errno, "cannot open %s", cwd);
-  int below = fs_open_beneath(folder, path, O_RDONLY | O_DIRECTORY);
-  bool ok = below >= 0 ? read_folder(r, below) : read_report(r, folder, path);
-  (void)close(folder);
-  if (ok && r->read == 0 && r->older > 0)
-    return err_set(&r->problem, ERR_NOT_FOUND, "%s is older than this run", path);
-  if (ok && r->read == 0)
-    return err_set(&r->problem, ERR_NOT_FOUND, "there is no report in %s", path);
-  return ok;
-}
-
-/* `spec`: the movement's `tests`. Reports are looked for below cwd; one older than since_ms (real
- * time) belongs to another run. Sets result->tests: if they could not be counted there are none,
- * and `problem` says why. */
-static void tests_count(struct str spec, const char *cwd, int64_t since_ms,
-                        struct call_result *result) {
-  enum test_format format;
-  struct str path;
-  struct test_reports r = {.since_ms = since_ms};
-  bool ok = test_format_parse(spec, &format, &path);
-  if (ok && format == TESTS_JUNIT) {
-    char *name = strndup(path.p, path.n);
-    ok = name != NULL && read_reports(&r, cwd, name);
-    free(name);
-  } else if (ok && !test_counts_read(format, buf_view(&result->text.bytes), &r.counts) &&
-             !test_counts_read(format, buf_view(&result->error_text.bytes), &r.counts)) {
-    ok = err_set(&r.problem, ERR_NOT_FOUND, "its output holds no summary of %s",
-                 test_format_name(format));
-  }
-  if (!ok)
-    r.counts = (struct test_counts){0};
-  result->tests = json_object();
-  json_put(result->tests, "format", json_string(test_format_name(format)));
-  json_put(result->tests, "passed", json_integer(r.counts.passed));
-  json_put(result->tests, "failed", json_integer(r.counts.failed));
-  json_put(result->tests, "skipped", json_integer(r.counts.skipped));
-  if (!ok)
-    json_put(result->tests, "problem", json_text(str_from(r.problem.text)));
-}
-
 /* --- results of calls --- */
 
 /* Gives back the call's place, and notes what the provider's gate knows then. */
@@ -722,7 +620,7 @@ static void on_news(void *ctx, const struct provider_news *news) {
   struct open_call *call = ctx;
   struct session *s = call->session;
   bool thinking = news->kind == NEWS_THINKING;
-  /* What a model said or does. A text may be an agent's own, about an error. */
+  /* A text may be an agent's own, about an error. */
   bool answers = thinking || news->kind == NEWS_TOOL ||
                  (news->kind == NEWS_USAGE && json_int_at(news->data, "output") > 0);
   if (call->probe && answers) {
@@ -802,7 +700,7 @@ static void see_changes(struct open_call *call) {
 
 static void count_tests(void *ctx) {
   struct open_call *call = ctx;
-  tests_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
+  test_reports_count(call->request.tests, call->env->cwd, call->started_ms, &call->result);
 }
 
 static void after_tests(void *ctx) {

@@ -141,7 +141,9 @@ bool summary_asks(const struct summary *b, uint64_t question) {
 void summary_feed(struct summary *b, const struct record *record) {
   b->seq = record->seq;
   copy_word(b->updated, sizeof b->updated, record->ts.p);
-  if (b->wait != NULL || record->type == RECORD_ADMISSION || record->type == RECORD_CALL_END)
+  bool pauses = record->type == RECORD_SESSION_STOP || record->type == RECORD_SESSION_RESUME;
+  if (record->type == RECORD_ADMISSION || record->type == RECORD_CALL_END ||
+      (b->wait != NULL && !pauses)) /* a call that waited goes on waiting after a resume */
     feed_wait(b, record);
   if (!b->partial && !matters(record->type))
     return;

@@ -505,11 +505,13 @@ static const char *stopped_for(const struct summary *b, const struct store_ref *
     return NULL;
   if (!summary_is_stopped(b)) /* a worker takes what was submitted to a shared store */
     return b->submitted && store_is_address(ref->name) ? NULL : "crash";
-  return b->answered ? NULL : b->stop_class[0] ? b->stop_class : b->stop_reason;
+  if (b->answered)
+    return NULL;
+  return b->stop_class[0] ? b->stop_class : b->stop_reason;
 }
 
 /* Without --reason: what broke by itself, and can go on without a person's choice. */
-static bool is_wanted(const struct cli_args *args, const struct summary *b, const char *cause) {
+static bool resumes_it(const struct cli_args *args, const struct summary *b, const char *cause) {
   const char *word = cli_values(args, "reason", 0);
   if (word == NULL)
     return !summary_is_stopped(b) || !session_stop_is_for_person(str_from(b->stop_reason));
@@ -558,9 +560,8 @@ static int resume_one(const struct cli_args *args, const struct store_ref *ref, 
   one.word_count = 1;
   if (submitted && daemon) {
     AUTO(client_reply_deinit) struct client_reply reply = {0};
-    return session_post(cli_value(args, "socket"), id, "resume", NULL, &reply, err)
-               ? STATUS_COMPLETE
-               : STATUS_FAILED;
+    bool ok = session_post(cli_value(args, "socket"), id, "resume", NULL, &reply, err);
+    return ok ? STATUS_COMPLETE : STATUS_FAILED;
   }
   if (submitted && store_is_address(ref->name))
     return resuming_take(&one, nothing, id, err) ? STATUS_COMPLETE : STATUS_FAILED;
@@ -603,7 +604,7 @@ static int resume_all(const struct cli_args *args) {
     struct store_ref ref;
     store_ref(&store, ids[count].id, &ref);
     const char *cause = summary_read(&b, &ref, &err) ? stopped_for(&b, &ref) : NULL;
-    if (cause == NULL || !is_wanted(args, &b, cause))
+    if (cause == NULL || !resumes_it(args, &b, cause))
       continue;
     found++;
     if (dry) {
@@ -614,11 +615,8 @@ static int resume_all(const struct cli_args *args) {
     int one = resume_one(args, &ref, b.submitted, daemon, &err);
     bool queued = b.submitted && (daemon || store_is_address(store.where));
     bool ok = err.code == ERR_NONE && (queued || summary_read(&after, &ref, &err));
-    resume_tell(args, &ref, &b, cause,
-                !ok      ? "failed"
-                : queued ? "queued"
-                         : summary_status(&after),
-                ok ? after.message : err.text);
+    const char *now = queued ? "queued" : summary_status(&after);
+    resume_tell(args, &ref, &b, cause, ok ? now : "failed", ok ? after.message : err.text);
     if (status == STATUS_COMPLETE || one == STATUS_INTERRUPTED)
       status = one;
   }

@@ -20,11 +20,10 @@ static void on_told(void *owner, long call, enum admission_answer answer,
   size_t n = strlen(told);
   (void)owner;
   told_count++;
+  bool gave_up = why->gave_up != CLASS_NONE;
+  const char *said = gave_up ? error_class_name(why->gave_up) : admission_name(answer);
   if (n < sizeof told - 40)
-    print_into(told + n, sizeof told - n, "%ld %s%s, ", call,
-               why->gave_up != CLASS_NONE ? "gave up: " : "",
-               why->gave_up != CLASS_NONE ? error_class_name(why->gave_up)
-                                          : admission_name(answer));
+    print_into(told + n, sizeof told - n, "%ld %s%s, ", call, gave_up ? "gave up: " : "", said);
 }
 
 static int setup(void **state) {
