@@ -197,11 +197,11 @@ static json_t *random_workflow(struct dice *d, bool groups) {
   for (unsigned i = 0; i < n; i++) {
     bool group = groups && chance(d, 50);
     json_t *m = group ? random_group(d, names[i], n) : random_movement(d, names[i], n);
-    if (!group && chance(d, 30)) /* an error leads on, of one class or of any */
+    bool any = chance(d, 50); /* errors lead on, all or those of one class */
+    if (!group && chance(d, 30))
       json_object_set_new(m, "on_error",
-                          chance(d, 50)
-                              ? json_pack("[{ss}]", "to", names[roll(d, n)])
-                              : json_pack("[{ss ss}]", "class", "timeout", "to", "ABORT"));
+                          json_pack("[{ss* ss}]", "class", any ? NULL : "timeout", "to",
+                                    any ? names[roll(d, n)] : "ABORT"));
     json_array_append_new(list, m);
   }
   json_t *workflow = json_pack("{ss si so}", "name", "sim", "max_movements", (int)(1 + roll(d, 14)),
