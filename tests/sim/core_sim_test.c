@@ -198,8 +198,13 @@ static json_t *random_workflow(struct dice *d, bool groups) {
   json_t *list = json_array();
   for (unsigned i = 0; i < n; i++) {
     bool group = groups && chance(d, 50);
-    json_array_append_new(list,
-                          group ? random_group(d, names[i], n) : random_movement(d, names[i], n));
+    json_t *m = group ? random_group(d, names[i], n) : random_movement(d, names[i], n);
+    bool any = chance(d, 50); /* errors lead on, all or those of one class */
+    if (!group && chance(d, 30))
+      json_object_set_new(m, "on_error",
+                          json_pack("[{ss* ss}]", "class", any ? NULL : "timeout", "to",
+                                    any ? names[roll(d, n)] : "ABORT"));
+    json_array_append_new(list, m);
   }
   json_t *workflow = json_pack("{ss si so}", "name", "sim", "max_movements", (int)(1 + roll(d, 14)),
                                "movements", list);
