@@ -9,7 +9,6 @@
 
 enum { PLACES = 200 };
 
-static struct chain_schemas schemas;
 static uint32_t seed = 20261122;
 
 static size_t below(size_t n) {
@@ -51,7 +50,7 @@ static long judge_text(const json_t *c, struct str text) {
       json_pack("{so sO sO s[s] so}", "name", json_string("property"), "movement",
                 json_object_get(c, "movement"), "rules", json_object_get(c, "rules"), "stages",
                 "phase1_tag", "text", json_stringn_nocheck(text.p, text.n));
-  chain_run(&run, copy, &schemas);
+  chain_run(&run, copy);
   long rule = run.rule;
   return rule;
 }
@@ -147,7 +146,7 @@ TEST(each_form_is_taken_for_what_it_is) {
         "text", stage ? json_string("2 of 40 tests fail.") : json_stringn_nocheck(text.p, text.n),
         "replies", stage ? stage : "none",
         json_stringn_nocheck(stage ? reply.p : "", stage ? reply.n : 0));
-    chain_run(&run, c, &schemas);
+    chain_run(&run, c);
     long expected = (long)json_integer_value(json_object_get(form, "expected"));
     if (run.rule != expected) {
       (void)fprintf(stderr, "rule %d of %s", run.rule, line);
@@ -160,18 +159,4 @@ TEST(each_form_is_taken_for_what_it_is) {
   assert_int_equal(wrong, 0);
 }
 
-static int compile_schemas(void **state) {
-  struct err err = {0};
-  (void)state;
-  if (!chain_schemas_init(&schemas, &err))
-    fail_msg("%s", err.text);
-  return 0;
-}
-
-static int free_schemas(void **state) {
-  (void)state;
-  chain_schemas_deinit(&schemas);
-  return 0;
-}
-
-TEST_GROUP(compile_schemas, free_schemas)
+TEST_GROUP(chain_setup, chain_teardown)

@@ -13,8 +13,6 @@
 #include <limits.h>
 #include <string.h>
 
-static struct chain_schemas schemas;
-
 /* --- tag --- */
 
 static void run_tag(const json_t *c) {
@@ -101,7 +99,7 @@ static void run_chain(const json_t *c) {
   AUTO(chain_run_deinit) struct chain_run run;
   check_keys(c, keys);
   check_keys(e, expect_keys);
-  chain_run(&run, c, &schemas);
+  chain_run(&run, c);
   const char *got = chain_action_name(run.action);
   if (run.trouble)
     got = "a call of a stage that no reply is written for";
@@ -216,18 +214,4 @@ TEST(every_case_of_every_file) {
   cases_run("judge", 100, run_case);
 }
 
-static int compile_schemas(void **state) {
-  struct err err = {0};
-  (void)state;
-  if (!chain_schemas_init(&schemas, &err))
-    fail_msg("%s", err.text);
-  return 0;
-}
-
-static int free_schemas(void **state) {
-  (void)state;
-  chain_schemas_deinit(&schemas);
-  return 0;
-}
-
-TEST_GROUP(compile_schemas, free_schemas)
+TEST_GROUP(chain_setup, chain_teardown)

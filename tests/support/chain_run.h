@@ -1,6 +1,6 @@
 /* chain_run.h - a judge chain driven to its end on scripted replies, for unit and data tests.
  *
- *   chain_run(&run, case, schemas)   case: an object as tests/data/judge/README.md describes
+ *   chain_run(&run, case)   case: an object as tests/data/judge/README.md describes
  *   chain_run_deinit(&run)
  *
  * Each step is asked for twice: the chain is a function of what was recorded. */
@@ -11,6 +11,23 @@
 #include "support/data.h"
 
 #include <string.h>
+
+/* What chains are run with: TEST_GROUP(chain_setup, chain_teardown) compiles it. */
+static struct chain_schemas schemas;
+
+static inline int chain_setup(void **state) {
+  struct err err = {0};
+  (void)state;
+  if (!chain_schemas_init(&schemas, &err))
+    fail_msg("%s", err.text);
+  return 0;
+}
+
+static inline int chain_teardown(void **state) {
+  (void)state;
+  chain_schemas_deinit(&schemas);
+  return 0;
+}
 
 enum { CHAIN_RUN_REPLIES = 64, CHAIN_RUN_STEPS = 200 };
 
@@ -46,8 +63,7 @@ static inline void chain_run_rule(struct chain_run *run, const char *name, const
 }
 
 /* The rules, stages and settings of a case; no step is made yet. */
-static inline void chain_run_init(struct chain_run *run, const json_t *c,
-                                  const struct chain_schemas *schemas) {
+static inline void chain_run_init(struct chain_run *run, const json_t *c) {
   const char *name = json_string_value(json_object_get(c, "name"));
   const json_t *stages = json_object_get(c, "stages"), *v;
   size_t i;
@@ -55,7 +71,7 @@ static inline void chain_run_init(struct chain_run *run, const json_t *c,
   json_t *env = json_object_get(c, "env");
   run->env = json_is_object(env) ? json_incref(env) : json_object();
   run->spec = (struct chain_spec){
-      .schemas = schemas,
+      .schemas = &schemas,
       .rules = run->rules,
       .rule_count = json_array_size(json_object_get(c, "rules")),
       .interactive = json_is_true(json_object_get(c, "interactive")),
@@ -116,9 +132,8 @@ static inline void chain_run_same(const struct chain_step *a, const struct chain
   assert_true(a->errors == b->errors || json_equal(a->errors, b->errors));
 }
 
-static inline void chain_run(struct chain_run *run, const json_t *c,
-                             const struct chain_schemas *schemas) {
-  chain_run_init(run, c, schemas);
+static inline void chain_run(struct chain_run *run, const json_t *c) {
+  chain_run_init(run, c);
   for (int i = 0; i < CHAIN_RUN_STEPS; i++) {
     struct chain_step step, again;
     chain_next(&run->spec, run->stages, run->replies, run->reply_count, &step);

@@ -8,10 +8,11 @@
 static json_t *workflow_load(const struct workflow_source *source, struct err_list *errors) {
   struct workflow_marks *marks;
   size_t before = errors->count + errors->dropped;
-  json_auto_t *doc = workflow_load_marked(source, errors, &marks);
+  json_t *doc = workflow_load_marked(source, errors, &marks);
   workflow_marks_free(marks);
   if (errors->count + errors->dropped == before)
     return doc;
+  json_decref(doc);
   return NULL;
 }
 

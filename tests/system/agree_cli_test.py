@@ -31,8 +31,7 @@ def kappa(cells):
 
 
 def agree(box, *words):
-    done = box.segue("agree", *words, "--json", status=0)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in box.segue("agree", *words, "--json", status=0).stdout.splitlines()]
 
 
 def label(box, *words, status=0):

@@ -123,8 +123,7 @@ def tables(box):
     totals = json.loads(box.segue("audit", part, "--kept", "--json").stdout)["totals"]
     with contextlib.closing(sqlite3.connect(f"file:{part}/index.sqlite?mode=ro", uri=True)) as db:
         def groups(*words):
-            done = box.segue("audit", part, "--json", *words)
-            return json.loads(done.stdout)["groups"]
+            return json.loads(box.segue("audit", part, "--json", *words).stdout)["groups"]
 
         for keys, table in ((("movement", "method"), "judgments"), (("workflow", "match_method"), "judgments"),
                             (("provider", "rule"), "judgments"), (("stage", "reason"), "stages"),

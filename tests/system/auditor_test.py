@@ -53,8 +53,7 @@ def a_profile_with_an_impossible_name_is_no_others(box):
     expect(done.returncode == 0 and why in done.stderr.decode(), done)
     expect(path in done.stderr.decode(), done.stderr)
     box.segue("lint", box.file("w.yaml", WORKFLOW), status=0, err=why)
-    listed = box.segue("providers", "--quick", "--json")
-    rows = {p["name"]: p for p in json.loads(listed.stdout)["providers"]}
+    rows = {p["name"]: p for p in json.loads(box.segue("providers", "--quick", "--json").stdout)["providers"]}
     expect(rows["my agent.yaml"]["usable"] is False, rows["my agent.yaml"])
     expect(why in rows["my agent.yaml"]["problem"], rows["my agent.yaml"])
     box.segue("doctor", "--quick", status=1, out=why)

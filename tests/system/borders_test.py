@@ -246,8 +246,7 @@ def facets_as(user, others, prefix):
             return box.segue(*words, env=env, prefix=prefix, **how)
 
         def prompt(*flags):
-            done = segue("prompt", workflow, "one", "-t", "x", *flags, status=0)
-            return done
+            return segue("prompt", workflow, "one", "-t", "x", *flags, status=0)
 
         # outside of a repository and of $HOME nothing above counts, whosever it is
         expect(b"MY OWN CODER" in prompt().stdout, "another user's persona was taken")
@@ -424,8 +423,7 @@ def groups_here(box):
     box.segue("run", workflow, "-t", "x", "-l", box.dir + "/probe", status=0)
     log = next(n for n in os.listdir(box.dir + "/probe") if n.endswith(".ndjson"))
     text = next(r["text"] for r in records(f"{box.dir}/probe/{log}") if r["type"] == "call_end")
-    line = next((x for x in text.splitlines() if x.startswith("0::") and "/segue-" in x), "")
-    return line[3:]
+    return next((x for x in text.splitlines() if x.startswith("0::") and "/segue-" in x), "")[3:]
 
 
 def what_hides_is_found(box: DaemonBox):

@@ -8,8 +8,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, fill, main, need_build, of_type, records, sample  # noqa: E402
+from support import Box, expect, fill, main, of_type, records, sample
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
 END = "      - {condition: when(changed == 0), next: ABORT}\n      - {condition: when(true), next: COMPLETE}\n"
@@ -22,8 +21,7 @@ def flow(command, rules=END, more=""):
 def run(box, text, code=0, *words):
     done = box.segue("run", box.file("w.yaml", text), "--task", "t", "--logs", box.logs, *words, status=code)
     expect(box.segue("verify", "last", "--logs", box.logs).returncode == 0, "verify")
-    log = records(max(box.log_paths(), key=os.path.getmtime))
-    return log, done.stdout.decode()
+    return records(max(box.log_paths(), key=os.path.getmtime)), done.stdout.decode()
 
 
 def files(log):
@@ -360,5 +358,4 @@ def case_large(box):
         expect(min(took) < 2, took)
 
 
-need_build()
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

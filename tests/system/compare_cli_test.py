@@ -49,8 +49,7 @@ def step(n):
 
 
 def compare(box, a, b):
-    done = box.segue("compare", a, b, "--json", status=0)
-    return json.loads(done.stdout)
+    return json.loads(box.segue("compare", a, b, "--json", status=0).stdout)
 
 
 def text(box, a, b):

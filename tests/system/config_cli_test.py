@@ -7,8 +7,7 @@ from support import expect, main
 
 
 def rows(box, **env):
-    done = box.segue("config", "show", "--json", env=env, status=0)
-    told = json.loads(done.stdout)
+    told = json.loads(box.segue("config", "show", "--json", env=env, status=0).stdout)
     return told, {s["key"]: s for s in told["settings"]}
 
 

@@ -314,8 +314,7 @@ class FakeApi:
         return self.send(connection, 200, {"content-type": "text/html"}, b"<!doctype html><title>Router</title>")
 
     def play_not_utf8(self, connection, dialect, request):
-        frames = stream(dialect, "a@b")
-        return self.chunked(connection, [f.replace(b"@", b"\xff\xc3") for f in frames])
+        return self.chunked(connection, [f.replace(b"@", b"\xff\xc3") for f in stream(dialect, "a@b")])
 
     def play_gzip(self, connection, dialect, request):
         return self.chunked(connection, [gzip.compress(b"".join(stream(dialect, TEXT)))], {"content-encoding": "gzip"})

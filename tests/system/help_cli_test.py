@@ -32,8 +32,7 @@ def it_fits_the_terminal(box):
         shown = {}
         for columns in (100, 50):
             box.env["COLUMNS"] = str(columns)
-            done = box.segue("help", *words, status=0)
-            shown[columns] = done.stdout.decode().splitlines()
+            shown[columns] = box.segue("help", *words, status=0).stdout.decode().splitlines()
         expect(all(len(line) <= 100 for line in shown[100]), words, max(shown[100], key=len))
         for line in shown[50]:
             as_is = line.startswith(" ") and line in shown[100] or len(line.split()) == 1

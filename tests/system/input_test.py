@@ -111,8 +111,7 @@ movements:
 def the_place_in_a_line():
     """The line of an error is shown around its column, the caret under the place."""
     def shown(name, content, word):
-        done = box.segue("lint", box.file(name, content), status=2)
-        _, line, caret = done.stderr.decode().split("\n")[:3]
+        _, line, caret = box.segue("lint", box.file(name, content), status=2).stderr.decode().split("\n")[:3]
         expect(len(line) < 135 and "\\x" not in line, line)
         expect(line[caret.index("^"):].startswith(word), line, caret)
 

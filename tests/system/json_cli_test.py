@@ -100,8 +100,7 @@ def cancel(box: DaemonBox):
     flow = box.file("w.yaml", GOOD.replace("[echo, done]", "[sleep, '100']"))
     sid = box.submit(flow)
     box.wait_status(sid, "running")
-    done = box.segue("cancel", sid, "0000", "--json")
-    told = lines(done)
+    told = lines(box.segue("cancel", sid, "0000", "--json"))
     expect(told[0]["id"] == sid and "error" in told[1], told)
     box.end()
 

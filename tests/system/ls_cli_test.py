@@ -151,8 +151,7 @@ def where_it_looked_is_said(box):
 
 
 def doctor_tells_first_what_is_there(box):
-    done = box.segue("doctor", "--json", "--quick")
-    found = json.loads(done.stdout)["findings"]
+    found = json.loads(box.segue("doctor", "--json", "--quick").stdout)["findings"]
     providers = [f["state"] for f in found if f["what"].startswith("provider ") and
                  "folder" not in f["what"]]
     expect(providers == sorted(providers, key=lambda s: s != "ok"), providers)

@@ -29,8 +29,7 @@ def begun(box, command="echo more >> a", **more):
 
 
 def asked(box, *words, status=0):
-    done = box.segue(*words, "--logs", box.logs, status=status)
-    return done
+    return box.segue(*words, "--logs", box.logs, status=status)
 
 
 def diffs(box):
@@ -176,8 +175,7 @@ def branch(box, name, deed):
 
 
 def integrated(box, *branches, stdin=None, status=0):
-    done = box.segue("integrate", *branches, stdin=stdin, status=status)
-    return done
+    return box.segue("integrate", *branches, stdin=stdin, status=status)
 
 
 def integrates(box):

@@ -38,8 +38,7 @@ def plain(line):
     line = re.sub(r"\S*\b01[0-9a-f]{6}\S*", "ID", line)
     line = re.sub(r"\b(?:[0-9a-f]{64}|[0-9a-f]{16})\b", "RANDOM", line)
     line = re.sub(r" *(?<![\w.])[\d.]+ (?:ms|s|min)\b", " TIME", line)
-    line = re.sub(r"\$\d+\.\d+", "COST", line)
-    return re.sub(r"(ID|TIME|COST) +", r"\1 ", line).rstrip()
+    return re.sub(r"(ID|TIME|COST) +", r"\1 ", re.sub(r"\$\d+\.\d+", "COST", line)).rstrip()
 
 
 class Shown:

@@ -149,8 +149,7 @@ def told(box, *words, status=0):
 
 
 def inbox(box, *words):
-    done = box.segue("inbox", "--json", *words, status=0)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in box.segue("inbox", "--json", *words, status=0).stdout.splitlines()]
 
 
 def a_choice_without_a_daemon(box: Box):

@@ -61,8 +61,7 @@ def shows_each_vote_of_a_panel(box):
         fenced = without_facts(prompt_text(log, call))
         expect(done.returncode == 0 and done.stdout.decode() == fenced, done.stdout.decode(), "sent:", fenced)
         expect(b"vote 2, script: rules in the order 2, 3, 1\n" in done.stderr, done.stderr)
-    done = box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json")
-    votes = json.loads(done.stdout)["votes"]
+    votes = json.loads(box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json").stdout)["votes"]
     expect([v["rules"] for v in votes] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]], votes)
     for words, file in ((["--vote", "4"], path), (["--vote", "1"], workflow(box))):
         box.segue("prompt", file, "plan", "--stage", STAGES[0], *words, status=2, err=b"--vote")

@@ -26,8 +26,7 @@ def chained(path, lines, change):
 
 
 def run(box, *words, status=0):
-    done = box.segue("replay", *words, status=status)
-    return done.stdout.decode()
+    return box.segue("replay", *words, status=status).stdout.decode()
 
 
 def told(text):

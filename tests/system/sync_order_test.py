@@ -290,8 +290,7 @@ def a_daemon(box: DaemonBox):
     sid = box.submit(words[0], words[words.index("--scenario") + 1], task=LONG_TEXT)
     box.wait_status(sid, "complete")
     box.end()
-    counts = Play(box, disk, box.log(sid)).run(session=sid)
-    return at_least(counts, send=1, batch=5, spawn=2, blob=3)
+    return at_least(Play(box, disk, box.log(sid)).run(session=sid), send=1, batch=5, spawn=2, blob=3)
 
 
 need_build()

@@ -28,8 +28,7 @@ def bed(box):
 
 
 def test(box, *words, status):
-    done = box.segue("test", *words, status=status)
-    return done.stdout.decode()
+    return box.segue("test", *words, status=status).stdout.decode()
 
 
 def matrix(box):

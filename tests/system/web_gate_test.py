@@ -84,8 +84,7 @@ class Window:
 
 class WebBox(DaemonBox):
     def code(self, *words):
-        done = self.segue("web", "--no-open", *words, status=0)
-        return done.stdout.decode().strip()
+        return self.segue("web", "--no-open", *words, status=0).stdout.decode().strip()
 
     def window(self, *words):
         window = Window(self.code(*words))

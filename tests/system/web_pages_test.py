@@ -35,8 +35,7 @@ def text(b):
 def alone(box):
     """The window without a daemon; its address with the code."""
     process = box.start("web", "--logs", box.logs, "--no-open")
-    url = process.stdout.readline().decode().strip()
-    return process, url
+    return process, process.stdout.readline().decode().strip()
 
 
 def clean(b):

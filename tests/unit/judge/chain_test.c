@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-static struct chain_schemas schemas;
-
 static void expect_json(json_t *got, const char *wanted) {
   json_auto_t *want = data_json(wanted);
   if (!json_equal(got, want)) {
@@ -18,7 +16,7 @@ static void expect_json(json_t *got, const char *wanted) {
 static void expect_stages(const char *c, const char *wanted) {
   AUTO(chain_run_deinit) struct chain_run run;
   json_auto_t *data = data_json(c);
-  chain_run(&run, data, &schemas);
+  chain_run(&run, data);
   expect_json(run.stages, wanted);
 }
 
@@ -57,7 +55,7 @@ TEST(a_reask_carries_the_errors) {
   json_auto_t *c = data_json("{" TWO ",'stages':['structured_output'],'max_reasks':1,'replies':"
                              "{'structured_output':[{'structured':{'step':9,'reason':'r'}},"
                              "{'structured':{'step':1,'reason':'r'}}]}}");
-  chain_run(&run, c, &schemas);
+  chain_run(&run, c);
   assert_int_equal(run.action, CHAIN_VERDICT);
   assert_int_equal(run.reasks, 1);
   expect_json(run.reask_errors, "['$.step: 9 is not offered (1, 2)']");
@@ -74,7 +72,7 @@ TEST(errors_of_one_stage_are_bounded) {
   json_auto_t *c = data_json("{" TWO ",'stages':['structured_output'],'replies':{}}");
   json_object_set_new(json_object_get(c, "replies"), "structured_output",
                       json_stringn(text.p, text.n));
-  chain_run(&run, c, &schemas);
+  chain_run(&run, c);
   assert_int_equal(run.action, CHAIN_NO_MATCH);
   const json_t *errors = json_object_get(json_array_get(run.stages, 0), "errors"), *e;
   size_t i;
@@ -88,7 +86,7 @@ TEST(schemas_are_narrowed_to_what_is_offered) {
   AUTO(chain_run_deinit) struct chain_run run;
   json_auto_t *c = data_json("{'name':'t','rules':['when(false)','a',"
                              "{'condition':'b','interactive_only':true},'c','a']}");
-  chain_run_init(&run, c, &schemas);
+  chain_run_init(&run, c);
   json_auto_t *judgment = chain_call_schema(&run.spec, STAGE_STRUCTURED_OUTPUT);
   json_auto_t *evaluation = chain_call_schema(&run.spec, STAGE_AI_JUDGE);
   expect_json(
@@ -126,7 +124,7 @@ TEST(when_a_judge_is_needed) {
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     AUTO(chain_run_deinit) struct chain_run run;
     json_auto_t *c = data_json(cases[i].c);
-    chain_run_init(&run, c, &schemas);
+    chain_run_init(&run, c);
     if (chain_needs_judge(&run.spec) != cases[i].needed)
       fail_msg("%s", cases[i].c);
   }
@@ -154,7 +152,7 @@ TEST(records_that_cannot_be) {
     AUTO(chain_run_deinit) struct chain_run run;
     AUTO(chain_step_deinit) struct chain_step step;
     json_auto_t *stages = data_json(cases[i].stages);
-    chain_run_init(&run, c, &schemas);
+    chain_run_init(&run, c);
     chain_next(&run.spec, stages, NULL, 0, &step);
     if (step.action != cases[i].action)
       fail_msg("%s: %s", cases[i].stages, chain_action_name(step.action));
@@ -190,23 +188,11 @@ TEST(no_reply_gets_a_hidden_rule) {
         }
         buf_printf(&text, "%s]},'stages':['%s']}", shape, stages[k]);
         json_auto_t *c = data_json(text.p);
-        chain_run(&run, c, &schemas);
+        chain_run(&run, c);
         if (run.rule != 0 && run.rule != 1 && run.rule != 4 && run.rule != 6)
           fail_msg("%s gets rule %d", text.p, run.rule);
         assert_true(run.rule == 0 || run.rule == n);
       }
 }
 
-static int init(void **state) {
-  struct err err = {0};
-  (void)state;
-  return chain_schemas_init(&schemas, &err) ? 0 : 1;
-}
-
-static int deinit(void **state) {
-  (void)state;
-  chain_schemas_deinit(&schemas);
-  return 0;
-}
-
-TEST_GROUP(init, deinit)
+TEST_GROUP(chain_setup, chain_teardown)
