@@ -117,6 +117,8 @@ static void entry_link(struct daemon_entry *e) {
 }
 
 static void entry_unlink(struct daemon_entry *e) {
+  if (e->state == ENTRY_AFTER)
+    after_drop(e);
   if (entry_waits(e))
     id_list_remove(&e->sessions->queue, e);
   list_remove(entry_list_of(e), &e->in_state);
@@ -130,6 +132,8 @@ void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   e->state = state;
   e->sessions->asking |= state == ENTRY_OVER && e->summary.questions != NULL;
   entry_link(e);
+  if (state == ENTRY_OVER)
+    after_told(e->sessions, e->id, &e->summary);
 }
 
 struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {
@@ -174,6 +178,7 @@ void entry_free(struct daemon_entry *e) {
   launch_deinit(&e->launch);
   summary_deinit(&e->summary);
   free(e->trouble);
+  free(e->never);
   free(e);
 }
 
@@ -212,6 +217,8 @@ const char *entry_status(const struct daemon_entry *e) {
   case ENTRY_QUEUED:
   case ENTRY_OPENING:
     return "queued";
+  case ENTRY_AFTER:
+    return "waiting";
   case ENTRY_RUNNING:
     if (summary_is_over(&e->summary))
       return e->summary.status;
@@ -237,7 +244,8 @@ const char *entry_message(const struct daemon_entry *e) {
 bool entry_is_elsewhere(const struct daemon_entry *e) {
   struct store_ref ref;
   uint64_t bytes;
-  if (e->state != ENTRY_QUEUED || e->session != NULL || e->sessions->shared) /* it was claimed */
+  if ((e->state != ENTRY_QUEUED && e->state != ENTRY_AFTER) || e->session != NULL ||
+      e->sessions->shared) /* it was claimed */
     return false;
   entry_ref(e, &ref);
   return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->summary.bytes);
@@ -393,9 +401,7 @@ static void api_status_set(struct api_status *v, const struct sessions *ss,
                            const struct daemon_entry *e, bool owned) {
   const struct summary *b = v->summary;
   v->message = e != NULL && e->trouble != NULL ? e->trouble : b->message;
-  v->status = summary_status(b);
-  if (api_status_is_unfinished(b) && !owned)
-    v->status = ss->shared && b->submitted ? "queued" : "open";
+  v->status = owned ? summary_status(b) : summary_idle_status(b, ss->shared);
   if (e != NULL && entry_waits(e) && !owned && (e->wish == WISH_RESUME || summary_goes_on(b))) {
     v->status = "queued";
     v->position = entry_position(e);

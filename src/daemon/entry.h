@@ -40,7 +40,7 @@
 #define SEGUE_DAEMON_ENTRY_H
 
 #include "base/list.h"
-#include "daemon/entry.h"
+#include "daemon/after.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
 #include "store/summary.h"
@@ -96,7 +96,7 @@ struct deadlines {
  * A row is the state, the list it is in, and where it can go. */
 #define ENTRY_STATES(X)                                                                            \
   /* submitted here: its first record is on its way to the disk */                                 \
-  X(STARTING, WRITING, ES(HELD) | ES(OVER) | ES(FAILED))                                           \
+  X(STARTING, WRITING, ES(HELD) | ES(AFTER) | ES(OVER) | ES(FAILED))                               \
   /* an accepted resume is on its way to the disk */                                               \
   X(RESUMING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                           \
   /* an answer is on its way to the disk: its log says where it goes then */                       \
@@ -104,7 +104,9 @@ struct deadlines {
   /* it waits for its turn, with its session in memory: it begins without its log being read */    \
   X(HELD, QUEUE, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                 \
   /* it waits for its turn; a session that is still in memory is about to be freed */              \
-  X(QUEUED, QUEUE, ES(ANSWERING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))              \
+  X(QUEUED, QUEUE, ES(ANSWERING) | ES(AFTER) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))  \
+  /* it is to begin after others, which have yet to end; a session in memory as above */           \
+  X(AFTER, AFTER, ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER)) \
   /* shared stores: its log is read back beside the loop, for its turn, its end, or its `ask` */   \
   X(OPENING, OPENING,                                                                              \
     ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))               \
@@ -123,7 +125,15 @@ enum entry_state {
 };
 
 /* The lists of sessions, each in the order of the ids. */
-enum entry_list { LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_RUNNING, LIST_BROKEN, LIST_OVER };
+enum entry_list {
+  LIST_WRITING,
+  LIST_QUEUE,
+  LIST_AFTER,
+  LIST_OPENING,
+  LIST_RUNNING,
+  LIST_BROKEN,
+  LIST_OVER
+};
 
 /* Somebody wants this of it, until it is done: it decides what happens at its next turn. The
  * latest wish counts, except that a wish for its end stays until a resume is accepted, or the end
@@ -171,6 +181,11 @@ struct daemon_entry {
   struct launch launch;
   struct entry_key *key; /* which others may have, or NULL */
   struct list_node in_key;
+  struct after_link *after; /* to those that it waits for, in the state AFTER */
+  size_t after_count;
+  enum predecessor stands; /* whether it may begin, if it is to begin after others */
+  char *never;             /* PREDECESSOR_NEVER: why */
+  struct list_node in_never;
   struct feed *feed;              /* of those who watch, or NULL */
   char *trouble;                  /* why it cannot go on, or NULL */
   struct list_node in_state;      /* in the list of its state */
@@ -206,6 +221,7 @@ struct sessions {
   uv_timer_t looks;           /* at those that another program may run */
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
+  struct after_index after;
   bool draining;
   bool asking;                  /* there may be some that are over and wait for a person */
   bool shared;                  /* its store has the queue, for several daemons */

@@ -198,7 +198,9 @@ enum { PROBLEM_BYTES = 256, END_PAGE = 64 };
 /* Selects what a row says of its log. A session that was taken between two looks has another
  * fence. */
 static const char row_sql[] =
-    "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked), "
+    "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked, "
+    "after, "
+    "seq), "
     "to_json(needs)::text, moved, fence FROM segue.session WHERE id = $1::uuid AND state <> 'held'";
 enum {
   ROW_ID,

@@ -120,7 +120,7 @@ static bool check_tables(struct pg_base *pg, struct conn *conn, enum conn_failur
     return false;
   int version = conn_rows(answer) > 0 ? (int)conn_number(answer, 0, 0) : 0;
   conn_free(answer);
-  if (version >= BASE_VERSION_OLDEST && version <= BASE_VERSION) {
+  if (version == BASE_VERSION) {
     atomic_store(&pg->version, version);
     return true;
   }

@@ -7,6 +7,8 @@
 -- all that has left it since the last vacuum, at each append.
 
 -- Older versions are dropped first: a function that returns other columns cannot be replaced.
+DROP TRIGGER IF EXISTS session_over ON segue.session;
+DROP TRIGGER IF EXISTS session_gone ON segue.session;
 DO $$
 DECLARE f record;
 BEGIN
@@ -22,11 +24,61 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the state of a session after its owner releases it: one that is to be resumed waits for a
--- worker.
-CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text) RETURNS text
+-- worker, and one that has not begun for those that it is to begin after.
+CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text, p_after uuid[], p_seq bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
+  SELECT CASE WHEN p_rest = 'ready' AND p_after IS NOT NULL AND p_seq < 2 THEN 'waits'
+              WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
 $$;
+
+-- Returns how a session stands for those that are to begin after it, as store/predecessor.h says:
+-- done, never, or pending. Its last record tells how it ended; only a complete session has outputs, which
+-- might hold such a member, too.
+CREATE OR REPLACE FUNCTION segue.stands(p_id uuid, p_any boolean) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE
+      WHEN s.id IS NULL OR (s.moved AND s.state = 'ended') THEN 'never'
+      WHEN s.state = 'ended' AND (p_any OR position('"outcome":"complete"'::bytea IN l.line) > 0) THEN 'done'
+      WHEN s.state = 'ended' THEN 'never'
+      WHEN s.state = 'idle' AND p_any
+       AND (position('"type":"session_stop","reason":"rule_no_match"'::bytea IN l.line) > 0
+         OR position('"type":"session_stop","reason":"max_movements"'::bytea IN l.line) > 0
+         OR position('"type":"session_stop","reason":"failed"'::bytea IN l.line) > 0) THEN 'done'
+      ELSE 'pending' END
+    FROM (SELECT p_id) AS i (id) LEFT JOIN segue.session s ON s.id = i.id
+         LEFT JOIN segue.line l ON l.session = s.id AND l.seq = s.seq
+$$;
+
+-- Returns those of them that are pending; null: there are none, or one never lets it begin, so that its
+-- worker stops it.
+CREATE OR REPLACE FUNCTION segue.pending(p_after uuid[], p_any boolean) RETURNS uuid[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN NOT bool_or(a.stands = 'never') THEN array_agg(a.id) FILTER (WHERE a.stands = 'pending') END
+    FROM (SELECT u.id, segue.stands(u.id, p_any) AS stands FROM unnest(p_after) AS u (id)) a
+$$;
+
+-- A session has ended, stopped or gone: those that waited for it begin, or wait for fewer. At the end of
+-- the transaction, when its last record is there, too.
+CREATE OR REPLACE FUNCTION segue.settle() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE v_id uuid; v_ready boolean := false;
+BEGIN
+  FOR v_id IN SELECT s.id FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[OLD.id]
+               ORDER BY s.id FOR UPDATE LOOP
+    UPDATE segue.session s SET after = segue.pending(s.after, s.after_any) -- as seen with the row locked
+     WHERE s.id = v_id;
+    UPDATE segue.session s SET state = 'ready' WHERE s.id = v_id AND s.state = 'waits' AND s.after IS NULL;
+    v_ready := v_ready OR FOUND;
+  END LOOP;
+  IF v_ready THEN
+    PERFORM pg_notify('segue', 'ready');
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER session_over AFTER UPDATE OF state ON segue.session DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (OLD.state <> NEW.state AND NEW.state IN ('ended', 'idle')) EXECUTE FUNCTION segue.settle();
+CREATE CONSTRAINT TRIGGER session_gone AFTER DELETE ON segue.session DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION segue.settle();
 
 -- Notes that a worker lives, although its lease ended: it gave up its sessions itself. Whoever
 -- releases them counts no death, and those that were counted are taken back, unless a turn ended
@@ -78,7 +130,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE n bigint;
 BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
-  WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked), owner = NULL
+  WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked, s.after, s.seq), owner = NULL
               WHERE s.state = 'held' AND s.owner = p_worker RETURNING s.state)
   SELECT count(*) INTO n FROM u WHERE u.state = 'ready';
   IF n > 0 THEN
@@ -87,13 +139,18 @@ BEGIN
   DELETE FROM segue.worker w WHERE w.id = p_worker;
 END $$;
 
-CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[]) RETURNS text
+-- p_after: the sessions that it is to begin after. They are locked while it is made, so that none ends
+-- unseen.
+CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[], p_after uuid[], p_any boolean)
+RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT segue.has_lease(p_worker) THEN
     RETURN 'lease';
   END IF;
-  INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
+  PERFORM FROM segue.session s WHERE s.id = ANY (p_after) ORDER BY s.id FOR SHARE;
+  INSERT INTO segue.session (id, state, owner, fence, needs, after, after_any)
+  VALUES (p_id, 'held', p_worker, 1, p_needs, segue.pending(p_after, p_any), p_any)
   ON CONFLICT DO NOTHING;
   IF FOUND THEN
     DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
@@ -300,7 +357,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_rest text;
 BEGIN
   UPDATE segue.session t
-     SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked) END, owner = NULL,
+     SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked, t.after, t.seq) END, owner = NULL,
          asked = CASE WHEN p_drop OR t.rest = 'ended' THEN NULL ELSE t.asked END,
          ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
    WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.state INTO v_rest;
@@ -374,7 +431,7 @@ DECLARE v_state text;
 BEGIN
   UPDATE segue.session t
      SET asked = p_what, asked_by = p_by,
-         state = CASE WHEN t.state = 'idle' THEN segue.rest_of(t.rest, p_what) ELSE t.state END
+         state = CASE WHEN t.state = 'idle' THEN segue.rest_of(t.rest, p_what, t.after, t.seq) ELSE t.state END
    WHERE t.id = p_id AND t.state <> 'ended' AND NOT t.moved
      AND (p_what = 'cancel' OR (p_what = 'resume' AND t.rest = 'idle' AND t.asked IS DISTINCT FROM 'cancel'))
   RETURNING t.state INTO v_state;
@@ -416,7 +473,7 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.id = ANY (v_gone))
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths the next owner stops it
+     SET state = segue.rest_of(s.rest, s.asked, s.after, s.seq), -- after too many deaths the next owner stops it
          owner = NULL, fence = s.fence + 1, deaths = s.deaths + (NOT c.lives)::int,
          dead = CASE WHEN c.lives THEN s.dead ELSE s.dead || s.owner END,
          died = CASE WHEN c.lives THEN s.died ELSE c.name END

@@ -646,11 +646,6 @@ bool shared_counted_read(const char *url, int format, int64_t since_ms, bool *ke
   struct pg_base *pg = base_of(url, err);
   if (!base_ask_word(pg, may, NULL, 0, word, err))
     return false;
-  if (atomic_load(&pg->version) < BASE_VERSION)
-    return err_set(err, ERR_NOT_FOUND,
-                   "the tables of the store %s have version %d, which keeps nothing: segue store "
-                   "init brings them up to date",
-                   pg->shown, atomic_load(&pg->version));
   *keeps = word[0] == 't';
   for (int n = COUNTED_PAGE; n == COUNTED_PAGE;) {
     const struct conn_arg args[] = {arg_text(counted.id), arg_number(number, (uint64_t)format),

@@ -1,0 +1,9 @@
+-- Version 11 lets a session wait for others: it stands as `waits`, outside of the queue.
+ALTER TABLE segue.session
+  ADD COLUMN after uuid[], -- the sessions that it still waits for; null: none, or one never lets it begin
+  ADD COLUMN after_any boolean NOT NULL DEFAULT false, -- for whatever end of theirs
+  DROP CONSTRAINT session_state_check,
+  ADD CONSTRAINT session_state_check CHECK (state IN ('ready', 'held', 'idle', 'ended', 'waits'));
+CREATE INDEX session_after ON segue.session USING gin (after) WITH (fastupdate = off) WHERE after IS NOT NULL;
+UPDATE segue.meta SET version = 11;
+COMMENT ON SCHEMA segue IS 'segue store 11';
