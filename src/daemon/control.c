@@ -724,8 +724,8 @@ static void about_ask(struct about *a, struct server_request *r) {
 static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e) {
   bool refused = strcmp(e->summary.stop_reason, "protected") == 0 &&
                  control_refuse_program(r, "resume", e->id);
-  bool lets_go = e->state == ENTRY_AFTER && resume_options_says(&a->ask.steer);
-  bool runs = !refused && e->state != ENTRY_OVER && !lets_go && !entry_is_elsewhere(e);
+  bool may = e->state == ENTRY_OVER || e->state == ENTRY_AFTER || entry_is_elsewhere(e);
+  bool runs = !refused && !may;
   if (runs)
     server_problem(r, 409, NULL, "it is %s: there is nothing to resume", entry_status(e));
   if (runs || refused) {

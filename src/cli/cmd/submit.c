@@ -109,7 +109,7 @@ static const struct cli_option options[] = {
     {"if-running", 0, "skip|queue",
      "with --unique: what to do while another one runs (default: skip)", false},
     {"not-after", 0, "HH:MM|TIME", "cancel it if it has not started by then", false},
-    {"after", 0, "ID[,ID...]", "begin when these sessions are complete", true},
+    {"after", 0, "ID", "begin when that session is complete; several: ID,ID", true},
     {"after-any-end", 0, NULL, "with --after: when they ended, in whatever way", false},
     {"follow", 0, NULL, "follow it turn by turn; exit with its status", false},
     {"verbose", 'v', NULL, "with --follow: show the agents' text as it arrives (on a terminal)",
