@@ -1213,6 +1213,49 @@ static void an_accepted_resume_is_recorded_once(void **state) {
   }
 }
 
+/* One that begins after others: begun, stopped in vain, or let go by a person. */
+static void a_session_waits_for_others(void **state) {
+  (void)state;
+  for (int how = 0; how < 4; how++) {
+    struct play p;
+    play_init(&p, "after", ONE("{'condition':'done','next':'COMPLETE'}"),
+              "{'default_provider':'sim','submitted':true,'after':['x']}", "{'a':['ok']}");
+    p.holds = true;
+    play_start(&p);
+    expect_types(&p, 0, "session_start");
+    assert_true(core_waits(&p.core));
+    play_send(&p, EVENT_ACCEPT, "user", NULL); /* nothing is said */
+    expect_types(&p, 0, "session_start");
+    if (how == 0) {
+      play_send(&p, EVENT_BEGIN, NULL, NULL);
+    } else if (how == 1) {
+      play_send(&p, EVENT_STOP, "after", "in vain");
+      expect_stop(&p, "after", NULL);
+      assert_true(session_stop_is_for_person(STR("after")));
+    } else {
+      json_auto_t *changed = json_pack("{s[]}", "after");
+      json_auto_t *config =
+          json_pack("{sssbs[]}", "default_provider", "sim", "submitted", 1, "after");
+      json_auto_t *by = json_pack("{siss}", "uid", 1, "name", "p");
+      const struct core_steer steer = {.by = by, .changed = changed, .config = config};
+      struct event ev = play_event(&p, EVENT_ACCEPT);
+      ev.reason = "user";
+      ev.steer = &steer;
+      play_decide(&p, &ev);
+      play_commit(&p);
+      expect_types(&p, 0, "session_start session_resume");
+      if (how == 3)
+        play_crash(&p, 0);
+      play_send(&p, EVENT_RESUME, "crash", NULL);
+    }
+    assert_false(core_waits(&p.core));
+    play_run(&p);
+    if (how != 1)
+      expect_end(&p, END_COMPLETE);
+    play_deinit(&p);
+  }
+}
+
 static void cancelling_is_final(void **state) {
   struct play p;
   (void)state;
@@ -1846,6 +1889,7 @@ int main(void) {
       cmocka_unit_test(a_provider_error_stops_and_resume_tries_again),
       cmocka_unit_test(files_of_attempts_add_up),
       cmocka_unit_test(an_accepted_resume_is_recorded_once),
+      cmocka_unit_test(a_session_waits_for_others),
       cmocka_unit_test(cancelling_is_final),
       cmocka_unit_test(a_stop_in_the_middle_of_a_call),
       cmocka_unit_test(a_stopped_session_can_be_cancelled),

@@ -52,6 +52,7 @@ static void members_are_kept(void **state) {
       {"{\"providers\": {\"a\": \"script\"}}", "{\"providers\": {\"a\": \"script\"}}", true, 0},
       {"{\"add_budget\": {\"tokens\": 5}, \"lock\": false}",
        "{\"add_budget\": {\"tokens\": 5}, \"lock\": false}", false, 0},
+      {"{\"now\": true}", "{\"after\": []}", false, 0},
       {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
   };
   (void)state;
@@ -103,6 +104,8 @@ static void what_cannot_be_is_refused(void **state) {
       {"{\"add_budget\": 5}", "add_budget must be an object", false},
       {"{\"add_budget\": {}}", "add_budget must be an object", false},
       {"{\"lock\": true}", "lock must be false", false},
+      {"{\"now\": false}", "now must be true", false},
+      {"{\"now\": true}", "unknown member \"now\"", true},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
