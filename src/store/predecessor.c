@@ -33,7 +33,7 @@ enum predecessor predecessor_read(const struct store *store, const char *id, boo
 
 void predecessor_why(const char *id, const char *status, struct buf *why) {
   bool gone = strcmp(status, "removed") == 0;
-  buf_printf(why, "it was to begin after %.40s, which %s%s: segue resume --now begins it without",
+  buf_printf(why, "it was to begin after %.40s, which %s%s; segue resume --now begins it without",
              id, gone ? "was removed" : "ended: ", gone ? "" : status);
 }
 

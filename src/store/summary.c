@@ -234,11 +234,12 @@ const char *summary_idle_status(const struct summary *b, bool shared) {
 static void summary_say_after(const struct summary *b, struct buf *out) {
   size_t i;
   const json_t *id;
-  buf_puts(out, "waits until ");
+  buf_puts(out, b->after_any_end ? "waits for the end of " : "waits until ");
   json_array_foreach((json_t *)b->after, i, id) {
     buf_printf(out, "%s%.40s", i > 0 ? ", " : "", json_string_value(id));
   }
-  buf_puts(out, b->after_any_end ? " ended" : i > 1 ? " are complete" : " is complete");
+  if (!b->after_any_end)
+    buf_puts(out, i > 1 ? " are complete" : " is complete");
 }
 
 void summary_say_wait(const struct summary *b, struct buf *out) {

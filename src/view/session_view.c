@@ -1029,8 +1029,10 @@ static struct str view_status(struct view_reading *r, const struct store_ref *re
   if (strcmp(r->summary.status, "running") != 0)
     return view_keep(r, str_from(r->summary.status));
   bool owned = store_is_owned(ref), known = summary_read(&b, ref, &err);
-  if (known && summary_waits(&b) && r->summary.message.n == 0)
+  if (known && summary_waits(&b) && r->summary.message.n == 0) {
     summary_say_wait(&b, &r->summary.message);
+    buf_puts(&r->summary.resume_flags, " --now");
+  }
   if (!owned && !(known && summary_waits(&b)))
     return STR("open");
   return known ? view_keep(r, str_from(summary_status(&b))) : STR("running");

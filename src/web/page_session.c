@@ -76,7 +76,10 @@ static void part_acts(struct html *h, const struct view_session *v, bool asks) {
   if (!v->submitted || view_session_is_over(v))
     return;
   HTML(h, "<section class=noprint id=acts aria-label=\"Actions\">");
-  if (v->resumable && !asks) {
+  if (str_eq_c(v->resume_flags, " --now")) {
+    HTML(h, "<p>It is to begin after other sessions. <button data-act=resume "
+            "data-body='{\"now\":true}'>Begin it without them</button></p>");
+  } else if (v->resumable && !asks) {
     HTML(h, "<form data-act=resume>");
     if (!str_eq_c(v->status, "max_movements"))
       put_verdicts(h, v);
@@ -139,7 +142,8 @@ static void put_now(struct html *h, const struct view_session *v) {
     if (v->message.n > 0)
       HTML_FMT(h, ": <bdi>%.*s</bdi>", STR_ARG(v->message));
   } else if (v->open_count == 0) {
-    html_puts(h, "between two turns");
+    HTML_FMT(h, "<bdi>%.*s</bdi>",
+             STR_ARG(v->message.n > 0 ? v->message : STR("between two turns")));
   }
   if (!view_session_is_over(v)) {
     for (size_t i = 0; i < v->open_count; i++) {

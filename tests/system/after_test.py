@@ -10,6 +10,7 @@ import sys
 from daemon import DaemonBox
 from support import expect, main, need_build, of_type, records, slack, verified
 from timers_test import submit
+from web_gate_test import WebBox
 
 # Each waits for a file of its task's name, whose content it exits with: 0 completes, 1 aborts, 2 names no rule.
 WORKFLOW = """
@@ -47,7 +48,7 @@ def waits_for(box, sid, *ids):
         expect(value["waiting"]["for"] == "after" and value["waiting"]["sessions"] == list(ids), value)
         expect(all(i in value["message"] for i in ids), value)
     said = box.segue("show", sid).stdout.decode()
-    expect("waiting: waits until" in said and all(i in said for i in ids), said)
+    expect("waiting: waits " in said and all(i in said for i in ids), said)
 
 
 def stopped_for(box, sid, *says):
@@ -159,6 +160,29 @@ def a_person_lets_it_go():
         verified(box, *box.log_paths())
 
 
+def in_the_window():
+    """It says what the session waits for, and lets it go."""
+    with WebBox() as box:
+        box.serve()
+        window = box.window()
+        a, _ = give(box, "a")
+        b, _ = give(box, "b", "--after", a)
+        c, _ = give(box, "c", "--after", a)
+        rows = window.ask("GET", "")[2].decode()
+        expect(f"waits until {a} is complete" in rows, rows)
+        box.segue("cancel", a)
+        stopped_for(box, c, a)
+        d, _ = give(box, "d", "--after", c)
+        for sid, says in ((d, f"waits until {c} is complete"), (c, f"{a}, which ended: cancelled")):
+            page = window.ask("GET", f"s/{sid}/")[2].decode()
+            expect(says in page and "data-body='{\"now\":true}'" in page, sid, page)
+            let(box, "c" if sid == c else "d")
+            expect(window.ask("POST", f"s/{sid}/resume", body={"now": True})[0] == 202, "resume")
+            box.wait_status(sid, "complete")
+        stopped_for(box, b, a)
+        box.check_all()
+
+
 def unknown_ids_queue_nothing():
     with DaemonBox() as box:
         box.serve()
@@ -228,5 +252,5 @@ def many_wait():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([a_chain, last_is_resolved_where_one_stands, a_failing_predecessor, a_person_lets_it_go,
+    sys.exit(main([a_chain, last_is_resolved_where_one_stands, a_failing_predecessor, a_person_lets_it_go, in_the_window,
                    unknown_ids_queue_nothing, one_that_another_program_runs, many_wait]))
