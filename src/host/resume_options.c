@@ -318,11 +318,13 @@ bool resume_options_settle(struct resume_options *st, const struct core *core,
                            bool has_scenario, struct err *err) {
   bool accepts = str_eq_c(buf_view(&core->stop_reason), "protected"); /* what was changed */
   bool waits = core_waits(core) || str_eq_c(buf_view(&core->stop_reason), "after");
-  if (waits != (json_object_get(st->changed, "after") != NULL))
-    return err_set(err, ERR_USAGE,
-                   waits ? "it is to begin after other sessions: segue resume --now begins it "
-                           "without them"
-                         : "it waits for no other session: leave out --now");
+  bool lets_go = json_object_get(st->changed, "after") != NULL;
+  if (waits && !lets_go)
+    return err_set(
+        err, ERR_USAGE,
+        "it is to begin after other sessions: segue resume --now begins it without them");
+  if (lets_go && !waits)
+    return err_set(err, ERR_USAGE, "it waits for no other session: leave out --now");
   if (!resume_options_movements_known(st->changed, core->workflow, err) ||
       (accepts && !resume_options_by_person("resume", core->session, err)))
     return false;

@@ -40,7 +40,7 @@ struct play {
   struct core core, shadow;
   struct workflow *workflow;
   json_t *config, *script;
-  bool holds; /* it writes only its first record when it is started */
+  bool holds;      /* it writes only its first record when it is started */
   json_t *log;     /* array of texts: the lines */
   json_t *records; /* the same read back */
   struct core_env env;

@@ -174,8 +174,8 @@ static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
   return true;
 }
 
-/* Reads which sessions it is to begin after. What `last` means depends on where one stands; the rest
- * is for whoever has the store. */
+/* Reads which sessions it is to begin after. What `last` means depends on where one stands; the
+ * rest is for whoever has the store. */
 static bool set_after(const struct cli_args *args, json_t *body, struct err *err) {
   json_t *ids = NULL;
   const char *words;

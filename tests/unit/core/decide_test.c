@@ -1213,7 +1213,7 @@ static void an_accepted_resume_is_recorded_once(void **state) {
   }
 }
 
-/* One that begins after others: begun, stopped in vain, or let go by a person. */
+/* It begins, is stopped because it waits in vain, or is let go by a person. */
 static void a_session_waits_for_others(void **state) {
   (void)state;
   for (int how = 0; how < 4; how++) {

@@ -168,16 +168,11 @@ static void each_state_is_told(void **state) {
     const char *status; /* "": as its log says */
     bool waits, live;
   } rows[] = {
-      {ENTRY_STARTING, "queued", false, false},
-      {ENTRY_RESUMING, "queued", false, false},
-      {ENTRY_ANSWERING, "queued", false, false},
-      {ENTRY_HELD, "queued", true, true},
-      {ENTRY_QUEUED, "queued", true, true},
-      {ENTRY_AFTER, "waiting", false, true},
-      {ENTRY_OPENING, "queued", false, true},
-      {ENTRY_RUNNING, "running", false, true},
-      {ENTRY_BROKEN, "paused", false, true},
-      {ENTRY_OVER, "", false, false},
+      {ENTRY_STARTING, "queued", false, false},  {ENTRY_RESUMING, "queued", false, false},
+      {ENTRY_ANSWERING, "queued", false, false}, {ENTRY_HELD, "queued", true, true},
+      {ENTRY_QUEUED, "queued", true, true},      {ENTRY_AFTER, "waiting", false, true},
+      {ENTRY_OPENING, "queued", false, true},    {ENTRY_RUNNING, "running", false, true},
+      {ENTRY_BROKEN, "paused", false, true},     {ENTRY_OVER, "", false, false},
       {ENTRY_FAILED, "", false, false},
   };
   char name[STORE_ID_BYTES];

@@ -1,4 +1,4 @@
-/* What a session's log says decides whether those that are to begin after it do. */
+/* A session's log decides whether those that are to begin after it do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
