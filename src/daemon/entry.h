@@ -40,10 +40,9 @@
 #define SEGUE_DAEMON_ENTRY_H
 
 #include "base/list.h"
-#include "daemon/after.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
-#include "store/summary.h"
+#include "store/predecessor.h"
 
 #include <stddef.h>
 #include <uv.h>
@@ -64,6 +63,16 @@ void id_list_add(struct id_list *list, void *item);
 void id_list_remove(struct id_list *list, const void *item);
 void id_list_deinit(struct id_list *list);
 
+struct sessions;
+struct daemon_entry;
+struct predecessor_entry;
+
+struct after_link { /* from one that waits to one that it waits for */
+  struct list_node in_waiting;
+  struct predecessor_entry *of; /* NULL: not any more */
+  struct daemon_entry *entry;
+};
+
 struct deadline {
   char id[STORE_ID_BYTES];
   int64_t due_ms;
@@ -73,6 +82,7 @@ struct deadlines {
   uv_timer_t timer;
   struct deadline *items; /* in no order */
   size_t count, cap;
+  void (*due)(struct sessions *ss, const char *id); /* its time has come, by the wall clock */
 };
 
 /* The life of a session here.
@@ -155,8 +165,6 @@ enum entry_owner {
                    over (after a lost lease): it is queued as soon as that is */
 };
 
-struct sessions;
-struct daemon_entry;
 /* A client's request to continue a session (steer) or to answer it (said) while it does not run
  * here: its log is read back first. */
 struct entry_ask {
@@ -217,11 +225,14 @@ struct sessions {
   struct id_list all, queue, held;  /* struct daemon_entry; held: of the queue those HELD */
   struct list lists[LIST_OVER + 1]; /* struct daemon_entry, by state */
   struct daemon_entry *dead;
-  uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
-  uv_timer_t looks;           /* at those that another program may run */
-  uv_timer_t mends;           /* opens broken ones again */
-  struct deadlines deadlines; /* of stopped ones */
-  struct after_index after;
+  uv_timer_t soon, later;      /* starts and frees; tries again after a lack of descriptors */
+  uv_timer_t looks;            /* at those that another program may run */
+  uv_timer_t mends;            /* opens broken ones again */
+  struct deadlines deadlines;  /* of stopped ones */
+  struct id_list predecessors; /* struct predecessor_entry: those that others are to begin after */
+  struct list never;           /* struct daemon_entry: those that wait in vain, to be stopped */
+  size_t next_look;            /* the first predecessor that is looked at then */
+  uv_timer_t looks_after;      /* at predecessors that another program may run */
   bool draining;
   bool asking;                  /* there may be some that are over and wait for a person */
   bool shared;                  /* its store has the queue, for several daemons */
@@ -252,6 +263,15 @@ void entry_set_key(struct daemon_entry *e, const char *key);
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 size_t sessions_running(const struct sessions *ss);
 size_t sessions_queued(const struct sessions *ss);
+/* In a folder of logs, says whether it may begin. PENDING: the end of a session finds it from now on,
+ * in O(log n), once it is in the state AFTER. NEVER: it is in ss->never, and e->never says why. */
+enum predecessor entry_look_after(struct daemon_entry *e);
+/* Tells those that are to begin after this session how it stands; b NULL: it is gone. */
+void sessions_tell_after(struct sessions *ss, const char *id, const struct summary *b);
+/* Looks at some of the predecessors, in turn. False: there are none. */
+bool sessions_look_after(struct sessions *ss);
+/* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
 /* True if another one with its key runs. */
 bool entry_waits_for_same(const struct daemon_entry *e);
 

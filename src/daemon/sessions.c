@@ -273,6 +273,22 @@ static void entry_ask_cancel(struct daemon_entry *e) {
   (void)sessions_look_at_others(ss);
 }
 
+static void sessions_on_looks_after(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  if (!sessions_look_after(ss))
+    uv_timer_stop(timer);
+  sessions_soon(ss);
+}
+
+/* Is it to begin after others? */
+static bool entry_is_early(struct daemon_entry *e) {
+  uv_timer_t *looks = &e->sessions->looks_after;
+  enum predecessor stands = entry_look_after(e);
+  if (stands == PREDECESSOR_PENDING && !uv_is_active((uv_handle_t *)looks))
+    uv_timer_start(looks, sessions_on_looks_after, LIMIT_AFTER_LOOK_MS, LIMIT_AFTER_LOOK_MS);
+  return stands != PREDECESSOR_DONE;
+}
+
 /* --- reports from the host --- */
 
 /* It reported something just now. */
@@ -321,7 +337,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
     if (entry_is_for_others(e))
       entry_written(e, ENTRY_OVER);
     else
-      entry_written(e, after_look(e) == PREDECESSOR_DONE ? ENTRY_HELD : ENTRY_AFTER);
+      entry_written(e, entry_is_early(e) ? ENTRY_AFTER : ENTRY_HELD);
     break;
   case ENTRY_RESUMING:
     entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_QUEUED);
@@ -888,7 +904,7 @@ static void due_over(void *ctx) {
   free(d);
 }
 
-void sessions_on_deadline(struct sessions *ss, const char *id) {
+static void sessions_on_deadline(struct sessions *ss, const char *id) {
   struct err err;
   struct daemon_entry *e = sessions_find(ss, id);
   if (ss->shared) { /* the store says how it stands */
@@ -1057,7 +1073,7 @@ static bool sessions_start(struct daemon_entry *e) {
   if (e->summary.turns == 0 && record_time_parse(e->summary.not_after, &last_ms) &&
       clock_real_ms() > last_ms)
     return end_late(e);
-  bool early = !e->sessions->shared && after_look(e) != PREDECESSOR_DONE;
+  bool early = !e->sessions->shared && entry_is_early(e);
   if (early && (e->stands == PREDECESSOR_PENDING || e->in_never.list != NULL)) {
     entry_set_state(e, ENTRY_AFTER);
     e->sessions->changed(e->sessions->ctx, e);
@@ -1191,15 +1207,15 @@ static void sessions_on_soon(uv_timer_t *timer) {
   sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
-  for (struct daemon_entry *e; !ss->draining && (e = after_next_never(ss)) != NULL;) {
-    if (started++ == LIMIT_START_COUNT) {
-      sessions_soon(ss);
-      return;
-    }
-    entry_set_state(e, ENTRY_QUEUED); /* they only write that they stop: that needs no place */
+  LIST_EACH(struct daemon_entry, e, in_never, &ss->never) {
+    if (ss->draining || started++ == LIMIT_START_COUNT)
+      break;
+    entry_set_state(e, ENTRY_QUEUED); /* it only writes that it stops: that needs no place */
     if (!start_again(e))
       uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
   }
+  if (ss->never.count > 0 && !ss->draining)
+    sessions_soon(ss);
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_QUEUE]) {
     if (ss->draining || sessions_running(ss) >= ss->max_running)
       break;
@@ -1366,7 +1382,7 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
   }
   struct daemon_entry *e = entry_new(r->ss, id, ENTRY_QUEUED);
   entry_set_brief(e, &summary);
-  if (after_look(e) != PREDECESSOR_DONE)
+  if (entry_is_early(e))
     entry_set_state(e, ENTRY_AFTER);
 }
 
@@ -1453,13 +1469,15 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
                           .max_running = max_running,
                           .changed = changed,
                           .ctx = ctx};
-  after_init(&ss->after, host->loop, ss);
   uv_timer_init(host->loop, &ss->soon);
   uv_timer_init(host->loop, &ss->later);
   uv_timer_init(host->loop, &ss->looks);
   uv_timer_init(host->loop, &ss->mends);
+  uv_timer_init(host->loop, &ss->looks_after);
   uv_timer_init(host->loop, &ss->deadlines.timer);
-  ss->deadlines.timer.data = ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
+  ss->deadlines.due = sessions_on_deadline;
+  ss->deadlines.timer.data = ss->looks_after.data = ss->soon.data = ss->later.data =
+      ss->looks.data = ss->mends.data = ss;
 }
 
 void sessions_close(struct sessions *ss) {
@@ -1470,7 +1488,8 @@ void sessions_close(struct sessions *ss) {
   id_list_deinit(&ss->queue);
   id_list_deinit(&ss->held);
   id_list_deinit(&ss->keys);
-  after_close(&ss->after);
+  id_list_deinit(&ss->predecessors);
+  uv_close((uv_handle_t *)&ss->looks_after, NULL);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);

@@ -72,11 +72,6 @@ size_t sessions_busy(const struct sessions *ss); /* in memory: the daemon must n
 void sessions_drain(struct sessions *ss);
 void sessions_stop(struct sessions *ss, const char *message);
 
-/* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
-void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
-/* Its time has come, by the wall clock. */
-void sessions_on_deadline(struct sessions *ss, const char *id);
-
 /* Has the loop look at the queue and free what is over. */
 void sessions_soon(struct sessions *ss);
 /* Its log failed with `why`: opens it again after a pause. False: that makes no sense, or no longer

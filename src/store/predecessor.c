@@ -47,7 +47,7 @@ enum predecessor predecessors_read(const struct store *store, const struct summa
   const json_t *item;
   json_array_foreach((json_t *)b->after, i, item) {
     const char *id = json_string_value(item);
-    bool self = id == NULL || strcmp(id, b->session) == 0; /* only a forged log says that */
+    bool self = strcmp(id, b->session) == 0; /* only a forged log says that */
     enum predecessor one =
         self ? PREDECESSOR_PENDING : predecessor_read(store, id, b->after_any_end, status);
     if (one == PREDECESSOR_NEVER) {

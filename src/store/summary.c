@@ -90,8 +90,18 @@ static void feed_wait(struct summary *b, const struct record *record) {
   }
 }
 
-/* Its first record says that it is to begin after others. */
-static void summary_wait_after(struct summary *b) {
+/* Its first record says that it is to begin after others. What are no ids (owned) name none that is
+ * there. */
+static void summary_wait_after(struct summary *b, json_t *ids) {
+  size_t i;
+  const json_t *id;
+  b->after = ids;
+  json_array_foreach(ids, i, id) {
+    if (json_string_length(id) == 0 || json_string_length(id) >= STORE_ID_BYTES)
+      json_array_set_new(ids, i, json_string("none"));
+  }
+  if (i == 0)
+    return;
   b->wait = xcalloc(1, sizeof *b->wait);
   copy_word(b->wait->what, sizeof b->wait->what, "after");
   copy_word(b->wait->since, sizeof b->wait->since, b->started);
@@ -162,10 +172,8 @@ void summary_feed(struct summary *b, const struct record *record) {
     b->submitted = json_is_true(json_object_get(config, "submitted"));
     summary_keep(&b->unique, summary_word(config, "unique"));
     copy_word(b->not_after, sizeof b->not_after, summary_word(config, "not_after"));
-    b->after = json_incref(json_object_get(config, "after"));
     b->after_any_end = json_is_true(json_object_get(config, "after_any_end"));
-    if (json_array_size(b->after) > 0)
-      summary_wait_after(b);
+    summary_wait_after(b, json_clone_top(json_object_get(config, "after")));
   } else if (record->type == RECORD_TURN_START) {
     summary_keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
   } else if (record->type == RECORD_QUESTION) {
@@ -454,10 +462,8 @@ static bool feed_first(struct summary *b, struct str line) {
   b->submitted = g.submitted;
   b->unique = g.unique.n > 0 ? xstrndup(g.unique.p, g.unique.n) : NULL;
   summary_copy_text(b->not_after, sizeof b->not_after, g.not_after);
-  b->after = g.after.n > 0 ? json_loadb(g.after.p, g.after.n, 0, NULL) : NULL;
   b->after_any_end = g.after_any_end;
-  if (json_array_size(b->after) > 0)
-    summary_wait_after(b);
+  summary_wait_after(b, g.after.n > 0 ? json_loadb(g.after.p, g.after.n, 0, NULL) : NULL);
   return true;
 }
 
