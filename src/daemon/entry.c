@@ -218,7 +218,6 @@ enum predecessor entry_look_after(struct daemon_entry *e) {
   return PREDECESSOR_DONE;
 }
 
-/* b NULL: it is gone. */
 static void after_tell(struct daemon_entry *e, struct after_link *link, const char *id,
                        const struct summary *b) {
   enum predecessor stands = PREDECESSOR_NEVER;
@@ -237,7 +236,8 @@ static void after_tell(struct daemon_entry *e, struct after_link *link, const ch
   e->sessions->changed(e->sessions->ctx, e);
 }
 
-void sessions_tell_after(struct sessions *ss, const char *id, const struct summary *b) {
+/* Tells those that are to begin after this session how it stands; b NULL: it is gone. */
+static void after_tell_all(struct sessions *ss, const char *id, const struct summary *b) {
   struct predecessor_entry *p = id_list_find(&ss->predecessors, id);
   struct list_node *next;
   if (p == NULL)
@@ -268,22 +268,20 @@ static void after_look_at(struct sessions *ss, struct predecessor_entry *p) {
     return;
   if (!store_bytes(&ref, &bytes)) {
     if (!store_is_there(&ref))
-      sessions_tell_after(ss, p->id, NULL);
+      after_tell_all(ss, p->id, NULL);
   } else if (bytes != p->bytes && summary_read(&b, &ref, &err)) {
     p->bytes = bytes;
-    sessions_tell_after(ss, p->id, &b);
+    after_tell_all(ss, p->id, &b);
     summary_deinit(&b);
   }
 }
 
 bool sessions_look_after(struct sessions *ss) {
-  struct id_list *all = &ss->predecessors;
-  size_t count = all->count < LIMIT_AFTER_LOOK_COUNT ? all->count : LIMIT_AFTER_LOOK_COUNT;
-  for (size_t i = 0; i < count && all->count > 0; i++) {
-    ss->next_look %= all->count;
-    struct predecessor_entry *p = id_list_at(all, ss->next_look);
-    after_look_at(ss, p);
-    ss->next_look += id_list_at(all, ss->next_look) == p; /* else it has gone */
+  const struct id_list *all = &ss->predecessors;
+  for (size_t i = all->count; i-- > 0;) {
+    struct predecessor_entry *p = id_list_at(all, i);
+    if (p != NULL) /* several may go with one */
+      after_look_at(ss, p);
   }
   return all->count > 0;
 }
@@ -341,7 +339,7 @@ void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   e->sessions->asking |= state == ENTRY_OVER && e->summary.questions != NULL;
   entry_link(e);
   if (state == ENTRY_OVER)
-    sessions_tell_after(e->sessions, e->id, &e->summary);
+    after_tell_all(e->sessions, e->id, &e->summary);
 }
 
 struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {

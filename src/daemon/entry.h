@@ -231,7 +231,6 @@ struct sessions {
   struct deadlines deadlines;  /* of stopped ones */
   struct id_list predecessors; /* struct predecessor_entry: those that others are to begin after */
   struct list never;           /* struct daemon_entry: those that wait in vain, to be stopped */
-  size_t next_look;            /* the first predecessor that is looked at then */
   uv_timer_t looks_after;      /* at predecessors that another program may run */
   bool draining;
   bool asking;                  /* there may be some that are over and wait for a person */
@@ -263,12 +262,10 @@ void entry_set_key(struct daemon_entry *e, const char *key);
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 size_t sessions_running(const struct sessions *ss);
 size_t sessions_queued(const struct sessions *ss);
-/* In a folder of logs, says whether it may begin. PENDING: the end of a session finds it from now on,
- * in O(log n), once it is in the state AFTER. NEVER: it is in ss->never, and e->never says why. */
+/* In a folder of logs, says whether it may begin. PENDING: the end of a session finds it from now
+ * on, in O(log n), once it is in the state AFTER. NEVER: it is in ss->never, see e->never. */
 enum predecessor entry_look_after(struct daemon_entry *e);
-/* Tells those that are to begin after this session how it stands; b NULL: it is gone. */
-void sessions_tell_after(struct sessions *ss, const char *id, const struct summary *b);
-/* Looks at some of the predecessors, in turn. False: there are none. */
+/* Looks at the predecessors that this daemon does not run. False: there are none at all. */
 bool sessions_look_after(struct sessions *ss);
 /* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
 void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);

@@ -59,40 +59,23 @@ enum predecessor predecessors_read(const struct store *store, const struct summa
   return all;
 }
 
-static bool is_among(const json_t *ids, const char *id) {
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)ids, i, item) {
-    if (strcmp(json_string_value(item), id) == 0)
-      return true;
-  }
-  return false;
-}
-
 json_t *predecessors_find(const struct store *store, const json_t *words, struct err *err) {
   json_t *ids = json_array();
   size_t i;
   const json_t *item;
-  bool ok = true;
   json_array_foreach((json_t *)words, i, item) {
-    const char *word = json_string_value(item);
+    const char *word = json_is_string(item) ? json_string_value(item) : "";
     struct store_ref ref;
     char id[STORE_ID_BYTES] = "";
-    bool named = word != NULL && word[0] != '\0' &&
-                 (strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0);
-    ok = (named || err_set(err, ERR_INVALID, "that is not a session's id")) &&
-         store_find(store, word, &ref, err) &&
-         (store_is_there(&ref) || err_set(err, ERR_NOT_FOUND, "there is no such session"));
-    if (!ok) {
-      err_wrap(err, "after %.40s", word != NULL ? word : "");
-      break;
+    bool named = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
+    err_set(err, ERR_NOT_FOUND, "there is no such session");
+    if (!named || word[0] == '\0' || !store_find(store, word, &ref, err) || !store_is_there(&ref)) {
+      err_wrap(err, "after \"%.40s\"", word);
+      json_decref(ids);
+      return NULL;
     }
     store_ref_id(&ref, id);
-    if (!is_among(ids, id))
-      json_array_append_new(ids, json_string(id));
+    json_array_append_new(ids, json_string(id));
   }
-  if (ok)
-    return ids;
-  json_decref(ids);
-  return NULL;
+  return ids;
 }

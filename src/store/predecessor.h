@@ -25,7 +25,7 @@ enum predecessor predecessors_read(const struct store *store, const struct summa
 /* Writes the sentence for a session that never begins by itself. */
 void predecessor_why(const char *id, const char *status, struct buf *why);
 /* Makes whole ids of words (each an id, a unique prefix of one, or `last`) that mean sessions of
- * the store, without doubles: a new array. NULL: err says which means none. */
+ * the store: a new array. NULL: err says which means none. */
 json_t *predecessors_find(const struct store *store, const json_t *words,
                           struct err *err) MUST_CHECK;
 

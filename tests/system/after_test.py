@@ -65,7 +65,7 @@ def a_chain():
         box.serve()
         a, _ = give(box, "a")
         b, _ = give(box, "b", "--after", a[:13])
-        c, _ = give(box, "c", "--after", f"{b},{a}", "--after", b)  # fan-in; a double counts once
+        c, _ = give(box, "c", "--after", b, "--after", f"{a}")  # fan-in
         waits_for(box, c, b, a)
         other, _ = give(box, "other")
         box.until(lambda: order(box) == ["a", "other"], "those that wait for nobody begin", order(box))

@@ -7,7 +7,7 @@ import json
 import sys
 
 import shared_daemon_test
-from after_test import WORKFLOW
+from after_test import WORKFLOW, let, order
 from shared_daemon_test import Fleet
 from support import expect, main, need_build
 import postgres
@@ -18,10 +18,6 @@ def give(fleet, task, *words, status=0):
     done = fleet.segue("submit", workflow, "--cwd", fleet.cwd, "--task", "x", "--no-lock", *words)
     expect(done.returncode == status, words, done)
     return done.stdout.decode().strip()
-
-
-def let(fleet, task, code=0):
-    fleet.file(f"work/go-{task}", f"{code}\n")
 
 
 def state(fleet, sid):
@@ -107,11 +103,11 @@ def all_at_once():
         b = [give(fleet, "b", "--after", f"{x},{y}") for x, y in zip(a, a[1:] + a[:1])]
         workflow = fleet.file("g.yaml", WORKFLOW.replace("{task}", "b"))
         b += fleet.submit_to(0, workflow, 2, ("--no-lock", "--after", ",".join(a)))
-        fleet.until(lambda: fleet.count("state = 'waits'") == len(b), "they wait", told=fleet.standing)
+        fleet.until(lambda: len(order(fleet)) == len(a), "the first begin", told=fleet.standing)
+        expect(fleet.count("state = 'waits'") == len(b), "the others wait")
         let(fleet, "a")
         fleet.all_complete(a + b)
-        with open(fleet.cwd + "/order", encoding="ascii") as f:
-            expect(f.read().split() == ["a"] * len(a) + ["b"] * len(b), "order")
+        expect(order(fleet) == ["a"] * len(a) + ["b"] * len(b), order(fleet))
 
 
 if __name__ == "__main__":
