@@ -57,28 +57,44 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT u.id, segue.stands(u.id, p_any) AS stands FROM unnest(p_after) AS u (id)) a
 $$;
 
--- A session has ended, stopped or gone: those that waited for it begin, or wait for fewer. At the end of
--- the transaction, when its last record is there, too.
-CREATE OR REPLACE FUNCTION segue.settle() RETURNS trigger
+-- Notes that a session for which others wait has ended, stopped or gone. It changes nothing of theirs: the
+-- transaction may hold the rows of many, in any order.
+CREATE OR REPLACE FUNCTION segue.note_over() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-DECLARE v_id uuid; v_ready boolean := false;
 BEGIN
-  FOR v_id IN SELECT s.id FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[OLD.id]
-               ORDER BY s.id FOR UPDATE LOOP
-    UPDATE segue.session s SET after = segue.pending(s.after, s.after_any) -- as seen with the row locked
-     WHERE s.id = v_id;
-    UPDATE segue.session s SET state = 'ready' WHERE s.id = v_id AND s.state = 'waits' AND s.after IS NULL;
-    v_ready := v_ready OR FOUND;
-  END LOOP;
-  IF v_ready THEN
+  IF EXISTS (SELECT FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[OLD.id]) THEN
+    INSERT INTO segue.over (id) VALUES (OLD.id) ON CONFLICT DO NOTHING;
     PERFORM pg_notify('segue', 'ready');
   END IF;
   RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER session_over AFTER UPDATE OF state ON segue.session DEFERRABLE INITIALLY DEFERRED
-  FOR EACH ROW WHEN (OLD.state <> NEW.state AND NEW.state IN ('ended', 'idle')) EXECUTE FUNCTION segue.settle();
-CREATE CONSTRAINT TRIGGER session_gone AFTER DELETE ON segue.session DEFERRABLE INITIALLY DEFERRED
-  FOR EACH ROW EXECUTE FUNCTION segue.settle();
+CREATE TRIGGER session_over AFTER UPDATE OF state ON segue.session
+  FOR EACH ROW WHEN (OLD.state <> NEW.state AND NEW.state IN ('ended', 'idle')) EXECUTE FUNCTION segue.note_over();
+CREATE TRIGGER session_gone AFTER DELETE ON segue.session FOR EACH ROW EXECUTE FUNCTION segue.note_over();
+
+-- Tells those that wait for such sessions: they wait for fewer, or are ready. It waits for no row. What
+-- another has locked is told the next time. A note is deleted before anything is read, so that a later one
+-- is not lost.
+CREATE OR REPLACE FUNCTION segue.settle() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE v_id uuid;
+BEGIN
+  IF NOT EXISTS (SELECT FROM segue.over) THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtext('segue.settle')); -- one at a time
+  FOR v_id IN DELETE FROM segue.over RETURNING id LOOP
+    WITH w AS (SELECT s.id FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
+                  FOR UPDATE SKIP LOCKED),
+         p AS (SELECT s.id, segue.pending(s.after, s.after_any) AS after FROM segue.session s JOIN w USING (id))
+    UPDATE segue.session s SET after = p.after,
+           state = CASE WHEN s.state = 'waits' AND p.after IS NULL THEN 'ready' ELSE s.state END
+      FROM p WHERE s.id = p.id;
+    INSERT INTO segue.over (id)
+    SELECT v_id WHERE EXISTS (SELECT FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
+                                 AND segue.stands(v_id, s.after_any) <> 'pending');
+  END LOOP;
+END $$;
 
 -- Notes that a worker lives, although its lease ended: it gave up its sessions itself. Whoever
 -- releases them counts no death, and those that were counted are taken back, unless a turn ended
@@ -263,6 +279,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  PERFORM segue.settle();
   WHILE v_left > 0 LOOP
     v_ids := segue.next_ready(v_labels, v_left, v_not);
     EXIT WHEN cardinality(v_ids) = 0;
@@ -493,7 +510,7 @@ CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
 RETURNS TABLE (o_ready boolean, o_providers text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT cardinality(segue.next_ready(w.labels, 1, '{}')) > 0
-                     FROM segue.worker w WHERE w.id = p_worker), false),
+                     FROM segue.worker w WHERE w.id = p_worker), false) OR EXISTS (SELECT FROM segue.over),
          (SELECT string_agg(coalesce(p.seats, 0) || ' ' || greatest(0, coalesce(ceil(extract(epoch
                    FROM p.cool_until - clock_timestamp()) * 1000), 0)) || ' ' || p.name, E'\n')
             FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())

@@ -5,5 +5,7 @@ ALTER TABLE segue.session
   DROP CONSTRAINT session_state_check,
   ADD CONSTRAINT session_state_check CHECK (state IN ('ready', 'held', 'idle', 'ended', 'waits'));
 CREATE INDEX session_after ON segue.session USING gin (after) WITH (fastupdate = off) WHERE after IS NOT NULL;
+-- Sessions that ended, stopped or went while others waited for them, until those are told: segue.settle.
+CREATE TABLE segue.over (id uuid PRIMARY KEY);
 UPDATE segue.meta SET version = 11;
 COMMENT ON SCHEMA segue IS 'segue store 11';
