@@ -231,6 +231,9 @@ static void put_sign_and_status(struct html *h, struct str status, enum view_cla
   case VIEW_FAILED:
     html_puts(h, "\xE2\x9C\x97 ");
     break;
+  case VIEW_NEEDS:
+    html_puts(h, "? ");
+    break;
   case VIEW_WAITS:
     html_puts(h, "\xE2\x97\x86 ");
     break;
@@ -253,6 +256,8 @@ static const char *status_colour(enum view_class class) {
   switch (class) {
   case VIEW_FAILED:
     return "bad";
+  case VIEW_NEEDS:
+    return "needs";
   case VIEW_WAITS:
     return "warn";
   case VIEW_DONE:

@@ -50,7 +50,7 @@ static const struct mcp_param submit_params[] = {
 };
 static const struct mcp_param list_params[] = {
     {"status", MCP_OPTION, "string", "--status", false,
-     "running, waiting, stopped, complete, ...; several, separated by commas"},
+     "running, waiting, needs_input, stopped, complete, ...; several, separated by commas"},
     {"workflow", MCP_OPTION, "string", "--workflow", false, "sessions of this workflow"},
     {"since", MCP_OPTION, "string", "--since", false, "90m, 12h or 3d ago, or a date"},
     {"number", MCP_OPTION, "integer", "--number", false, "how many to list at most (default 50)"},
