@@ -70,6 +70,13 @@ void part_resume(struct html *h, const char *id, struct str status) {
   put_more_of(h, status);
 }
 
+void part_begin_now(struct html *h, const char *id) {
+  HTML_FMT(h,
+           "<p>It is to begin after other sessions. <button data-act=\"s/%s/resume\" "
+           "data-body='{\"now\":true}'>Begin it without them</button></p>",
+           id);
+}
+
 /* Writes the forms for what may be done with the session; nothing where nothing may be. asks: it
  * waits for an answer, with which it continues. */
 static void part_acts(struct html *h, const struct view_session *v, bool asks) {
@@ -77,8 +84,7 @@ static void part_acts(struct html *h, const struct view_session *v, bool asks) {
     return;
   HTML(h, "<section class=noprint id=acts aria-label=\"Actions\">");
   if (str_eq_c(v->resume_flags, " --now")) {
-    HTML(h, "<p>It is to begin after other sessions. <button data-act=resume "
-            "data-body='{\"now\":true}'>Begin it without them</button></p>");
+    part_begin_now(h, v->id);
   } else if (v->resumable && !asks) {
     HTML(h, "<form data-act=resume>");
     if (!str_eq_c(v->status, "max_movements"))

@@ -172,6 +172,9 @@ def in_the_window():
         expect(f"waits until {a} is complete" in rows, rows)
         box.segue("cancel", a)
         stopped_for(box, c, a)
+        (waits,) = [i for i in box.get("/v1/inbox")["inbox"] if i["id"] == c]
+        expect(waits["command"].endswith(" --now"), waits)
+        expect("data-body='{\"now\":true}'" in window.ask("GET", "inbox")[2].decode(), "the inbox offers it")
         d, _ = give(box, "d", "--after", c)
         for sid, says in ((d, f"waits until {c} is complete"), (c, f"{a}, which ended: cancelled")):
             page = window.ask("GET", f"s/{sid}/")[2].decode()
