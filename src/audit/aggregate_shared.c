@@ -334,12 +334,6 @@ bool aggregate_shared_read(struct aggregate *c, const struct store *store,
   k->running = dictionary_add(&c->names, STR("running"));
   bool ok =
       shared_counted_read(store->where, FORMAT, c->since_ms, &k->keeps, counted_on_log, k, err);
-  if (!ok && err->code == ERR_NOT_FOUND) {
-    log_warn("%s", err->text);
-    ok = aggregate_read_store(c, store, err);
-    for (int i = 0; i < ROWS_LOG_COUNT; i++)
-      told->read += c->logs[i];
-  }
   counted_keep(k);
   buf_deinit(&k->pending);
   buf_deinit(&k->rows);

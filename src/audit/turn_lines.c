@@ -533,7 +533,10 @@ static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
     buf_printf(&s->message, "%s: ", reason);
   buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
   buf_clear(&s->resume_flags);
-  resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
+  if (strcmp(reason, "after") == 0)
+    buf_puts(&s->resume_flags, " --now");
+  else
+    resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
 }
 
 static void on_session_resume(struct turn_lines *s) {

@@ -460,6 +460,9 @@
 #define LIMIT_OWN_FD_COUNT  24 /* descriptors of the daemon itself */
 #define LIMIT_LOOP_FD_COUNT 8u /* of one loop, before it does anything */
 #define LIMIT_START_COUNT   8u /* sessions read back and started in one iteration of the loop */
+/* sessions after which one is to begin, and between looks at those of them that others run */
+#define LIMIT_AFTER_COUNT   256u
+#define LIMIT_AFTER_LOOK_MS 2000u
 /* ended sessions still known without their log, some 4 KiB each */
 #define LIMIT_OVER_COUNT          32u
 #define LIMIT_LOCK_WAIT_MS        2000     /* wait for the locks of a daemon that was killed */

@@ -1392,7 +1392,8 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   if (core->status == SESSION_STOPPED && ev->kind == EVENT_CANCEL)
     emit_resume(&s, "cancel");
   bool resumes = ev->kind == EVENT_RESUME, accepts = ev->kind == EVENT_ACCEPT;
-  if (core->status == SESSION_STOPPED && accepts)
+  bool lets_go = core_waits(core) && ev->steer != NULL; /* of those that it waits for */
+  if ((core->status == SESSION_STOPPED || lets_go) && accepts)
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
     human_take(&s); /* a resume continues the session */

@@ -55,7 +55,7 @@ bool session_status_is_stop(struct str status) {
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
   return str_among(reason, "interrupted terminated budget looping protected question escalated "
-                           "poison") ||
+                           "poison after") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 
@@ -271,6 +271,11 @@ bool core_is_at_max(const struct core *core) {
   long max = core_max_movements(core);
   return core->has_next && core->next >= 0 && max != MOVEMENTS_INFINITE &&
          core->iteration_count >= max;
+}
+
+bool core_waits(const struct core *core) {
+  bool begun = core->seq > 1 || core->status != SESSION_RUNNING;
+  return !begun && json_array_size(json_object_get(core->config, "after")) > 0;
 }
 
 struct call *core_call(const struct core *core, long id, struct turn **turn) {

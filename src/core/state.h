@@ -300,6 +300,8 @@ struct turn *core_unjudged_turn(const struct core *core);
 long core_max_movements(const struct core *core);
 /* Returns true if the next movement has no turn left. */
 bool core_is_at_max(const struct core *core);
+/* Returns true if it has only its first record, which says that it begins after other sessions. */
+bool core_waits(const struct core *core);
 /* Finds an open call by id in any open turn. */
 struct call *core_call(const struct core *core, long id, struct turn **turn);
 

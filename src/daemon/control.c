@@ -760,7 +760,8 @@ static void about_ask(struct about *a, struct server_request *r) {
 static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e) {
   bool refused = strcmp(e->summary.stop_reason, "protected") == 0 &&
                  control_refuse_program(r, "resume", e->id);
-  bool runs = !refused && e->state != ENTRY_OVER && !entry_is_elsewhere(e);
+  bool may = e->state == ENTRY_OVER || e->state == ENTRY_AFTER || entry_is_elsewhere(e);
+  bool runs = !refused && !may;
   const struct summary_wait *wait = e->summary.wait;
   if (runs && wait != NULL && strcmp(wait->what, "auth") == 0) { /* somebody has logged in */
     call_queue_hurry(&a->api->sessions->host->gate, str_from(wait->provider));

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "host/host.h"
 #include "os/clock.h"
 
@@ -81,6 +82,211 @@ void id_list_deinit(struct id_list *list) {
   *list = (struct id_list){0};
 }
 
+/* --- when stopped sessions go on without an answer ---
+ *
+ * Nothing of them is in memory but the id and the time. The clock is checked at least every
+ * LIMIT_DEADLINE_LOOK_MS, because machines sleep and clocks jump. */
+
+static void deadlines_on_timer(uv_timer_t *timer);
+
+static void deadlines_arm(struct deadlines *d) {
+  int64_t first = INT64_MAX, now = clock_real_ms();
+  for (size_t i = 0; i < d->count; i++)
+    first = d->items[i].due_ms < first ? d->items[i].due_ms : first;
+  if (first == INT64_MAX || uv_is_closing((uv_handle_t *)&d->timer)) {
+    uv_timer_stop(&d->timer);
+    return;
+  }
+  int64_t wait = first > now ? first - now : 0;
+  if (wait > LIMIT_DEADLINE_LOOK_MS)
+    wait = LIMIT_DEADLINE_LOOK_MS;
+  uv_timer_start(&d->timer, deadlines_on_timer, (uint64_t)wait, 0);
+}
+
+static void deadlines_on_timer(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  struct deadlines *d = &ss->deadlines;
+  int64_t now = clock_real_ms();
+  for (size_t i = 0; i < d->count;) {
+    if (d->items[i].due_ms > now) {
+      i++;
+      continue;
+    }
+    const struct deadline due = d->items[i];
+    d->items[i] = d->items[--d->count];
+    d->due(ss, due.id); /* may add another item */
+  }
+  deadlines_arm(d);
+}
+
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
+  int64_t due = b->submitted && summary_is_stopped(b) && !b->answered ? summary_due_ms(b) : 0;
+  for (size_t i = 0; i < d->count; i++)
+    if (strcmp(d->items[i].id, id) == 0) {
+      d->items[i] = d->items[--d->count];
+      break;
+    }
+  if (due == 0)
+    return;
+  d->items = xgrow(d->items, &d->cap, d->count + 1, sizeof *d->items);
+  print_into(d->items[d->count].id, STORE_ID_BYTES, "%s", id);
+  d->items[d->count++].due_ms = due;
+  deadlines_arm(d);
+}
+
+/* --- sessions that begin after others --- */
+
+struct predecessor_entry {
+  char id[STORE_ID_BYTES]; /* first, for id_list_find */
+  struct list waiting;     /* struct after_link */
+  uint64_t bytes;          /* of its log at the last look */
+  bool telling;            /* it stays for that long */
+};
+
+static void after_link_drop(struct id_list *all, struct after_link *link) {
+  struct predecessor_entry *p = link->of;
+  if (p == NULL)
+    return;
+  list_remove(&p->waiting, &link->in_waiting);
+  link->of = NULL;
+  if (p->waiting.count > 0 || p->telling)
+    return;
+  id_list_remove(all, p);
+  free(p);
+}
+
+static void after_drop(struct daemon_entry *e) {
+  for (size_t i = 0; i < e->after_count; i++)
+    after_link_drop(&e->sessions->predecessors, &e->after[i]);
+  free(e->after);
+  e->after = NULL;
+  e->after_count = 0;
+  if (e->in_never.list != NULL)
+    list_remove(&e->sessions->never, &e->in_never);
+}
+
+static void after_link_add(struct daemon_entry *e, const char *id) {
+  struct id_list *all = &e->sessions->predecessors;
+  struct predecessor_entry *p = id_list_find(all, id);
+  for (size_t i = 0; i < e->after_count; i++)
+    if (p != NULL && e->after[i].of == p)
+      return;
+  if (p == NULL) {
+    p = xcalloc(1, sizeof *p);
+    print_into(p->id, sizeof p->id, "%.36s", id);
+    id_list_add(all, p);
+  }
+  struct after_link *link = &e->after[e->after_count++];
+  *link = (struct after_link){.of = p, .entry = e};
+  list_push_back(&p->waiting, &link->in_waiting);
+}
+
+static void after_give_up(struct daemon_entry *e, const char *id, const char *status) {
+  struct buf why = {0};
+  predecessor_why(id, status, &why);
+  free(e->never);
+  e->never = buf_take(&why);
+  e->stands = PREDECESSOR_NEVER;
+  after_drop(e);
+  list_push_back(&e->sessions->never, &e->in_never);
+}
+
+enum predecessor entry_look_after(struct daemon_entry *e) {
+  const struct sessions *ss = e->sessions;
+  size_t i;
+  const json_t *item;
+  if (!summary_waits(&e->summary))
+    return PREDECESSOR_DONE;
+  if (ss->shared || e->stands != PREDECESSOR_PENDING) /* a shared store has said so */
+    return e->stands;
+  after_drop(e);
+  e->after = xcalloc(json_array_size(e->summary.after), sizeof *e->after);
+  json_array_foreach(e->summary.after, i, item) {
+    const char *id = json_string_value(item);
+    char status[sizeof e->summary.status];
+    enum predecessor one = predecessor_read(ss->env->store, id, e->summary.after_any_end, status);
+    if (one == PREDECESSOR_NEVER) {
+      after_give_up(e, id, status);
+      return one;
+    }
+    if (one == PREDECESSOR_PENDING)
+      after_link_add(e, id);
+  }
+  if (e->after_count > 0)
+    return PREDECESSOR_PENDING;
+  after_drop(e);
+  e->stands = PREDECESSOR_DONE;
+  return PREDECESSOR_DONE;
+}
+
+static void after_tell(struct daemon_entry *e, struct after_link *link, const char *id,
+                       const struct summary *b) {
+  enum predecessor stands = PREDECESSOR_NEVER;
+  if (b != NULL)
+    stands = predecessor_of(b, e->summary.after_any_end);
+  if (stands == PREDECESSOR_NEVER)
+    after_give_up(e, id, b != NULL ? b->status : "removed");
+  if (stands != PREDECESSOR_DONE)
+    return;
+  after_link_drop(&e->sessions->predecessors, link);
+  for (size_t i = 0; i < e->after_count; i++)
+    if (e->after[i].of != NULL)
+      return;
+  e->stands = PREDECESSOR_DONE;
+  entry_set_state(e, ENTRY_QUEUED);
+  e->sessions->changed(e->sessions->ctx, e);
+}
+
+/* Tells those that are to begin after this session how it stands; b NULL: it is gone. */
+static void after_tell_all(struct sessions *ss, const char *id, const struct summary *b) {
+  struct predecessor_entry *p = id_list_find(&ss->predecessors, id);
+  struct list_node *next;
+  if (p == NULL)
+    return;
+  p->telling = true;
+  for (struct list_node *node = p->waiting.first; node != NULL; node = next) {
+    struct after_link *link = LIST_ITEM(node, struct after_link, in_waiting);
+    next = node->next;
+    after_tell(link->entry, link, id, b);
+  }
+  p->telling = false;
+  if (p->waiting.count > 0)
+    return;
+  id_list_remove(&ss->predecessors, p);
+  free(p);
+}
+
+/* Looks at the log of one that this daemon does not run. Its length mostly tells that nothing
+ * happened. */
+static void after_look_at(struct sessions *ss, struct predecessor_entry *p) {
+  const struct daemon_entry *e = sessions_find(ss, p->id);
+  struct store_ref ref;
+  struct summary b;
+  struct err err;
+  uint64_t bytes;
+  store_ref(ss->env->store, p->id, &ref);
+  if (e != NULL && e->session != NULL)
+    return;
+  if (!store_bytes(&ref, &bytes)) {
+    if (!store_is_there(&ref))
+      after_tell_all(ss, p->id, NULL);
+  } else if (bytes != p->bytes && summary_read(&b, &ref, &err)) {
+    p->bytes = bytes;
+    after_tell_all(ss, p->id, &b);
+    summary_deinit(&b);
+  }
+}
+
+bool sessions_look_after(struct sessions *ss) {
+  const struct id_list *all = &ss->predecessors;
+  for (size_t i = all->count; i-- > 0;) {
+    struct predecessor_entry *p = id_list_at(all, i);
+    if (p != NULL) /* several may go with one */
+      after_look_at(ss, p);
+  }
+  return all->count > 0;
+}
+
 /* --- states and lists --- */
 
 static const struct {
@@ -118,6 +324,8 @@ static void entry_link(struct daemon_entry *e) {
 }
 
 static void entry_unlink(struct daemon_entry *e) {
+  if (e->state == ENTRY_AFTER)
+    after_drop(e);
   if (entry_waits(e))
     id_list_remove(&e->sessions->queue, e);
   list_remove(entry_list_of(e), &e->in_state);
@@ -131,6 +339,8 @@ void entry_set_state(struct daemon_entry *e, enum entry_state state) {
   e->state = state;
   e->sessions->asking |= state == ENTRY_OVER && e->summary.questions != NULL;
   entry_link(e);
+  if (state == ENTRY_OVER)
+    after_tell_all(e->sessions, e->id, &e->summary);
 }
 
 struct daemon_entry *sessions_find(const struct sessions *ss, const char *id) {
@@ -175,6 +385,7 @@ void entry_free(struct daemon_entry *e) {
   launch_deinit(&e->launch);
   summary_deinit(&e->summary);
   free(e->trouble);
+  free(e->never);
   free(e);
 }
 
@@ -213,6 +424,8 @@ const char *entry_status(const struct daemon_entry *e) {
   case ENTRY_QUEUED:
   case ENTRY_OPENING:
     return "queued";
+  case ENTRY_AFTER:
+    return "waiting";
   case ENTRY_RUNNING:
     if (summary_is_over(&e->summary))
       return e->summary.status;
@@ -238,7 +451,8 @@ const char *entry_message(const struct daemon_entry *e) {
 bool entry_is_elsewhere(const struct daemon_entry *e) {
   struct store_ref ref;
   uint64_t bytes;
-  if (e->state != ENTRY_QUEUED || e->session != NULL || e->sessions->shared) /* it was claimed */
+  if ((e->state != ENTRY_QUEUED && e->state != ENTRY_AFTER) || e->session != NULL ||
+      e->sessions->shared) /* it was claimed */
     return false;
   entry_ref(e, &ref);
   return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->summary.bytes);
@@ -394,9 +608,7 @@ static void api_status_set(struct api_status *v, const struct sessions *ss,
                            const struct daemon_entry *e, bool owned) {
   const struct summary *b = v->summary;
   v->message = e != NULL && e->trouble != NULL ? e->trouble : b->message;
-  v->status = summary_status(b);
-  if (api_status_is_unfinished(b) && !owned)
-    v->status = ss->shared && b->submitted ? "queued" : "open";
+  v->status = owned ? summary_status(b) : summary_idle_status(b, ss->shared);
   if (e != NULL && entry_waits(e) && !owned && (e->wish == WISH_RESUME || summary_goes_on(b))) {
     v->status = "queued";
     v->position = entry_position(e);

@@ -40,10 +40,9 @@
 #define SEGUE_DAEMON_ENTRY_H
 
 #include "base/list.h"
-#include "daemon/entry.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
-#include "store/summary.h"
+#include "store/predecessor.h"
 
 #include <stddef.h>
 #include <uv.h>
@@ -64,6 +63,16 @@ void id_list_add(struct id_list *list, void *item);
 void id_list_remove(struct id_list *list, const void *item);
 void id_list_deinit(struct id_list *list);
 
+struct sessions;
+struct daemon_entry;
+struct predecessor_entry;
+
+struct after_link { /* from one that waits to one that it waits for */
+  struct list_node in_waiting;
+  struct predecessor_entry *of; /* NULL: not any more */
+  struct daemon_entry *entry;
+};
+
 struct deadline {
   char id[STORE_ID_BYTES];
   int64_t due_ms;
@@ -73,6 +82,7 @@ struct deadlines {
   uv_timer_t timer;
   struct deadline *items; /* in no order */
   size_t count, cap;
+  void (*due)(struct sessions *ss, const char *id); /* its time has come, by the wall clock */
 };
 
 /* The life of a session here.
@@ -96,7 +106,7 @@ struct deadlines {
  * A row is the state, the list it is in, and where it can go. */
 #define ENTRY_STATES(X)                                                                            \
   /* submitted here: its first record is on its way to the disk */                                 \
-  X(STARTING, WRITING, ES(HELD) | ES(OVER) | ES(FAILED))                                           \
+  X(STARTING, WRITING, ES(HELD) | ES(AFTER) | ES(OVER) | ES(FAILED))                               \
   /* an accepted resume is on its way to the disk */                                               \
   X(RESUMING, WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                           \
   /* an answer is on its way to the disk: its log says where it goes then */                       \
@@ -104,7 +114,9 @@ struct deadlines {
   /* it waits for its turn, with its session in memory: it begins without its log being read */    \
   X(HELD, QUEUE, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                 \
   /* it waits for its turn; a session that is still in memory is about to be freed */              \
-  X(QUEUED, QUEUE, ES(ANSWERING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))              \
+  X(QUEUED, QUEUE, ES(ANSWERING) | ES(AFTER) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))  \
+  /* it is to begin after others, which have yet to end; a session in memory as above */           \
+  X(AFTER, AFTER, ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER)) \
   /* shared stores: its log is read back beside the loop, for its turn, its end, or its `ask` */   \
   X(OPENING, OPENING,                                                                              \
     ES(RESUMING) | ES(ANSWERING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))               \
@@ -123,7 +135,15 @@ enum entry_state {
 };
 
 /* The lists of sessions, each in the order of the ids. */
-enum entry_list { LIST_WRITING, LIST_QUEUE, LIST_OPENING, LIST_RUNNING, LIST_BROKEN, LIST_OVER };
+enum entry_list {
+  LIST_WRITING,
+  LIST_QUEUE,
+  LIST_AFTER,
+  LIST_OPENING,
+  LIST_RUNNING,
+  LIST_BROKEN,
+  LIST_OVER
+};
 
 /* Somebody wants this of it, until it is done: it decides what happens at its next turn. The
  * latest wish counts, except that a wish for its end stays until a resume is accepted, or the end
@@ -145,8 +165,6 @@ enum entry_owner {
                    over (after a lost lease): it is queued as soon as that is */
 };
 
-struct sessions;
-struct daemon_entry;
 /* A client's request to continue a session (steer) or to answer it (said) while it does not run
  * here: its log is read back first. */
 struct entry_ask {
@@ -172,6 +190,11 @@ struct daemon_entry {
   struct launch launch;
   struct entry_key *key; /* which others may have, or NULL */
   struct list_node in_key;
+  struct after_link *after; /* to those that it waits for, in the state AFTER */
+  size_t after_count;
+  enum predecessor stands; /* whether it may begin, if it is to begin after others */
+  char *never;             /* PREDECESSOR_NEVER: why */
+  struct list_node in_never;
   struct feed *feed;              /* of those who watch, or NULL */
   char *trouble;                  /* why it cannot go on, or NULL */
   struct list_node in_state;      /* in the list of its state */
@@ -204,10 +227,13 @@ struct sessions {
   struct id_list all, queue, held;  /* struct daemon_entry; held: of the queue those HELD */
   struct list lists[LIST_OVER + 1]; /* struct daemon_entry, by state */
   struct daemon_entry *dead;
-  uv_timer_t soon, later;     /* starts and frees; tries again after a lack of descriptors */
-  uv_timer_t looks;           /* at those that another program may run */
-  uv_timer_t mends;           /* opens broken ones again */
-  struct deadlines deadlines; /* of stopped ones */
+  uv_timer_t soon, later;      /* starts and frees; tries again after a lack of descriptors */
+  uv_timer_t looks;            /* at those that another program may run */
+  uv_timer_t mends;            /* opens broken ones again */
+  struct deadlines deadlines;  /* of stopped ones */
+  struct id_list predecessors; /* struct predecessor_entry: those that others are to begin after */
+  struct list never;           /* struct daemon_entry: those that wait in vain, to be stopped */
+  uv_timer_t looks_after;      /* at predecessors that another program may run */
   bool draining;
   bool asking;                  /* there may be some that are over and wait for a person */
   bool shared;                  /* its store has the queue, for several daemons */
@@ -238,6 +264,13 @@ void entry_set_key(struct daemon_entry *e, const char *key);
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 size_t sessions_running(const struct sessions *ss);
 size_t sessions_queued(const struct sessions *ss);
+/* In a folder of logs, says whether it may begin. PENDING: the end of a session finds it from now
+ * on, in O(log n), once it is in the state AFTER. NEVER: it is in ss->never, see e->never. */
+enum predecessor entry_look_after(struct daemon_entry *e);
+/* Looks at the predecessors that this daemon does not run. False: there are none at all. */
+bool sessions_look_after(struct sessions *ss);
+/* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
+void deadlines_note(struct deadlines *d, const char *id, const struct summary *b);
 /* True if another one with its key runs. */
 bool entry_waits_for_same(const struct daemon_entry *e);
 

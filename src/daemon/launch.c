@@ -13,6 +13,7 @@
 #include "host/sandbox_config.h"
 #include "host/workspace_set.h"
 #include "os/clock.h"
+#include "store/predecessor.h"
 #include "store/worker.h"
 #include "workflow/facets.h"
 
@@ -158,6 +159,26 @@ static bool launch_take_provider(const struct launch_body *p) {
   return ok;
 }
 
+/* Looks only at what is in the store, so that a session can never come to wait for itself: none can
+ * name one that is submitted later. */
+static bool launch_take_after(const struct launch_body *p) {
+  const json_t *words = json_object_get(p->body, "after");
+  const json_t *any = json_object_get(p->body, "after_any_end");
+  if (words != NULL && !json_is_array(words))
+    return err_set(p->err, ERR_INVALID, "after must be a list of sessions' ids");
+  if (json_array_size(words) > LIMIT_AFTER_COUNT)
+    return err_set(p->err, ERR_INVALID, "after names more than %u sessions", LIMIT_AFTER_COUNT);
+  if (any != NULL && (!json_is_boolean(any) || words == NULL))
+    return err_set(p->err, ERR_INVALID, "after_any_end must be true or false, and needs after");
+  if (json_array_size(words) == 0 || !p->runs)
+    return true;
+  json_t *ids = predecessors_find(p->l->env->store, words, p->err);
+  json_object_set_new(p->l->config, "after", ids);
+  if (ids != NULL && json_is_true(any))
+    json_object_set_new(p->l->config, "after_any_end", json_true());
+  return ids != NULL;
+}
+
 static bool launch_take_turn(const struct launch_body *p) {
   bool ok = true;
   int64_t last_ms;
@@ -177,6 +198,8 @@ static bool launch_take_turn(const struct launch_body *p) {
                    "not_after must be a time in UTC, such as 2026-11-21T06:00:00.000Z");
   if (last != NULL && last_ms <= clock_real_ms())
     return err_set(p->err, ERR_INVALID, "not_after has passed: it would never start");
+  if (!launch_take_after(p))
+    return false;
   p->l->skips = key != NULL && (how == NULL || strcmp(how, "skip") == 0);
   return launch_take_text(p, "unique") && launch_take_text(p, "not_after");
 }
@@ -582,9 +605,9 @@ void launch_init(struct launch *l, struct launch_env *env) {
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow",   "task",         "cwd",    "provider", "providers", "model",       "options",
-      "scenario",   "allow_secret", "lock",   "inputs",   "workspace", "interactive", "unique",
-      "if_running", "not_after",    "source", "on",       NULL};
+      "workflow",   "task",         "cwd",    "provider", "providers", "model",         "options",
+      "scenario",   "allow_secret", "lock",   "inputs",   "workspace", "interactive",   "unique",
+      "if_running", "not_after",    "source", "on",       "after",     "after_any_end", NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();

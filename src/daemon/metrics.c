@@ -253,7 +253,7 @@ static double queue_age(const struct sessions *ss) {
 }
 
 static void put_sessions(const struct sessions *ss, struct buf *out) {
-  size_t waiting = 0, paused = ss->lists[LIST_BROKEN].count;
+  size_t after = ss->lists[LIST_AFTER].count, waiting = 0, paused = ss->lists[LIST_BROKEN].count;
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_RUNNING]) {
     waiting += strcmp(entry_status(e), "waiting") == 0;
     paused += strcmp(entry_status(e), "paused") == 0;
@@ -263,7 +263,7 @@ static void put_sessions(const struct sessions *ss, struct buf *out) {
     const char *state;
     size_t count;
   } states[] = {{"running", all - waiting - paused},
-                {"waiting", waiting},
+                {"waiting", waiting + after},
                 {"paused", paused},
                 {"queued", ss->lists[LIST_QUEUE].count + ss->lists[LIST_WRITING].count}};
   put_metric_head(out, "segue_sessions", "gauge", "Sessions that are not over, by state.");

@@ -72,6 +72,8 @@ static void take_one(struct list_ask *l, const struct sessions *ss, const struct
                      size_t position) {
   struct standing *s = &l->standing[l->count];
   struct api_status v = {.id = e->id, .summary = &e->summary};
+  if (e->state == ENTRY_AFTER) /* many may wait, and its log says it too */
+    return;
   if (entry_is_live(e) ? e->summary.seq == 0 : e->session == NULL && e->trouble == NULL)
     return;
   l->count++;
@@ -132,9 +134,7 @@ static const char *list_api_status(const struct standing *s, const struct store_
   bool owned = !(s != NULL && s->ours) && store_is_owned(ref);
   if (waits_here(s, ref, b))
     return "queued";
-  if (!api_status_is_unfinished(b) || owned)
-    return summary_status(b);
-  return b->submitted && store_is_address(ref->name) ? "queued" : "open"; /* for some worker */
+  return owned ? summary_status(b) : summary_idle_status(b, store_is_address(ref->name));
 }
 
 /* Returns NULL if it is not wanted. */

@@ -47,68 +47,15 @@ struct sessions_claim {
   bool told; /* there may be something to claim; can be set during a claim, too */
   bool more; /* the last answer did not reach the end of the queue */
   size_t places, count;
+  enum predecessor stands[LIMIT_START_COUNT]; /* of those that are to begin after others */
+  struct buf why[LIMIT_START_COUNT];
   struct store_id ids[LIMIT_START_COUNT];
   struct summary summaries[LIMIT_START_COUNT]; /* of them; all zero: opening it will say why */
 };
 
 static void sessions_on_soon(uv_timer_t *timer);
-static void sessions_on_deadline(struct sessions *ss, const char *id);
 static void entry_open_later(struct daemon_entry *e);
 static void entry_opened(struct daemon_entry *e, struct err *err);
-
-/* --- deadlines ---
- *
- * When stopped sessions go on without an answer: nothing of them is in memory but the id and the
- * time. The clock is checked at least every LIMIT_DEADLINE_LOOK_MS, because machines sleep and
- * clocks jump. */
-
-static void deadlines_on_timer(uv_timer_t *timer);
-
-static void deadlines_arm(struct deadlines *d) {
-  int64_t first = INT64_MAX, now = clock_real_ms();
-  for (size_t i = 0; i < d->count; i++)
-    first = d->items[i].due_ms < first ? d->items[i].due_ms : first;
-  if (first == INT64_MAX || uv_is_closing((uv_handle_t *)&d->timer)) {
-    uv_timer_stop(&d->timer);
-    return;
-  }
-  int64_t wait = first > now ? first - now : 0;
-  if (wait > LIMIT_DEADLINE_LOOK_MS)
-    wait = LIMIT_DEADLINE_LOOK_MS;
-  uv_timer_start(&d->timer, deadlines_on_timer, (uint64_t)wait, 0);
-}
-
-static void deadlines_on_timer(uv_timer_t *timer) {
-  struct sessions *ss = timer->data;
-  struct deadlines *d = &ss->deadlines;
-  int64_t now = clock_real_ms();
-  for (size_t i = 0; i < d->count;) {
-    if (d->items[i].due_ms > now) {
-      i++;
-      continue;
-    }
-    const struct deadline due = d->items[i];
-    d->items[i] = d->items[--d->count];
-    sessions_on_deadline(ss, due.id); /* may add another item */
-  }
-  deadlines_arm(d);
-}
-
-/* Notes when the session, as it stands now, goes on without an answer, or that it does not. */
-static void deadlines_note(struct deadlines *d, const char *id, const struct summary *b) {
-  int64_t due = b->submitted && summary_is_stopped(b) && !b->answered ? summary_due_ms(b) : 0;
-  for (size_t i = 0; i < d->count; i++)
-    if (strcmp(d->items[i].id, id) == 0) {
-      d->items[i] = d->items[--d->count];
-      break;
-    }
-  if (due == 0)
-    return;
-  d->items = xgrow(d->items, &d->cap, d->count + 1, sizeof *d->items);
-  print_into(d->items[d->count].id, STORE_ID_BYTES, "%s", id);
-  d->items[d->count++].due_ms = due;
-  deadlines_arm(d);
-}
 
 void sessions_soon(struct sessions *ss) {
   if (!uv_is_closing((uv_handle_t *)&ss->soon))
@@ -326,6 +273,22 @@ static void entry_ask_cancel(struct daemon_entry *e) {
   (void)sessions_look_at_others(ss);
 }
 
+static void sessions_on_looks_after(uv_timer_t *timer) {
+  struct sessions *ss = timer->data;
+  if (!sessions_look_after(ss))
+    uv_timer_stop(timer);
+  sessions_soon(ss);
+}
+
+/* Is it to begin after others? */
+static bool entry_is_early(struct daemon_entry *e) {
+  uv_timer_t *looks = &e->sessions->looks_after;
+  enum predecessor stands = entry_look_after(e);
+  if (stands == PREDECESSOR_PENDING && !uv_is_active((uv_handle_t *)looks))
+    uv_timer_start(looks, sessions_on_looks_after, LIMIT_AFTER_LOOK_MS, LIMIT_AFTER_LOOK_MS);
+  return stands != PREDECESSOR_DONE;
+}
+
 /* --- reports from the host --- */
 
 /* It reported something just now. */
@@ -342,7 +305,8 @@ static void let_go(struct daemon_entry *e) {
 /* The session was made here, but needs what only other workers have. */
 static bool entry_is_for_others(const struct daemon_entry *e) {
   const json_t *on = json_object_get(session_core(e->session)->config, "on");
-  return e->sessions->shared && on != NULL && !worker_has(on);
+  bool waits = summary_waits(&e->summary); /* the store says when it may begin */
+  return e->sessions->shared && (waits || (on != NULL && !worker_has(on)));
 }
 
 /* Its first record, its resume or its answer is on disk: what waited for it is answered. */
@@ -370,7 +334,10 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
     feed_grow(e->feed, e->summary.bytes);
   switch (e->state) {
   case ENTRY_STARTING:
-    entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_HELD);
+    if (entry_is_for_others(e))
+      entry_written(e, ENTRY_OVER);
+    else
+      entry_written(e, entry_is_early(e) ? ENTRY_AFTER : ENTRY_HELD);
     break;
   case ENTRY_RESUMING:
     entry_written(e, entry_is_for_others(e) ? ENTRY_OVER : ENTRY_QUEUED);
@@ -390,6 +357,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   case ENTRY_BROKEN:
   case ENTRY_OVER:
   case ENTRY_FAILED:
+  case ENTRY_AFTER:
     if ((ran && strcmp(e->summary.status, "running") != 0) || record->type == RECORD_ANSWER ||
         record->type == RECORD_STEER)
       ss->changed(ss->ctx, e);
@@ -769,9 +737,9 @@ static void resume_accepted(struct daemon_entry *e) {
 static bool resume_opened(struct daemon_entry *e, struct resume_options *st, struct err *err) {
   const struct core *core = session_core(e->session);
   bool stopped = core->status == SESSION_STOPPED;
-  if (!stopped && resume_options_says(st))
+  if (!stopped && !core_waits(core) && resume_options_says(st))
     return err_set(err, ERR_INVALID, CRASHED);
-  if (!stopped) /* it was advanced just now */
+  if (!stopped && !core_waits(core)) /* it was advanced just now */
     return err_set(err, ERR_LOCKED, ELSEWHERE);
   if (!entry_settle(e, st, err))
     return false;
@@ -824,7 +792,7 @@ static void entry_opened_for(struct daemon_entry *e, const struct err *err) {
 /* Opens the log for it: a shared one later. */
 static void ask_open(struct daemon_entry *e, struct entry_ask *ask) {
   struct err err = {0};
-  ask->from = e->state;
+  ask->from = e->state != ENTRY_AFTER ? e->state : ENTRY_QUEUED; /* looked at anew */
   if (e->sessions->shared) {
     e->ask = ask;
     entry_open_later(e);
@@ -846,6 +814,12 @@ static bool ask_look(struct daemon_entry *e, const char *owned, struct err *err)
 
 static bool resume_check(struct daemon_entry *e, bool says, struct err *err) {
   const struct sessions *ss = e->sessions;
+  if (summary_waits(&e->summary))
+    return says || err_set(err, ERR_INVALID,
+                           "it is to begin after other sessions: segue resume "
+                           "--now begins it without them");
+  if (e->state == ENTRY_AFTER) /* it was advanced elsewhere */
+    entry_set_state(e, ENTRY_QUEUED);
   bool kept = summary_goes_on(&e->summary);
   if (e->state == ENTRY_QUEUED && kept)
     return !says || err_set(err, ERR_INVALID, CRASHED);
@@ -863,9 +837,12 @@ void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_a
   struct err err = {0};
   bool says = resume_options_says(&ask->steer);
   sessions_free_dead(ss);
-  assert(e->state == ENTRY_OVER || (e->state == ENTRY_QUEUED && e->session == NULL));
+  assert(e->state == ENTRY_OVER || e->session == NULL);
+  assert(e->state == ENTRY_OVER || e->state == ENTRY_QUEUED || e->state == ENTRY_AFTER);
   bool ok = ask_look(e, ELSEWHERE, &err) && resume_check(e, says, &err);
-  if (ok && e->state == ENTRY_QUEUED) { /* it crashed in another program: its turn comes anyway */
+  bool waits = summary_waits(&e->summary);
+  if (ok && e->state == ENTRY_QUEUED &&
+      !waits) { /* it crashed in another program: its turn comes anyway */
     e->wish = entry_ends(e) ? e->wish : WISH_RESUME;
   } else if (ok && (says || !summary_goes_on(&e->summary))) {
     ask_open(e, ask);
@@ -937,7 +914,6 @@ static void due_over(void *ctx) {
   free(d);
 }
 
-/* Its time has come, by the wall clock. */
 static void sessions_on_deadline(struct sessions *ss, const char *id) {
   struct err err;
   struct daemon_entry *e = sessions_find(ss, id);
@@ -998,7 +974,14 @@ static bool entry_goes_on(struct daemon_entry *e, struct err *err) {
     return false;
   if (e->wish != WISH_RESUME && host_stop_poison(e->session))
     return true; /* it only writes that it stops */
-  if (go_on(e, err))
+  bool early = core_waits(core) && e->stands != PREDECESSOR_DONE;
+  if (early && e->stands == PREDECESSOR_NEVER) {
+    host_stop(e->session, "after", e->never);
+    return true; /* as above */
+  }
+  if (early)
+    err_set(err, ERR_LIMIT, "it is to begin after other sessions");
+  else if (go_on(e, err))
     return true;
   entry_set_trouble(e, err->text);
   worker_pause(e->sessions->env->store, e->id, err->text);
@@ -1100,6 +1083,12 @@ static bool sessions_start(struct daemon_entry *e) {
   if (e->summary.turns == 0 && record_time_parse(e->summary.not_after, &last_ms) &&
       clock_real_ms() > last_ms)
     return end_late(e);
+  bool early = !e->sessions->shared && entry_is_early(e);
+  if (early && (e->stands == PREDECESSOR_PENDING || e->in_never.list != NULL)) {
+    entry_set_state(e, ENTRY_AFTER);
+    e->sessions->changed(e->sessions->ctx, e);
+    return true;
+  }
   if (e->state != ENTRY_HELD)
     return start_again(e);
   entry_set_state(e, ENTRY_RUNNING);
@@ -1122,6 +1111,7 @@ static void claim_work(void *ctx) {
     store_ref(ss->env->store, claim->ids[i].id, &ref);
     if (!summary_read(&claim->summaries[i], &ref, &err))
       claim->summaries[i] = (struct summary){0};
+    claim->stands[i] = predecessors_read(ss->env->store, &claim->summaries[i], &claim->why[i]);
   }
 }
 
@@ -1132,8 +1122,14 @@ static void claim_over(void *ctx) {
   if (!claim->answered || claim->count < claim->places)
     claim->more = false; /* the queue's end; the store says when there is more */
   for (size_t i = 0; i < claim->count; i++) {
-    if (!ss->draining) /* else they are released at the end */
+    if (!ss->draining) { /* else they are released at the end */
       sessions_take(ss, claim->ids[i].id, &claim->summaries[i]);
+      struct daemon_entry *e = sessions_find(ss, claim->ids[i].id);
+      e->stands = claim->stands[i];
+      free(e->never);
+      e->never = buf_take(&claim->why[i]);
+    }
+    buf_deinit(&claim->why[i]);
     summary_deinit(&claim->summaries[i]);
   }
   if (claim->count > 0 || claim->told)
@@ -1221,6 +1217,15 @@ static void sessions_on_soon(uv_timer_t *timer) {
   sessions_free_dead(ss);
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
+  LIST_EACH(struct daemon_entry, e, in_never, &ss->never) {
+    if (ss->draining || started++ == LIMIT_START_COUNT)
+      break;
+    entry_set_state(e, ENTRY_QUEUED); /* it only writes that it stops: that needs no place */
+    if (!start_again(e))
+      uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
+  }
+  if (ss->never.count > 0 && !ss->draining)
+    sessions_soon(ss);
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[LIST_QUEUE]) {
     if (ss->draining || sessions_running(ss) >= ss->max_running)
       break;
@@ -1243,7 +1248,7 @@ static void sessions_on_soon(uv_timer_t *timer) {
 
 struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
   struct host *host = ss->host;
-  if (ss->lists[LIST_QUEUE].count >= LIMIT_QUEUE_COUNT) {
+  if (sessions_queued(ss) + ss->lists[LIST_AFTER].count >= LIMIT_QUEUE_COUNT) {
     launch_deinit(launch);
     err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
     return NULL;
@@ -1387,7 +1392,10 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
       log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
                n == 1 ? "was" : "were");
   }
-  entry_set_brief(entry_new(r->ss, id, ENTRY_QUEUED), &summary);
+  struct daemon_entry *e = entry_new(r->ss, id, ENTRY_QUEUED);
+  entry_set_brief(e, &summary);
+  if (entry_is_early(e))
+    entry_set_state(e, ENTRY_AFTER);
 }
 
 long sessions_recover(struct sessions *ss, struct err *err) {
@@ -1477,8 +1485,11 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
   uv_timer_init(host->loop, &ss->later);
   uv_timer_init(host->loop, &ss->looks);
   uv_timer_init(host->loop, &ss->mends);
+  uv_timer_init(host->loop, &ss->looks_after);
   uv_timer_init(host->loop, &ss->deadlines.timer);
-  ss->deadlines.timer.data = ss->soon.data = ss->later.data = ss->looks.data = ss->mends.data = ss;
+  ss->deadlines.due = sessions_on_deadline;
+  ss->deadlines.timer.data = ss->looks_after.data = ss->soon.data = ss->later.data =
+      ss->looks.data = ss->mends.data = ss;
 }
 
 void sessions_close(struct sessions *ss) {
@@ -1489,6 +1500,8 @@ void sessions_close(struct sessions *ss) {
   id_list_deinit(&ss->queue);
   id_list_deinit(&ss->held);
   id_list_deinit(&ss->keys);
+  id_list_deinit(&ss->predecessors);
+  uv_close((uv_handle_t *)&ss->looks_after, NULL);
   uv_close((uv_handle_t *)&ss->soon, NULL);
   uv_close((uv_handle_t *)&ss->later, NULL);
   uv_close((uv_handle_t *)&ss->looks, NULL);

@@ -260,7 +260,7 @@ struct session *host_start(struct host *host, const struct session_params *param
     ok = store_blob_put(host->store, params->task, task.blob, err);
   if (ok && host->store != NULL) {
     const json_t *on = json_object_get(params->config, "on");
-    if (host->sync_now && on == NULL)
+    if (host->sync_now && on == NULL && json_object_get(params->config, "after") == NULL)
       s->log = store_create(host->store, id, err);
     else /* elsewhere, not on the loop that many share */
       s->log = store_create_later(host->store, id, err);

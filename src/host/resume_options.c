@@ -129,7 +129,7 @@ void parsed_answer_deinit(struct parsed_answer *said) {
 /* These lists name the members of a resume, those of a fork, and those of both. */
 static const char *const resume_members[] = {
     "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
-    "providers", "scenario", "add_budget",    "lock",     NULL};
+    "providers", "scenario", "add_budget",    "lock",     "now",   NULL};
 static const char *const fork_members[] = {
     "from",  "instruction",    "cwd",       "max_movements", "provider",
     "model", "judge_provider", "providers", "scenario",      NULL};
@@ -222,6 +222,11 @@ bool resume_options_parse(struct resume_options *st, const json_t *body,
     return false;
   /* Which amounts are allowed depends on the session, see resume_options_settle. */
   const json_t *added = json_object_get(body, "add_budget"), *lock = json_object_get(body, "lock");
+  const json_t *now = json_object_get(body, "now");
+  if (now != NULL && !json_is_true(now))
+    return err_set(err, ERR_INVALID, "now must be true: leave it out to wait for other sessions");
+  if (now != NULL)
+    json_object_set_new(st->changed, "after", json_array());
   if (added != NULL && (!json_is_object(added) || json_object_size(added) == 0 ||
                         json_object_size(added) > LIMIT_ADD_BUDGET_COUNT))
     return err_set(err, ERR_INVALID, "add_budget must be an object, such as {\"tokens\": 100000}");
@@ -316,6 +321,14 @@ bool resume_options_settle(struct resume_options *st, const struct core *core,
                            const struct config *user, const struct provider_registry *registry,
                            bool has_scenario, struct err *err) {
   bool accepts = str_eq_c(buf_view(&core->stop_reason), "protected"); /* what was changed */
+  bool waits = core_waits(core) || str_eq_c(buf_view(&core->stop_reason), "after");
+  bool lets_go = json_object_get(st->changed, "after") != NULL;
+  if (waits && !lets_go)
+    return err_set(
+        err, ERR_USAGE,
+        "it is to begin after other sessions: segue resume --now begins it without them");
+  if (lets_go && !waits)
+    return err_set(err, ERR_USAGE, "it waits for no other session: leave out --now");
   if (!resume_options_movements_known(st->changed, core->workflow, err) ||
       (accepts && !resume_options_by_person("resume", core->session, err)))
     return false;

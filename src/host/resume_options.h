@@ -34,7 +34,7 @@ struct resume_options {
   unsigned browser; /* of the window, in which it was said; 0: none */
 };
 
-/* Reads the members rule, why, max_movements, add_budget, provider, providers, model,
+/* Reads the members rule, why, now, max_movements, add_budget, provider, providers, model,
  * judge_provider; scenario is left to the caller. body NULL: nothing is said. ERR_INVALID: the body
  * is wrong. */
 bool resume_options_parse(struct resume_options *st, const json_t *body,

@@ -38,6 +38,7 @@ static const struct {
               {"failed", "failed", "resume", " --rule N"},
               {"max_movements", "all turns are used", "resume", " --max-movements N"},
               {"budget", "budget", "resume", " --add-budget UNIT=N"},
+              {"after", "another session", "resume", " --now"},
               {"poison", "crashed three times", "resume", ""}};
 
 /* Says what a session that has stopped without a question waits for (entries with the same cause

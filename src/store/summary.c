@@ -91,6 +91,23 @@ static void feed_wait(struct summary *b, const struct record *record) {
   }
 }
 
+/* Its first record says that it is to begin after others. What are no ids (owned) name none that is
+ * there. */
+static void summary_wait_after(struct summary *b, json_t *ids) {
+  size_t i;
+  const json_t *id;
+  b->after = ids;
+  json_array_foreach(ids, i, id) {
+    if (json_string_length(id) == 0 || json_string_length(id) >= STORE_ID_BYTES)
+      json_array_set_new(ids, i, json_string("none"));
+  }
+  if (i == 0)
+    return;
+  b->wait = xcalloc(1, sizeof *b->wait);
+  copy_word(b->wait->what, sizeof b->wait->what, "after");
+  copy_word(b->wait->since, sizeof b->wait->since, b->started);
+}
+
 static void summary_keep_spent(struct summary *b, const struct record *record) {
   json_decref(b->spent);
   b->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
@@ -158,6 +175,8 @@ void summary_feed(struct summary *b, const struct record *record) {
     b->submitted = json_is_true(json_object_get(config, "submitted"));
     summary_keep(&b->unique, summary_word(config, "unique"));
     copy_word(b->not_after, sizeof b->not_after, summary_word(config, "not_after"));
+    b->after_any_end = json_is_true(json_object_get(config, "after_any_end"));
+    summary_wait_after(b, json_clone_top(json_object_get(config, "after")));
   } else if (record->type == RECORD_TURN_START) {
     summary_keep(&b->movement, record_text_c(record, MEMBER_MOVEMENT));
   } else if (record->type == RECORD_QUESTION) {
@@ -205,6 +224,7 @@ void summary_deinit(struct summary *b) {
   free(b->unique);
   free(b->stop_provider);
   free(b->wait);
+  json_decref(b->after);
   json_decref(b->spent);
   json_decref(b->outputs);
   json_decref(b->methods);
@@ -225,8 +245,29 @@ static bool summary_is_to_come(const char *time) {
   return record_time_parse(time, &ms) && ms > clock_real_ms();
 }
 
-void summary_say_wait(const struct summary_wait *w, struct buf *out) {
-  if (strcmp(w->what, "concurrency") == 0)
+const char *summary_idle_status(const struct summary *b, bool shared) {
+  if (strcmp(b->status, "running") != 0 || summary_waits(b))
+    return summary_status(b);
+  return shared && b->submitted ? "queued" : "open";
+}
+
+/* Says which sessions it waits for. */
+static void summary_say_after(const struct summary *b, struct buf *out) {
+  size_t i;
+  const json_t *id;
+  buf_puts(out, b->after_any_end ? "waits for the end of " : "waits until ");
+  json_array_foreach((json_t *)b->after, i, id) {
+    buf_printf(out, "%s%.40s", i > 0 ? ", " : "", json_string_value(id));
+  }
+  if (!b->after_any_end)
+    buf_puts(out, i > 1 ? " are complete" : " is complete");
+}
+
+void summary_say_wait(const struct summary *b, struct buf *out) {
+  const struct summary_wait *w = b->wait;
+  if (strcmp(w->what, "after") == 0)
+    summary_say_after(b, out);
+  else if (strcmp(w->what, "concurrency") == 0)
     buf_printf(out, "all places at %s are taken", w->provider);
   else if (strcmp(w->what, "seats") == 0)
     buf_printf(out, "all places at %s that the workers of the store share are taken", w->provider);
@@ -247,7 +288,8 @@ void summary_say_wait(const struct summary_wait *w, struct buf *out) {
     buf_printf(out, "%s: asked again at %s", w->what, w->until);
 }
 
-static json_t *wait_json(const struct summary_wait *w) {
+static json_t *wait_json(const struct summary *b) {
+  const struct summary_wait *w = b->wait;
   json_t *object = json_object();
   summary_set_text(object, "for", w->what);
   summary_set_text(object, "provider", w->provider[0] ? w->provider : NULL);
@@ -255,6 +297,8 @@ static json_t *wait_json(const struct summary_wait *w) {
   summary_set_text(object, "until", w->until[0] ? w->until : NULL);
   if (w->gives_up[0])
     summary_set_text(object, "gives_up", w->gives_up);
+  if (strcmp(w->what, "after") == 0)
+    json_object_set(object, "sessions", b->after);
   return object;
 }
 
@@ -267,7 +311,7 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
   bool waits = strcmp(status, "waiting") == 0 && b->wait != NULL;
   struct buf why = {0};
   if (waits)
-    summary_say_wait(b->wait, &why);
+    summary_say_wait(b, &why);
   summary_set_text(object, "message", waits ? buf_c(&why) : message);
   buf_deinit(&why);
   json_object_set_new(object, "turns", json_integer(b->turns));
@@ -277,7 +321,7 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
   if (position > 0)
     json_object_set_new(object, "position", json_integer((json_int_t)position));
   if (waits)
-    json_object_set_new(object, "waiting", wait_json(b->wait));
+    json_object_set_new(object, "waiting", wait_json(b));
   json_object_set(object, "spent", b->spent);
   json_object_set(object, "outputs", b->outputs);
   summary_set_text(object, "log", log);
@@ -299,6 +343,10 @@ bool summary_wants_ended(const char *filter) {
   for (size_t i = 0; ended[i]; i++)
     wants = wants || summary_wanted(filter, ended[i]);
   return wants;
+}
+
+bool summary_waits(const struct summary *b) {
+  return b->submitted && b->seq == 1 && json_array_size(b->after) > 0;
 }
 
 bool summary_goes_on(const struct summary *b) {
@@ -331,9 +379,9 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
 /* Holds all that is needed of a session's first line and of most others: no tree is built from
  * them. */
 struct glance {
-  struct str ts, type, movement, hash, session, name, unique, not_after;
+  struct str ts, type, movement, hash, session, name, unique, not_after, after;
   int64_t seq, turn;
-  bool submitted;
+  bool submitted, after_any_end;
   bool whole; /* more is needed, or the line is not plain */
 };
 
@@ -359,6 +407,10 @@ static void glance_into(struct pull *at, struct glance *g, struct str key) {
       (void)glance_plain(at, g, &g->unique);
     else if (!workflow && str_eq_c(inner, "not_after"))
       (void)glance_plain(at, g, &g->not_after);
+    else if (!workflow && str_eq_c(inner, "after"))
+      g->after = pull_raw(at);
+    else if (!workflow && str_eq_c(inner, "after_any_end"))
+      g->after_any_end = pull_true(at);
     else
       pull_skip(at);
   }
@@ -431,6 +483,8 @@ static bool feed_first(struct summary *b, struct str line) {
   b->submitted = g.submitted;
   b->unique = g.unique.n > 0 ? xstrndup(g.unique.p, g.unique.n) : NULL;
   summary_copy_text(b->not_after, sizeof b->not_after, g.not_after);
+  b->after_any_end = g.after_any_end;
+  summary_wait_after(b, g.after.n > 0 ? json_loadb(g.after.p, g.after.n, 0, NULL) : NULL);
   return true;
 }
 

@@ -9,6 +9,7 @@
 #ifndef SEGUE_STORE_SUMMARY_H
 #define SEGUE_STORE_SUMMARY_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "core/record.h"
 #include "store/store.h"
@@ -20,8 +21,9 @@ struct heads;
 
 /* Says what keeps a session from making its next call. */
 struct summary_wait {
-  char what[24]; /* concurrency, seats, cooldown, folder, or the class of an error; in older logs
-                    circuit_open */
+  /* concurrency, seats, cooldown, folder, after, or the class of an error; in older logs
+   * circuit_open */
+  char what[24];
   char message[512];         /* details, or "" */
   char provider[48];         /* "": the record does not name it */
   char since[32], until[32]; /* until "": until a place comes free */
@@ -50,6 +52,8 @@ struct summary {
   char hash[SHA256_HEX]; /* hash that the record states; summary_read only */
   char *unique;          /* key by which sessions run one at a time, or NULL */
   char not_after[32];    /* time after which it does not begin; "" for none */
+  json_t *after;         /* ids of the sessions that it waits for before it begins; or NULL */
+  bool after_any_end;    /* whatever their end */
   bool partial;   /* only the last records of a log are being read: the first one fed may be any */
   bool answered;  /* a person has answered since it stopped */
   bool submitted; /* submitted to a daemon, which continues it */
@@ -76,8 +80,11 @@ bool summary_asks(const struct summary *b, uint64_t question);
 
 /* Returns "waiting" for a session that would run except for its `wait`, otherwise its status. */
 const char *summary_status(const struct summary *b);
-/* Says it in words: what for, since when, the next try and the last. */
-void summary_say_wait(const struct summary_wait *w, struct buf *out);
+/* Returns the status of a session that nobody runs, in a shared store or not. */
+const char *summary_idle_status(const struct summary *b, bool shared);
+/* Says what keeps it, which it must have (`wait`): what for, since when, the next try and the
+ * last. */
+void summary_say_wait(const struct summary *b, struct buf *out);
 /* Returns a session as the control API and `ls --json` show it (schemas/api.json, Session). message
  * may be NULL; position 0: it is not in the queue. */
 json_t *summary_json(const struct summary *b, const char *id, const char *log, const char *status,
@@ -92,6 +99,8 @@ bool summary_wants_ended(const char *filter);
  * resumed. */
 bool summary_is_over(const struct summary *b);
 bool summary_is_stopped(const struct summary *b);
+/* Returns whether it has not begun, because it is to begin after others (store/predecessor.h). */
+bool summary_waits(const struct summary *b);
 /* Returns whether it has stopped, neither on purpose nor with an answer since: a person goes on with
  * it. */
 bool summary_needs_person(const struct summary *b);

@@ -185,14 +185,14 @@ static void keep_wait(struct view_row *row, const struct summary *b) {
   buf_auto_t text = {0};
   if (b->wait == NULL || strcmp(b->status, "running") != 0)
     return;
-  if (b->wait->tries > 0)
-    summary_say_wait(b->wait, &text);
+  if (b->wait->tries > 0 || summary_waits(b))
+    summary_say_wait(b, &text);
   else
     buf_printf(&text, "%s%s%s%s%s", b->wait->what, b->wait->provider[0] ? " of " : "",
                b->wait->provider, b->wait->until[0] != '\0' ? ", until " : "", b->wait->until);
   row->wait = list_row_line(buf_view(&text));
   row->retries = strcmp(b->wait->what, "concurrency") != 0 && strcmp(b->wait->what, "seats") != 0 &&
-                 strcmp(b->wait->what, "folder") != 0;
+                 strcmp(b->wait->what, "folder") != 0 && !summary_waits(b);
   row->wait_ms = list_row_time(b->wait->since);
 }
 
@@ -228,7 +228,7 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
   }
   row->providers = list_row_line(buf_view(&text));
   keep_wait(row, &b);
-  d->unfinished = strcmp(b.status, "running") == 0;
+  d->unfinished = strcmp(b.status, "running") == 0 && !summary_waits(&b);
   print_into(d->status, sizeof d->status, "%s", summary_status(&b));
   memcpy(d->summary.started, b.started, sizeof b.started);
   d->summary.workflow = b.workflow;

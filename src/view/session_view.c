@@ -1037,11 +1037,14 @@ static struct str view_status(struct view_reading *r, const struct store_ref *re
   struct err err;
   if (strcmp(r->summary.status, "running") != 0)
     return view_keep(r, str_from(r->summary.status));
-  if (!store_is_owned(ref))
+  bool owned = store_is_owned(ref), known = summary_read(&b, ref, &err);
+  if (known && summary_waits(&b) && r->summary.message.n == 0) {
+    summary_say_wait(&b, &r->summary.message);
+    buf_puts(&r->summary.resume_flags, " --now");
+  }
+  if (!owned && !(known && summary_waits(&b)))
     return STR("open");
-  if (!summary_read(&b, ref, &err))
-    return STR("running");
-  return view_keep(r, str_from(summary_status(&b)));
+  return known ? view_keep(r, str_from(summary_status(&b))) : STR("running");
 }
 
 /* Takes back what was said about open turns. */

@@ -201,7 +201,7 @@ async function copy(button) {
 
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button');
-  if (button?.dataset.act) act(button, button.dataset.act, {});
+  if (button?.dataset.act) act(button, button.dataset.act, JSON.parse(button.dataset.body ?? '{}'));
   if (button && 'fresh' in button.dataset) {
     taking = true;
     refresh();

@@ -70,13 +70,22 @@ void part_resume(struct html *h, const char *id, struct str status) {
   put_more_of(h, status);
 }
 
+void part_begin_now(struct html *h, const char *id) {
+  HTML_FMT(h,
+           "<p>It is to begin after other sessions. <button data-act=\"s/%s/resume\" "
+           "data-body='{\"now\":true}'>Begin it without them</button></p>",
+           id);
+}
+
 /* Writes the forms for what may be done with the session; nothing where nothing may be. asks: it
  * waits for an answer, with which it continues. */
 static void part_acts(struct html *h, const struct view_session *v, bool asks) {
   if (!v->submitted || view_session_is_over(v))
     return;
   HTML(h, "<section class=noprint id=acts aria-label=\"Actions\">");
-  if (v->resumable && !asks) {
+  if (str_eq_c(v->resume_flags, " --now")) {
+    part_begin_now(h, v->id);
+  } else if (v->resumable && !asks) {
     HTML(h, "<form data-act=resume>");
     if (!str_eq_c(v->status, "max_movements"))
       put_verdicts(h, v);
@@ -153,7 +162,8 @@ static void put_now(struct html *h, const struct view_session *v) {
     if (v->message.n > 0)
       HTML_FMT(h, ": <bdi>%.*s</bdi>", STR_ARG(v->message));
   } else if (v->open_count == 0) {
-    html_puts(h, "between two turns");
+    HTML_FMT(h, "<bdi>%.*s</bdi>",
+             STR_ARG(v->message.n > 0 ? v->message : STR("between two turns")));
   }
   if (!view_session_is_over(v)) {
     for (size_t i = 0; i < v->open_count; i++) {

@@ -238,7 +238,10 @@ static void put_stop(struct html *h, const struct page_ask *ask, const json_t *i
   HTML_FMT(h, "</p><p><bdi>%.*s</bdi></p><p class=dim>", STR_ARG(text));
   part_code(h, json_view_at(item, "command"));
   HTML(h, "</p>");
-  if (ask->acts && json_is_true(json_at(item, "submitted")))
+  bool acts = ask->acts && json_is_true(json_at(item, "submitted"));
+  if (acts && str_ends(json_view_at(item, "command"), " --now"))
+    part_begin_now(h, id);
+  else if (acts)
     part_resume(h, id, str_from(status));
   HTML(h, "</article>");
 }

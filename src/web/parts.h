@@ -79,6 +79,8 @@ void part_find_form(struct html *h, struct str text);
 
 /* Writes the form that resumes a stopped session from a page that is not its own. */
 void part_resume(struct html *h, const char *id, struct str status);
+/* Writes the button that begins a session without those after which it is to begin. */
+void part_begin_now(struct html *h, const char *id);
 /* Writes the place that shows how an action ended; once on each page with actions. */
 void part_acted(struct html *h);
 

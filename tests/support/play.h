@@ -40,6 +40,7 @@ struct play {
   struct core core, shadow;
   struct workflow *workflow;
   json_t *config, *script;
+  bool holds;      /* it writes only its first record when it is started */
   json_t *log;     /* array of texts: the lines */
   json_t *records; /* the same read back */
   struct core_env env;
@@ -628,7 +629,8 @@ static inline void play_decide_start(struct play *p) {
   struct core_params params = {.session = "01990000-0000-7000-8000-000000000001",
                                .workflow = p->workflow,
                                .task = &task,
-                               .config = p->config};
+                               .config = p->config,
+                               .hold = p->holds};
   core_start(&p->core, &params, &ev, &p->env, &p->out);
 }
 

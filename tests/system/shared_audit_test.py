@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """segue audit --kept on a shared store: what was read before and what is new give the very text that
-reading all of it gives, for whoever asks; readers keep nothing, and tables of the version before none."""
+reading all of it gives, for whoever asks; readers keep nothing."""
 import json
 import os
 import random
@@ -109,27 +109,10 @@ def damaged():
         same(box, LOGS, 0)
 
 
-def the_version_before():
-    """Its tables are used as they are. They keep nothing, which is said; init adds what is missing."""
-    with SharedBox() as box:
-        bed(box)
-        box.sql("DROP FUNCTION segue.keep_counted; DROP TABLE segue.counted; UPDATE segue.meta SET version = 9")
-        whole = box.segue("audit", "--json")
-        for _ in range(2):
-            kept = box.segue("audit", "--kept", "--json")
-            expect(kept.returncode == 0 and kept.stdout == whole.stdout, kept)
-            expect(kept.stderr.count(b"version 9") == 1 and b"segue store init" in kept.stderr, kept.stderr)
-        expect(box.segue("run", *box.words(), "-q").returncode == 0, "run")
-        done = box.segue("store", "init")
-        expect(done.returncode == 0 and b"from version 9 to 10" in done.stdout, done)
-        expect(told(box.segue("audit", "--kept")) == (0, LOGS + 1))
-        expect(told(box.segue("audit", "--kept")) == (LOGS + 1, 0))
-
-
 if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as SERVER:
         shared_store_test.SERVER = SERVER
-        status = main([grows, readers, damaged, the_version_before])
+        status = main([grows, readers, damaged])
     sys.exit(status)

@@ -258,11 +258,9 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   store_ref(store, id, &ref);
   if (!summary_read(&b, &ref, &err) && !summary_unread(&b, &ref, heads_once(heads, store)))
     return NULL;
-  bool unfinished = strcmp(b.status, "running") == 0;
-  bool waits = b.submitted && store_is_address(store->where); /* for a worker */
   const char *status = summary_status(&b);
-  if (unfinished && !store_is_owned(&ref))
-    status = waits ? "queued" : "open";
+  if (!store_is_owned(&ref))
+    status = summary_idle_status(&b, store_is_address(store->where));
   if (summary_wanted(ls->wanted.statuses, status) && filter_wants_summary(&ls->wanted, &b) &&
       (row != NULL || filter_wants_log(&ls->wanted, &ref)))
     s = summary_json(&b, id, ref.name, status, b.message, 0);

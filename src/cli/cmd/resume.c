@@ -81,7 +81,7 @@ static bool resuming_check(struct resuming *r, const struct core *core, struct e
     return err_set(err, ERR_IO, "it has ended already: %s", session_outcome_name(core->outcome));
   if (!json_is_true(json_object_get(core->config, "submitted")))
     return err_set(err, ERR_IO, "it was started by segue run: segue resume continues it");
-  if (core->status != SESSION_STOPPED)
+  if (core->status != SESSION_STOPPED && !core_waits(core))
     return !resume_options_says(&r->steer) || err_set(err, ERR_IO, CRASHED);
   return resume_options_settle(&r->steer, core, r->user, r->registry, has_scenario, err);
 }
@@ -96,7 +96,8 @@ static bool resuming_write(struct resuming *r, const struct store_ref *ref, stru
   solo.store.lock_wait_ms = 0;
   solo.session = host_open(&solo.host, ref, &watcher, &solo, err);
   bool ok = solo.session != NULL && resuming_check(r, session_core(solo.session), err);
-  if (ok && session_core(solo.session)->status == SESSION_STOPPED) {
+  if (ok && (session_core(solo.session)->status == SESSION_STOPPED ||
+             core_waits(session_core(solo.session)))) {
     host_accept(solo.session, "user", &r->steer.core);
     (void)single_session_run(&solo, NULL, NULL);
     if (session_broken(solo.session) != NULL)
@@ -202,6 +203,8 @@ static const struct cli_option options[] = {
     WAIT_FOR_FOLDER_OPTION,
     {"no-lock", 0, NULL, "edit even if another session is editing the same folder", false},
     {"release", 0, NULL, "do not continue; release the folder that it holds while it waits for you",
+     false},
+    {"now", 0, NULL, "begin it without the sessions that it is to begin after (submit --after)",
      false},
     {"daemon", 'd', NULL, "let the daemon continue it; print its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
@@ -340,6 +343,8 @@ static void seal_late(struct host *host, const struct summary *b) {
 static bool resume_body(const struct cli_args *args, json_t *body, struct err *err) {
   if (cli_flag(args, "no-lock"))
     json_object_set_new(body, "lock", json_false());
+  if (cli_flag(args, "now"))
+    json_object_set_new(body, "now", json_true());
   return body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
          body_steer(args, body, err) && body_budget(args, body, err);
 }

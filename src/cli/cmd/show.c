@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "store/shared.h"
 #include "store/store.h"
+#include "store/summary.h"
 #include "view/judgment.h"
 #include "view/session_view.h"
 
@@ -217,6 +218,13 @@ static bool is_queued(const struct show *s) {
 /* Puts the state of an unfinished session that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
   char status[QUEUE_STATUS_BYTES];
+  AUTO(summary_deinit) struct summary b = {0};
+  struct err ignored;
+  if (summary_read(&b, &s->book.ref, &ignored) && summary_waits(&b)) {
+    buf_puts(out, "waiting: ");
+    summary_say_wait(&b, out);
+    return;
+  }
   buf_auto_t message = {0}, waits = {0};
   if (!is_queued(s) && is_submitted(s))
     buf_puts(out, "open: a daemon continues it when it starts; segue resume continues it now");

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/forge/forge.h"
 #include "cli/json_io.h"
+#include "cli/resolve_id.h"
 #include "cli/session_post.h"
 #include "cli/setup.h"
 #include "core/record.h"
@@ -108,6 +109,8 @@ static const struct cli_option options[] = {
     {"if-running", 0, "skip|queue",
      "with --unique: what to do while another one runs (default: skip)", false},
     {"not-after", 0, "HH:MM|TIME", "cancel it if it has not started by then", false},
+    {"after", 0, "ID", "begin when that session is complete; several: ID,ID", true},
+    {"after-any-end", 0, NULL, "with --after: when they ended, in whatever way", false},
     {"follow", 0, NULL, "follow it turn by turn; exit with its status", false},
     {"verbose", 'v', NULL, "with --follow: show the agents' text as it arrives (on a terminal)",
      false},
@@ -171,6 +174,33 @@ static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
   return true;
 }
 
+/* Reads which sessions it is to begin after. What `last` means depends on where one stands; the
+ * rest is for whoever has the store. */
+static bool set_after(const struct cli_args *args, json_t *body, struct err *err) {
+  json_t *ids = NULL;
+  const char *words;
+  for (size_t i = 0; (words = cli_values(args, "after", i)) != NULL; i++)
+    for (struct str rest = str_from(words), word = STR(","); word.n > 0;) {
+      word = str_cut(&rest, ',');
+      struct store_ref ref;
+      char id[STORE_ID_BYTES];
+      bool last = str_eq_c(word, "last");
+      if (last &&
+          !resolve_id_session("last", cli_store(args), cli_value(args, "socket"), &ref, err))
+        return false;
+      if (last)
+        store_ref_id(&ref, id);
+      if (ids == NULL)
+        json_object_set_new(body, "after", ids = json_array());
+      json_array_append_new(ids, last ? json_string(id) : json_stringn(word.p, word.n));
+    }
+  if (ids == NULL && cli_flag(args, "after-any-end"))
+    return err_set(err, ERR_USAGE, "--after-any-end needs --after ID");
+  if (cli_flag(args, "after-any-end"))
+    json_object_set_new(body, "after_any_end", json_true());
+  return true;
+}
+
 /* Reads when and how the session may start. Sets *late if its time has passed, so that nothing is
  * submitted. */
 static bool set_turn(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
@@ -179,6 +209,8 @@ static bool set_turn(const struct cli_args *args, json_t *body, bool *late, stru
   char text[RECORD_TIME_BYTES];
   if (cli_value(args, "if-running") != NULL && cli_value(args, "unique") == NULL)
     return err_set(err, ERR_USAGE, "--if-running needs --unique KEY");
+  if (!set_after(args, body, err))
+    return false;
   if (!body_text(args, body, "unique", err) || !body_text(args, body, "if-running", err))
     return false;
   if (last == NULL)
@@ -301,13 +333,17 @@ const struct cli_command cmd_submit = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .words = {1, 1},
     .summary = "hand a workflow to the daemon; prints the session's id at once",
-    .help = "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
-            "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "
-            "and --wait, not the session. For timers there are --unique KEY with --if-running, "
-            "and --not-after; if one of them keeps the workflow from being submitted, a line says "
-            "so, and the id printed is that of the running session.\n"
-            "Exit: 0 submitted, or not submitted for one of these reasons, 2 bad usage or file, "
-            "or no daemon; with --follow or --wait the session's status.",
+    .help =
+        "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
+        "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "
+        "and --wait, not the session. With --after it begins when the sessions named are complete, "
+        "perhaps at once; when one of them ends otherwise or is removed, it stops and waits for "
+        "you (segue resume --now). --after-any-end takes each end for good, but not a stop that "
+        "can be resumed. For timers there are --unique KEY with --if-running, "
+        "and --not-after; if one of them keeps the workflow from being submitted, a line says "
+        "so, and the id printed is that of the running session.\n"
+        "Exit: 0 submitted, or not submitted for one of these reasons, 2 bad usage or file, "
+        "or no daemon; with --follow or --wait the session's status.",
     .options = options,
     .run = submit_run,
 };

@@ -198,7 +198,9 @@ enum { PROBLEM_BYTES = 256, END_PAGE = 64 };
 /* Selects what a row says of its log. A session that was taken between two looks has another
  * fence. */
 static const char row_sql[] =
-    "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked), "
+    "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked, "
+    "after, "
+    "seq), "
     "to_json(needs)::text, moved, fence FROM segue.session WHERE id = $1::uuid AND state <> 'held'";
 enum {
   ROW_ID,
@@ -347,7 +349,7 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
       pg,
       "UPDATE segue.session SET seq = $2::bigint, bytes = $3::bigint, hash = decode($4, 'hex'), "
       "rest = CASE WHEN moved THEN rest ELSE $5 END, "
-      "state = CASE WHEN moved THEN state ELSE segue.rest_of($5, asked) END, "
+      "state = CASE WHEN moved THEN state ELSE segue.rest_of($5, asked, after, $2::bigint) END, "
       "needs = CASE WHEN $6 = '' THEN needs "
       "ELSE ARRAY(SELECT json_array_elements_text(nullif($6, '')::json)) END "
       "WHERE id = $1::uuid AND state <> 'held' AND fence = $7::bigint RETURNING 1",

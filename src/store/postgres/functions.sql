@@ -7,6 +7,8 @@
 -- all that has left it since the last vacuum, at each append.
 
 -- Older versions are dropped first: a function that returns other columns cannot be replaced.
+DROP TRIGGER IF EXISTS session_over ON segue.session;
+DROP TRIGGER IF EXISTS session_gone ON segue.session;
 DO $$
 DECLARE f record;
 BEGIN
@@ -22,11 +24,77 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns the state of a session after its owner releases it: one that is to be resumed waits for a
--- worker.
-CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text) RETURNS text
+-- worker, and one that has not begun for those that it is to begin after.
+CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text, p_after uuid[], p_seq bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT CASE WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
+  SELECT CASE WHEN p_rest = 'ready' AND p_after IS NOT NULL AND p_seq < 2 THEN 'waits'
+              WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
 $$;
+
+-- Returns how a session stands for those that are to begin after it, as store/predecessor.h says:
+-- done, never, or pending. Its last record tells how it ended; only a complete session has outputs, which
+-- might hold such a member, too.
+CREATE OR REPLACE FUNCTION segue.stands(p_id uuid, p_any boolean) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE
+      WHEN s.id IS NULL OR (s.moved AND s.state = 'ended') THEN 'never'
+      WHEN s.state = 'ended' AND (p_any OR position('"outcome":"complete"'::bytea IN l.line) > 0) THEN 'done'
+      WHEN s.state = 'ended' THEN 'never'
+      WHEN s.state = 'idle' AND p_any
+       AND (position('"type":"session_stop","reason":"rule_no_match"'::bytea IN l.line) > 0
+         OR position('"type":"session_stop","reason":"max_movements"'::bytea IN l.line) > 0
+         OR position('"type":"session_stop","reason":"failed"'::bytea IN l.line) > 0) THEN 'done'
+      ELSE 'pending' END
+    FROM (SELECT p_id) AS i (id) LEFT JOIN segue.session s ON s.id = i.id
+         LEFT JOIN segue.line l ON l.session = s.id AND l.seq = s.seq
+$$;
+
+-- Returns those of them that are pending; null: there are none, or one never lets it begin, so that its
+-- worker stops it.
+CREATE OR REPLACE FUNCTION segue.pending(p_after uuid[], p_any boolean) RETURNS uuid[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN NOT bool_or(a.stands = 'never') THEN array_agg(a.id) FILTER (WHERE a.stands = 'pending') END
+    FROM (SELECT u.id, segue.stands(u.id, p_any) AS stands FROM unnest(p_after) AS u (id)) a
+$$;
+
+-- Notes that a session for which others wait has ended, stopped or gone. It changes nothing of theirs: the
+-- transaction may hold the rows of many, in any order.
+CREATE OR REPLACE FUNCTION segue.note_over() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+  IF EXISTS (SELECT FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[OLD.id]) THEN
+    INSERT INTO segue.over (id) VALUES (OLD.id) ON CONFLICT DO NOTHING;
+    PERFORM pg_notify('segue', 'ready');
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER session_over AFTER UPDATE OF state ON segue.session
+  FOR EACH ROW WHEN (OLD.state <> NEW.state AND NEW.state IN ('ended', 'idle')) EXECUTE FUNCTION segue.note_over();
+CREATE TRIGGER session_gone AFTER DELETE ON segue.session FOR EACH ROW EXECUTE FUNCTION segue.note_over();
+
+-- Tells those that wait for such sessions: they wait for fewer, or are ready. It waits for no row. What
+-- another has locked is told the next time. A note is deleted before anything is read, so that a later one
+-- is not lost.
+CREATE OR REPLACE FUNCTION segue.settle() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE v_id uuid;
+BEGIN
+  IF NOT EXISTS (SELECT FROM segue.over) THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtext('segue.settle')); -- one at a time
+  FOR v_id IN DELETE FROM segue.over RETURNING id LOOP
+    WITH w AS (SELECT s.id FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
+                  FOR UPDATE SKIP LOCKED),
+         p AS (SELECT s.id, segue.pending(s.after, s.after_any) AS after FROM segue.session s JOIN w USING (id))
+    UPDATE segue.session s SET after = p.after,
+           state = CASE WHEN s.state = 'waits' AND p.after IS NULL THEN 'ready' ELSE s.state END
+      FROM p WHERE s.id = p.id;
+    INSERT INTO segue.over (id)
+    SELECT v_id WHERE EXISTS (SELECT FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
+                                 AND segue.stands(v_id, s.after_any) <> 'pending');
+  END LOOP;
+END $$;
 
 -- Notes that a worker lives, although its lease ended: it gave up its sessions itself. Whoever
 -- releases them counts no death, and those that were counted are taken back, unless a turn ended
@@ -80,7 +148,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE n bigint;
 BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
-  WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked), owner = NULL
+  WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked, s.after, s.seq), owner = NULL
               WHERE s.state = 'held' AND s.owner = p_worker RETURNING s.state)
   SELECT count(*) INTO n FROM u WHERE u.state = 'ready';
   IF n > 0 THEN
@@ -89,13 +157,18 @@ BEGIN
   DELETE FROM segue.worker w WHERE w.id = p_worker;
 END $$;
 
-CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[]) RETURNS text
+-- p_after: the sessions that it is to begin after. They are locked while it is made, so that none ends
+-- unseen.
+CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[], p_after uuid[], p_any boolean)
+RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT segue.has_lease(p_worker) THEN
     RETURN 'lease';
   END IF;
-  INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
+  PERFORM FROM segue.session s WHERE s.id = ANY (p_after) ORDER BY s.id FOR SHARE;
+  INSERT INTO segue.session (id, state, owner, fence, needs, after, after_any)
+  VALUES (p_id, 'held', p_worker, 1, p_needs, segue.pending(p_after, p_any), p_any)
   ON CONFLICT DO NOTHING;
   IF FOUND THEN
     DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
@@ -208,6 +281,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  PERFORM segue.settle();
   WHILE v_left > 0 LOOP
     v_ids := segue.next_ready(v_labels, v_left, v_not);
     EXIT WHEN cardinality(v_ids) = 0;
@@ -302,7 +376,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_rest text;
 BEGIN
   UPDATE segue.session t
-     SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked) END, owner = NULL,
+     SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked, t.after, t.seq) END, owner = NULL,
          asked = CASE WHEN p_drop OR t.rest = 'ended' THEN NULL ELSE t.asked END,
          ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
    WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.state INTO v_rest;
@@ -376,7 +450,7 @@ DECLARE v_state text;
 BEGIN
   UPDATE segue.session t
      SET asked = p_what, asked_by = p_by,
-         state = CASE WHEN t.state = 'idle' THEN segue.rest_of(t.rest, p_what) ELSE t.state END
+         state = CASE WHEN t.state = 'idle' THEN segue.rest_of(t.rest, p_what, t.after, t.seq) ELSE t.state END
    WHERE t.id = p_id AND t.state <> 'ended' AND NOT t.moved
      AND (p_what = 'cancel' OR (p_what = 'resume' AND t.rest = 'idle' AND t.asked IS DISTINCT FROM 'cancel'))
   RETURNING t.state INTO v_state;
@@ -444,7 +518,7 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.id = ANY (v_gone))
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths the next owner stops it
+     SET state = segue.rest_of(s.rest, s.asked, s.after, s.seq), -- after too many deaths the next owner stops it
          owner = NULL, fence = s.fence + 1, deaths = s.deaths + (NOT c.lives)::int,
          dead = CASE WHEN c.lives THEN s.dead ELSE s.dead || s.owner END,
          died = CASE WHEN c.lives THEN s.died ELSE c.name END
@@ -464,7 +538,7 @@ CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
 RETURNS TABLE (o_ready boolean, o_providers text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT cardinality(segue.next_ready(w.labels, 1, '{}')) > 0
-                     FROM segue.worker w WHERE w.id = p_worker), false),
+                     FROM segue.worker w WHERE w.id = p_worker), false) OR EXISTS (SELECT FROM segue.over),
          (SELECT string_agg(coalesce(p.seats, 0) || ' ' || greatest(0, coalesce(ceil(extract(epoch
                    FROM p.cool_until - clock_timestamp()) * 1000), 0)) || ' ' || p.name, E'\n')
             FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())

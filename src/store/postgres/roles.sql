@@ -15,7 +15,7 @@ REVOKE ALL ON SCHEMA segue FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA segue FROM PUBLIC;
 GRANT USAGE ON SCHEMA segue TO segue_reader, segue_worker;
 GRANT SELECT ON ALL TABLES IN SCHEMA segue TO segue_reader, segue_worker;
-GRANT EXECUTE ON FUNCTION segue.has_lease(uuid), segue.read(uuid, bigint, int), segue.rest_of(text, text)
+GRANT EXECUTE ON FUNCTION segue.has_lease(uuid), segue.read(uuid, bigint, int), segue.rest_of(text, text, uuid[], bigint)
    TO segue_reader, segue_worker;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA segue TO segue_worker;
 REVOKE EXECUTE ON FUNCTION segue.remove(uuid), segue.remove_lines(uuid), segue.left_over(), segue.blob_drop(text)

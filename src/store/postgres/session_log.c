@@ -210,6 +210,15 @@ static enum store_result append_once(struct shared_log *log, const struct append
   return result;
 }
 
+static void shared_put_after(const struct summary *b, struct buf *out) {
+  size_t i;
+  const json_t *id;
+  json_array_foreach(b->after, i, id) {
+    buf_printf(out, "%c%.40s", i > 0 ? ',' : '{', json_string_value(id));
+  }
+  buf_putc(out, '}');
+}
+
 /* Makes the row of a log that was made with store_create_later, before its first append. Repeated
  * after a lost answer, segue.make finds its own row and says ok again: the fence is still 1. */
 static bool shared_make(struct shared_log *log, struct err *err) {
@@ -219,10 +228,16 @@ static bool shared_make(struct shared_log *log, struct err *err) {
   if (!heartbeat_begin(pg, err))
     return false;
   log->term = heartbeat_term(pg);
+  shared_scan_batch(log);
+  buf_auto_t after = {0};
+  if (summary_waits(&log->summary))
+    shared_put_after(&log->summary, &after);
   const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id),
-                                  arg_text(log->needs ? log->needs : pg->heartbeat.needs)};
-  bool answered =
-      base_ask_word(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), result, err);
+                                  arg_text(log->needs ? log->needs : pg->heartbeat.needs),
+                                  arg_text(after.n > 0 ? buf_c(&after) : NULL),
+                                  arg_text(log->summary.after_any_end ? "t" : "f")};
+  bool answered = base_ask_word(pg, "SELECT segue.make($1, $2, $3, $4, $5)", args, ARRAY_LEN(args),
+                                result, err);
   bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
   if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
     err_set(err, ERR_IO, "there already is a session %s at the store %s", id, pg->shown);
@@ -553,11 +568,14 @@ static void large_over(uv_work_t *work, int status) {
 }
 
 /* On another loop than the watcher's, a first batch goes alone: making the row registers this
- * program as a worker, which may take long, and those in the pipeline would wait for it. */
+ * program as a worker, which may take long, and those in the pipeline would wait for it. So does
+ * that of a session that waits for others, which segue.make looks at. */
 void shared_append(struct store_log *base, uv_loop_t *loop) {
   struct shared_log *log = (struct shared_log *)base;
   log->err = (struct err){0};
-  if ((log->unmade && log->pg->loop != loop) || base->batch.n > LIMIT_STORE_PIPELINE_BYTES) {
+  bool waits = log->unmade && str_has(buf_view(&base->batch), "\"after\":[");
+  if ((log->unmade && log->pg->loop != loop) || waits ||
+      base->batch.n > LIMIT_STORE_PIPELINE_BYTES) {
     log->work.data = log;
     loop_work(loop, &log->work, large_work, large_over);
     return;

@@ -1257,6 +1257,48 @@ TEST(an_accepted_resume_is_recorded_once) {
   }
 }
 
+/* It begins, is stopped because it waits in vain, or is let go by a person. */
+TEST(a_session_waits_for_others) {
+  for (int how = 0; how < 4; how++) {
+    struct play p;
+    play_init(&p, "after", ONE("{'condition':'done','next':'COMPLETE'}"),
+              "{'default_provider':'sim','submitted':true,'after':['x']}", "{'a':['ok']}");
+    p.holds = true;
+    play_start(&p);
+    expect_types(&p, 0, "session_start");
+    assert_true(core_waits(&p.core));
+    play_send(&p, EVENT_ACCEPT, "user", NULL); /* nothing is said */
+    expect_types(&p, 0, "session_start");
+    if (how == 0) {
+      play_send(&p, EVENT_BEGIN, NULL, NULL);
+    } else if (how == 1) {
+      play_send(&p, EVENT_STOP, "after", "in vain");
+      expect_stop(&p, "after", NULL);
+      assert_true(session_stop_is_for_person(STR("after")));
+    } else {
+      json_auto_t *changed = json_pack("{s[]}", "after");
+      json_auto_t *config =
+          json_pack("{sssbs[]}", "default_provider", "sim", "submitted", 1, "after");
+      json_auto_t *by = json_pack("{siss}", "uid", 1, "name", "p");
+      const struct core_steer steer = {.by = by, .changed = changed, .config = config};
+      struct event ev = play_event(&p, EVENT_ACCEPT);
+      ev.reason = "user";
+      ev.steer = &steer;
+      play_decide(&p, &ev);
+      play_commit(&p);
+      expect_types(&p, 0, "session_start session_resume");
+      if (how == 3)
+        play_crash(&p, 0);
+      play_send(&p, EVENT_RESUME, "crash", NULL);
+    }
+    assert_false(core_waits(&p.core));
+    play_run(&p);
+    if (how != 1)
+      expect_end(&p, END_COMPLETE);
+    play_deinit(&p);
+  }
+}
+
 TEST(cancelling_is_final) {
   AUTO(play_deinit) struct play p;
   play_init(&p, "cancel", two_movements, NULL, "{'fix':'x'}");

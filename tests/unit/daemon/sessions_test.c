@@ -97,11 +97,12 @@ static const struct {
   enum entry_state from;
   const char *to;
 } ways[] = {
-    {ENTRY_STARTING, "HELD OVER FAILED"},
+    {ENTRY_STARTING, "HELD AFTER OVER FAILED"},
     {ENTRY_RESUMING, "QUEUED RUNNING BROKEN OVER"},
     {ENTRY_ANSWERING, "QUEUED RUNNING BROKEN OVER"},
     {ENTRY_HELD, "QUEUED RUNNING BROKEN OVER"},
-    {ENTRY_QUEUED, "ANSWERING OPENING RUNNING BROKEN OVER"},
+    {ENTRY_QUEUED, "ANSWERING AFTER OPENING RUNNING BROKEN OVER"},
+    {ENTRY_AFTER, "RESUMING ANSWERING QUEUED RUNNING BROKEN OVER"},
     {ENTRY_OPENING, "RESUMING ANSWERING QUEUED RUNNING BROKEN OVER"},
     {ENTRY_RUNNING, "QUEUED BROKEN OVER"},
     {ENTRY_BROKEN, "QUEUED RUNNING OVER"},
@@ -160,15 +161,11 @@ TEST_ON(struct fixture *f, setup_empty, teardown, each_state_is_told) {
     const char *status; /* "": as its log says */
     bool waits, live;
   } rows[] = {
-      {ENTRY_STARTING, "queued", false, false},
-      {ENTRY_RESUMING, "queued", false, false},
-      {ENTRY_ANSWERING, "queued", false, false},
-      {ENTRY_HELD, "queued", true, true},
-      {ENTRY_QUEUED, "queued", true, true},
-      {ENTRY_OPENING, "queued", false, true},
-      {ENTRY_RUNNING, "running", false, true},
-      {ENTRY_BROKEN, "paused", false, true},
-      {ENTRY_OVER, "", false, false},
+      {ENTRY_STARTING, "queued", false, false},  {ENTRY_RESUMING, "queued", false, false},
+      {ENTRY_ANSWERING, "queued", false, false}, {ENTRY_HELD, "queued", true, true},
+      {ENTRY_QUEUED, "queued", true, true},      {ENTRY_AFTER, "waiting", false, true},
+      {ENTRY_OPENING, "queued", false, true},    {ENTRY_RUNNING, "running", false, true},
+      {ENTRY_BROKEN, "paused", false, true},     {ENTRY_OVER, "", false, false},
       {ENTRY_FAILED, "", false, false},
   };
   char name[STORE_ID_BYTES];

@@ -47,6 +47,7 @@ TEST(members_are_kept) {
       {"{\"providers\": {\"a\": \"script\"}}", "{\"providers\": {\"a\": \"script\"}}", true, 0},
       {"{\"add_budget\": {\"tokens\": 5}, \"lock\": false}",
        "{\"add_budget\": {\"tokens\": 5}, \"lock\": false}", false, 0},
+      {"{\"now\": true}", "{\"after\": []}", false, 0},
       {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -96,6 +97,8 @@ TEST(what_cannot_be_is_refused) {
       {"{\"add_budget\": 5}", "add_budget must be an object", false},
       {"{\"add_budget\": {}}", "add_budget must be an object", false},
       {"{\"lock\": true}", "lock must be false", false},
+      {"{\"now\": false}", "now must be true", false},
+      {"{\"now\": true}", "unknown member \"now\"", true},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     AUTO(resume_options_deinit) struct resume_options st;
