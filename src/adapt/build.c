@@ -395,8 +395,7 @@ static struct built adapt_options_of(struct adapter *a, const struct adapt_view 
   bool together = adapt_single(types) || (adapt_has(a, ADAPT_TYPE_LIST) &&
                                           !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
   json_array_foreach(values, i, one) {
-    unsigned type = adapt_type_of(one);
-    unsigned part = 0;
+    unsigned type = adapt_type_of(one), part = 0;
     if (!together && type & T_NUMBER)
       part = 1;
     else if (!together)

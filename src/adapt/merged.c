@@ -126,8 +126,7 @@ static const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry) {
 
 /* Returns the value of a keyword that the entry's draft knows; NULL if it has none. */
 static const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name) {
-  const json_t *schema = adapt_schema_at(a, entry);
-  const json_t *value = json_object_get(schema, name);
+  const json_t *schema = adapt_schema_at(a, entry), *value = json_object_get(schema, name);
   if (!value || !adapt_keyword_of(a, entry, name))
     return NULL;
   /* Until 2019-09 a reference pushed everything beside it aside. */

@@ -298,8 +298,7 @@ static void on_turn_start(struct turn_lines *s, const struct record *record) {
 }
 
 static int64_t turn_lines_tokens(const json_t *usage) {
-  json_int_t in = json_int_at(usage, "input");
-  json_int_t out = json_int_at(usage, "output");
+  json_int_t in = json_int_at(usage, "input"), out = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
 }

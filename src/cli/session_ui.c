@@ -254,8 +254,7 @@ static void say_worktree(const struct record *record) {
   const json_t *data = record_tree(record, MEMBER_DATA);
   const char *path = cli_text(data, "path");
   const json_t *on = json_object_get(data, "branch"); /* null: HEAD is detached */
-  const char *branch = json_string_value(on);
-  const char *commit = cli_text(data, "commit");
+  const char *branch = json_string_value(on), *commit = cli_text(data, "commit");
   const char *head = cli_text(data, "head");
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
     cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);

@@ -65,8 +65,7 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 }
 
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
-  const char *name = cli_text(param, "name");
-  const char *words = cli_text(param, "description");
+  const char *name = cli_text(param, "name"), *words = cli_text(param, "description");
   char_auto_t *line = NULL;
   size_t room = 0;
   if (words != NULL)

@@ -994,8 +994,7 @@ static bool set_at(struct repair *r) {
 struct members_reading {
   json_t *object;     /* borrowed */
   bool without_brace; /* it ends where the array around it does */
-  bool after_member, comma;
-  bool closed;
+  bool after_member, comma, closed;
 };
 
 /* Reads the closer c at r->i. */

@@ -51,8 +51,7 @@ static int nearness(void *ctx, const json_t *value) {
 }
 
 bool extract_schema_key(const json_t *doc, const char *name, size_t n) {
-  const json_t *schema = extract_schema_root(doc);
-  const json_t *required = json_object_get(schema, "required");
+  const json_t *schema = extract_schema_root(doc), *required = json_object_get(schema, "required");
   size_t i;
   json_t *item;
   json_array_foreach(required, i, item) {

@@ -215,8 +215,7 @@ static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char o
                                    size_t *len) {
   if (*i >= n)
     return JSCAN_TRUNCATED;
-  char c = text[*i];
-  char plain = simple_escape(c);
+  char c = text[*i], plain = simple_escape(c);
   if (plain) {
     out[0] = plain;
     *len = 1;
@@ -306,8 +305,7 @@ enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size
     if (i >= n || text[i] != '\\')
       continue;
     char out[UTF8_BYTES_MAX];
-    size_t out_len = 0;
-    size_t at = i + 1;
+    size_t out_len = 0, at = i + 1;
     enum jscan_code code = read_escape(text, n, &at, out, &out_len);
     *end = i;
     if (code != JSCAN_OK)

@@ -325,8 +325,7 @@ static void add_program(struct confining *c, const char *word, int depth) {
    * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
   char folder[PATH_MAX];
   print_into(folder, sizeof folder, "%s", real);
-  char *modules = strstr(folder, "/node_modules/");
-  char *slash = strrchr(folder, '/');
+  char *modules = strstr(folder, "/node_modules/"), *slash = strrchr(folder, '/');
   if (modules != NULL)
     modules[sizeof "/node_modules" - 1] = '\0';
   else if (slash != NULL && slash != folder)
@@ -616,8 +615,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .no_sockets = level == SANDBOX_STRICT,
       .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
   if (is_contained(c)) {
-    const json_t *words = c->spec->request->sandbox;
-    const json_t *image = json_object_get(words, "image");
+    const json_t *words = c->spec->request->sandbox, *image = json_object_get(words, "image");
     const struct sandbox_container wanted = {
         .plan = &plan,
         .engine = json_string_value(json_object_get(words, "mechanism")),

@@ -33,8 +33,7 @@ struct script_run {
   struct call_result result;
   struct provider_sink sink;
   bool finished;
-  uint64_t wait_ms;
-  uint64_t started;
+  uint64_t wait_ms, started;
 };
 
 static json_t *script_prepare(const struct provider *self, const struct provider_env *env,
@@ -154,8 +153,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 static void build_result(struct script_run *run) {
   struct call_result *result = &run->result;
-  const json_t *error = json_at(run->reply, "error");
-  const json_t *text = json_at(run->reply, "text");
+  const json_t *error = json_at(run->reply, "error"), *text = json_at(run->reply, "text");
   const json_t *structured = json_at(run->reply, "structured");
   const char *session = json_string_value(json_at(run->reply, "provider_session"));
   struct err err;

@@ -493,8 +493,7 @@ static void index_map(struct compiler *c, uint32_t entry, const char *keyword, e
 
 static void index_keyword(struct compiler *c, uint32_t entry, const struct keyword *keyword,
                           const json_t *value) {
-  const char *name = keyword->name;
-  const char *wanted = shape_wrong(keyword->shape, value);
+  const char *name = keyword->name, *wanted = shape_wrong(keyword->shape, value);
   char *suffix = schema_pointer_suffix(c, name, NULL);
   if (wanted) {
     c->misshapen = true;

@@ -62,8 +62,7 @@ struct call_bound {
 };
 
 static struct call_bound *bound_of(const struct call_bounds *b, const json_t *record) {
-  long turn = (long)json_int_at(record, "turn");
-  long call = (long)json_int_at(record, "call");
+  long turn = (long)json_int_at(record, "turn"), call = (long)json_int_at(record, "call");
   for (size_t i = b->count; i-- > 0;)
     if (b->calls[i].turn == turn && b->calls[i].call == call)
       return &b->calls[i];
@@ -766,8 +765,7 @@ static void spans_deinit(struct spans *s) {
 
 /* Keeps an open turn as it was before its last span was closed for a viewer. */
 struct open_turn {
-  size_t index;
-  size_t span_count;
+  size_t index, span_count;
   struct view_span last;
 };
 

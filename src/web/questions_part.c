@@ -168,8 +168,7 @@ static bool field_is_required(const json_t *schema, const char *property) {
 /* Writes a property's title, or else its name, then its field and description. */
 static void put_property_field(struct html *h, const json_t *schema, const char *name,
                                bool required) {
-  struct str title = json_view_at(schema, "title");
-  struct str about = json_view_at(schema, "description");
+  struct str title = json_view_at(schema, "title"), about = json_view_at(schema, "description");
   HTML_FMT(h, "<p><label><span class=name><bdi>%.*s</bdi>%s</span> ",
            STR_ARG(title.n > 0 ? title : str_from(name)), required ? "" : " (optional)");
   put_field(h, schema, name, required);

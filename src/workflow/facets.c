@@ -170,8 +170,7 @@ static const char *facets_from(const struct facets *f, enum facet_from from) {
 }
 
 static json_t *absolute_path(const char *folder, const char *path) {
-  char joined[PATH_BYTES];
-  char *real = NULL;
+  char joined[PATH_BYTES], *real = NULL;
   if (snprintf(joined, sizeof joined, "%s/%s", folder, path) < (int)sizeof joined)
     real = realpath(joined, NULL);
   json_t *text = json_text(str_from(real ? real : path));

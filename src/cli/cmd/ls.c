@@ -223,8 +223,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* Adds to a session of a shared store which worker has it, or why none has. */
 static void ls_put_place(json_t *s, const json_t *place) {
-  const char *worker = cli_text(place, "worker");
-  const char *waits = cli_text(place, "waits");
+  const char *worker = cli_text(place, "worker"), *waits = cli_text(place, "waits");
   const char *moved_to = cli_text(place, "moved_to");
   buf_auto_t say = {0};
   json_object_update(s, (json_t *)place);

@@ -236,8 +236,7 @@ static json_t *capabilities(void) {
 }
 
 static json_t *initialize(const json_t *params) {
-  const char *asked = cli_text(params, "protocolVersion");
-  const char *version = eras[1];
+  const char *asked = cli_text(params, "protocolVersion"), *version = eras[1];
   for (size_t i = 1; i < ARRAY_LEN(eras); i++)
     if (asked != NULL && strcmp(asked, eras[i]) == 0)
       version = eras[i];
@@ -417,8 +416,7 @@ static json_t *told_result(const struct program *p) {
 /* Runs segue with these words. Returns NULL if it could not be run. */
 static json_t *run_segue(struct mcp_run *run, json_t *(*tell)(const struct program *),
                          struct err *err) {
-  char program[4096];
-  char *argv[MCP_WORDS_MAX + 2];
+  char program[4096], *argv[MCP_WORDS_MAX + 2];
   if (!fs_own_program(program, sizeof program))
     return err_set(err, ERR_IO, "segue cannot find its own program"), NULL;
   argv[0] = program;
@@ -469,8 +467,7 @@ static json_t *sessions_told(const struct program *p) {
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
     json_auto_t *session = json_loadb(line.p, line.n, 0, NULL);
-    const char *id = cli_text(session, "id");
-    const char *status = cli_text(session, "status");
+    const char *id = cli_text(session, "id"), *status = cli_text(session, "status");
     char uri[100];
     if (id != NULL && strlen(id) < 40) {
       print_into(uri, sizeof uri, MCP_SCHEME "%s", id);

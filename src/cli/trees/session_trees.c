@@ -133,8 +133,7 @@ static char *stood_at(const char *repo, const char *path, char branch[256], stru
 
 bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
                         struct err *err) {
-  char on[256];
-  char *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
+  char on[256], *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
   bool ok = head == NULL ? err->code == ERR_NONE : strcmp(on, branch) == 0;
   if (!ok && head != NULL)
     tip = trees_tip(repo, branch, err);

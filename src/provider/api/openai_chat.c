@@ -76,14 +76,12 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
 
 static void chat_read(struct reply *r, const json_t *doc) {
   const json_t *choice = json_array_get(json_object_get(doc, "choices"), 0);
-  const json_t *usage = json_object_get(doc, "usage");
-  const json_t *delta = json_object_get(choice, "delta");
+  const json_t *usage = json_object_get(doc, "usage"), *delta = json_object_get(choice, "delta");
   const json_t *stop = json_object_get(choice, "finish_reason");
   const json_t *error = json_object_get(choice, "error"); /* OpenRouter */
   /* Reads `delta` of a stream or `message` of a document. */
   const json_t *message = delta ? delta : json_object_get(choice, "message");
-  const json_t *call, *part;
-  const json_t *content = json_object_get(message, "content");
+  const json_t *call, *part, *content = json_object_get(message, "content");
   size_t i;
   reply_thinking(r, json_object_get(message, "reasoning_content"));
   if (!json_is_string(json_object_get(message, "reasoning_content")))

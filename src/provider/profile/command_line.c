@@ -257,8 +257,7 @@ static const char *joined(struct arena *a, const json_t *names) {
 
 /* Fills {runs}: the profile's `each_run` for each program. */
 static const char *runs_of(const struct filling *f) {
-  const json_t *each = json_object_get(f->profile->keys, "each_run");
-  const json_t *run = f->call->request->run;
+  const json_t *each = json_object_get(f->profile->keys, "each_run"), *run = f->call->request->run;
   struct buf out = {0};
   for (size_t i = 0; json_is_string(each) && i < json_array_size(run); i++) {
     struct filling one = *f;
@@ -306,8 +305,7 @@ static void pass_names(const json_t *names, struct words *pass) {
 
 static void set_environment(const struct filling *f, const json_t *mode_set,
                             struct agent_command *out) {
-  const json_t *env = json_object_get(f->profile->keys, "env");
-  const json_t *switched;
+  const json_t *env = json_object_get(f->profile->keys, "env"), *switched;
   struct words pass = {0}, assignments = {0};
   size_t i;
   pass_names(json_object_get(env, "pass"), &pass);

@@ -324,8 +324,7 @@ static void profile_build(struct profile *p) {
   const json_t *keys = p->keys;
   struct {
     const char *name;
-    uint64_t *out;
-    uint64_t otherwise;
+    uint64_t *out, otherwise;
   } times[] = {{"stall_ms", &p->stall_ms, LIMIT_CALL_STALL_MS},
                {"judge_stall_ms", &p->judge_stall_ms, LIMIT_JUDGE_STALL_MS}};
   p->capability.summary = json_string_value(json_object_get(keys, "summary"));

@@ -111,8 +111,7 @@ struct profile_rule {
   struct profile_value tool[TOOL_FIELDS];
   struct profile_value background[TASK_FIELDS]; /* the client's own tasks */
   struct profile_value usage[USAGE_FIELDS];     /* all that are there are added up */
-  struct profile_value retry[RETRY_FIELDS];
-  struct profile_value permission[ASKED_FIELDS];
+  struct profile_value retry[RETRY_FIELDS], permission[ASKED_FIELDS];
   struct profile_value error[ERROR_FIELDS]; /* of kind: every one that is there counts */
   struct profile_value note;
   struct profile_value text;       /* the final text */

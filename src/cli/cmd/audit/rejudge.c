@@ -906,8 +906,7 @@ static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
   const long *verdicts = &a->verdicts[i * (size_t)a->repeat];
   long first = REJUDGE_OPEN;
   size_t readable = 0;
-  bool flips = false;
-  bool own = is_own_work(a, t);
+  bool flips = false, own = is_own_work(a, t);
   for (long k = 0; k < a->repeat; k++) {
     sum->same += verdicts[k] == t->rule;
     sum->other += verdicts[k] >= 0 && verdicts[k] != t->rule;

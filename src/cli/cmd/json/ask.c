@@ -324,8 +324,7 @@ static void count_class(json_t *counts, const char *class) {
 
 static void ask_batch_count(struct ask_tally *t, const json_t *result) {
   const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
-  const char *outcome = cli_word(result, "outcome");
-  const char *class = cli_text(first, "outcome");
+  const char *outcome = cli_word(result, "outcome"), *class = cli_text(first, "outcome");
   size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
   bool repaired = json_is_true(json_object_get(first, "repaired"));
   t->asked++;
