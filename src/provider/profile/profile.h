@@ -213,7 +213,7 @@ enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
 
-/* schemas/provider-profile.json, generated: a new reference. */
+/* schemas/provider-profile.json: a new reference. */
 json_t *profile_schema(void);
 
 /* --- all profiles of this run: the shipped ones and those in the user's folder ---
