@@ -382,24 +382,12 @@ static unsigned gather_types(const json_t *type) {
 }
 
 unsigned adapt_type_of(const json_t *value) {
-  switch (json_typeof(value)) {
-  case JSON_NULL:
-    return T_NULL;
-  case JSON_TRUE:
-  case JSON_FALSE:
-    return T_BOOLEAN;
-  case JSON_OBJECT:
-    return T_OBJECT;
-  case JSON_ARRAY:
-    return T_ARRAY;
-  case JSON_STRING:
-    return T_STRING;
-  case JSON_INTEGER:
-    return T_INTEGER;
-  case JSON_REAL:
-    return schema_value_is_integral(value) ? T_INTEGER : T_REAL;
-  }
-  return 0;
+  static const unsigned types[] = {
+      [JSON_NULL] = T_NULL,       [JSON_TRUE] = T_BOOLEAN, [JSON_FALSE] = T_BOOLEAN,
+      [JSON_OBJECT] = T_OBJECT,   [JSON_ARRAY] = T_ARRAY,  [JSON_STRING] = T_STRING,
+      [JSON_INTEGER] = T_INTEGER, [JSON_REAL] = T_REAL};
+  return json_is_real(value) && schema_value_is_integral(value) ? T_INTEGER
+                                                                : types[json_typeof(value)];
 }
 
 unsigned adapt_types_of(const json_t *values) {

@@ -263,19 +263,12 @@ void verifier_free(struct verifier *v) {
 }
 
 const char *verify_state_name(enum verify_state state) {
-  switch (state) {
-  case VERIFY_COMPLETE:
-    return "complete";
-  case VERIFY_OPEN:
-    return "open";
-  case VERIFY_EMPTY:
-    return "empty";
-  case VERIFY_TORN:
-    return "torn";
-  case VERIFY_BAD:
-    return "bad";
-  }
-  return "?";
+  static const char *const names[] = {[VERIFY_COMPLETE] = "complete",
+                                      [VERIFY_OPEN] = "open",
+                                      [VERIFY_EMPTY] = "empty",
+                                      [VERIFY_TORN] = "torn",
+                                      [VERIFY_BAD] = "bad"};
+  return names[state];
 }
 
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {

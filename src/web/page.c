@@ -250,19 +250,9 @@ static void put_sign_and_status(struct html *h, struct str status, enum view_cla
 
 /* Returns the status's colour, "" if it has none of its own. */
 static const char *status_colour(enum view_class class) {
-  switch (class) {
-  case VIEW_FAILED:
-    return "bad";
-  case VIEW_WAITS:
-    return "warn";
-  case VIEW_DONE:
-    return "good";
-  case VIEW_RUNS:
-  case VIEW_CANCELLED:
-  case VIEW_CLASS_COUNT:
-    break;
-  }
-  return "";
+  static const char *const colours[VIEW_CLASS_COUNT] = {
+      [VIEW_FAILED] = "bad", [VIEW_WAITS] = "warn", [VIEW_DONE] = "good"};
+  return class < VIEW_CLASS_COUNT && colours[class] != NULL ? colours[class] : "";
 }
 
 void part_status(struct html *h, struct str status, enum view_class class) {
