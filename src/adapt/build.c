@@ -167,9 +167,8 @@ static json_t *null_listed(json_t *schema) {
       json_array_append_new(wider, json_incref(only));
     size_t i, nulls = 0;
     const json_t *one;
-    json_array_foreach(wider, i, one) {
+    json_array_foreach(wider, i, one)
       nulls += json_is_null(one);
-    }
     if (!nulls)
       json_array_append_new(wider, json_null());
     adapt_put(copy, "enum", wider);

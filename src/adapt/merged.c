@@ -279,18 +279,16 @@ static bool combinations(struct adapter *a, uint32_t entry, struct adapt_view *v
       return false;
   if (adapt_value_of(a, entry, "allOf"))
     adapt_changed(a, entry, "allOf", NULL, ADAPT_REWRITTEN, "its parts are merged");
-  json_array_foreach((json_t *)adapt_value_of(a, entry, "allOf"), k, one) {
+  json_array_foreach((json_t *)adapt_value_of(a, entry, "allOf"), k, one)
     if (!adapt_sum_schema(a, &view->flat, one))
       return false;
-  }
   for (size_t i = 0; i < 2; i++) {
     list = adapt_value_of(a, entry, alternatives[i]);
     if (list && !group_add(a, view, alternatives[i], entry, json_array_size(list)))
       return false;
-    json_array_foreach((json_t *)list, k, one) {
+    json_array_foreach((json_t *)list, k, one)
       if (!adapt_sum_schema(a, &view->groups[view->group_count - 1].branches[k], one))
         return false;
-    }
   }
   const json_t *condition = adapt_value_of(a, entry, "if"),
                *then = adapt_value_of(a, entry, "then"),
@@ -375,9 +373,8 @@ static unsigned gather_types(const json_t *type) {
   size_t i;
   if (json_is_string(type))
     return type_bit(json_string_value(type));
-  json_array_foreach((json_t *)type, i, one) {
+  json_array_foreach((json_t *)type, i, one)
     bits |= type_bit(json_string_value(one));
-  }
   return bits;
 }
 
@@ -394,9 +391,8 @@ unsigned adapt_types_of(const json_t *values) {
   unsigned types = 0;
   const json_t *one;
   size_t i;
-  json_array_foreach((json_t *)values, i, one) {
+  json_array_foreach((json_t *)values, i, one)
     types |= adapt_type_of(one);
-  }
   return types;
 }
 
@@ -669,10 +665,9 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
     if (adapt_sum_accepts(a, sum, options))
       json_array_append_new(values, json_incref((json_t *)options));
   } else {
-    json_array_foreach((json_t *)options, k, one) {
+    json_array_foreach((json_t *)options, k, one)
       if (adapt_sum_accepts(a, sum, one))
         json_array_append_new(values, json_incref((json_t *)one));
-    }
   }
   if (options) {
     json_array_append(a->out->kept, values);

@@ -571,9 +571,8 @@ const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t 
 void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
   const char *method;
   json_t *count;
-  json_object_foreach(s->methods, method, count) {
+  json_object_foreach(s->methods, method, count)
     buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
-  }
 }
 
 void turn_lines_deinit(struct turn_lines *s) {

@@ -92,10 +92,9 @@ static bool is_call(const struct look *l, const char *key, json_int_t id) {
 static bool are_calls(const struct look *l, const char *key) {
   size_t i;
   json_t *id;
-  json_array_foreach(json_object_get(l->record->body, key), i, id) {
+  json_array_foreach(json_object_get(l->record->body, key), i, id)
     if (!is_call(l, key, json_integer_value(id)))
       return false;
-  }
   return true;
 }
 

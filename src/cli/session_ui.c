@@ -66,17 +66,15 @@ static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   ask_put_lines(json_view(json_at(turn->question, "text")));
   if (runs != NULL) {
     printf("  it would run:");
-    json_array_foreach((json_t *)json_at(runs, "command"), i, v) {
+    json_array_foreach((json_t *)json_at(runs, "command"), i, v)
       cli_say(stdout, " %s", json_string_value(v));
-    }
     if (json_at(runs, "provider") != NULL)
       cli_say(stdout, " %s", json_view(json_at(runs, "provider")).p);
     putchar('\n');
     ask_put_lines(json_view(json_at(runs, "instruction")));
   }
-  json_array_foreach((json_t *)choices, i, v) {
+  json_array_foreach((json_t *)choices, i, v)
     cli_say(stdout, "  %zu  %s\n", i + 1, json_string_value(v));
-  }
   ask_put_prompt(turn);
 }
 

@@ -428,10 +428,9 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 bool setup_has_facet(const json_t *entry, const char *movement) {
   size_t i;
   const json_t *name;
-  json_array_foreach(json_object_get(entry, "movements"), i, name) {
+  json_array_foreach(json_object_get(entry, "movements"), i, name)
     if (movement == NULL || strcmp(json_string_value(name), movement) == 0)
       return true;
-  }
   return false;
 }
 

@@ -1053,7 +1053,7 @@ static void members_object(struct repair *r, struct members_reading *m) {
   json_t *member;
   if (json_is_object(inner))
     json_object_keylen_foreach((json_t *)inner, key, n, member)
-        repair_set(r, m->object, (struct str){key, n}, json_incref(member));
+      repair_set(r, m->object, (struct str){key, n}, json_incref(member));
   json_decref(inner);
   m->after_member = true;
   m->comma = false;

@@ -294,10 +294,9 @@ static void add_all(struct confining *c, struct arena_list *list, const char *co
 static void add_json(struct confining *c, struct arena_list *list, const json_t *paths) {
   const json_t *path;
   size_t i;
-  json_array_foreach((json_t *)paths, i, path) {
+  json_array_foreach((json_t *)paths, i, path)
     if (json_is_string(path))
       add(c, list, json_string_value(path));
-  }
 }
 
 /* Makes a folder and those above it, for this user alone. */

@@ -104,10 +104,9 @@ static bool nul_name_error(const json_t *value, char *message, size_t size) {
   size_t i, length;
   const char *key;
   json_t *item;
-  json_array_foreach((json_t *)value, i, item) {
+  json_array_foreach((json_t *)value, i, item)
     if (nul_name_error(item, message, size))
       return true;
-  }
   json_object_keylen_foreach((json_t *)value, key, length, item) {
     size_t n = strlen(key);
     if (n == length && !nul_name_error(item, message, size))

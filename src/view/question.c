@@ -21,14 +21,12 @@ static const json_t *movement_in(const json_t *value, struct str name, const cha
   if (json_is_string(own) && str_eq(json_view(own), name) &&
       (of == NULL || json_object_get(value, of) != NULL))
     return value;
-  json_object_foreach((json_t *)value, key, inner) {
+  json_object_foreach((json_t *)value, key, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
-  }
-  json_array_foreach((json_t *)value, i, inner) {
+  json_array_foreach((json_t *)value, i, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
-  }
   return found;
 }
 

@@ -331,9 +331,8 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
     memset(b->calls.calls[i].used, 0, sizeof b->calls.calls[i].used);
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
-  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
+  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value)
     add_to_budget(b, v, key, value);
-  }
 }
 
 static void bounds_on_turn_start(struct bounds *b, const struct view_session *v,

@@ -91,9 +91,8 @@ static bool is_absent(const json_t *p) {
 static void put_absent(struct html *h, const struct page_ask *ask) {
   size_t i, count = 0;
   json_t *p;
-  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p)
     count += is_absent(p);
-  }
   if (count == 0)
     return;
   HTML_FMT(h, "<details id=absent><summary>%zu not installed</summary><dl>", count);
@@ -244,10 +243,9 @@ static void put_waiting(struct html *h, const struct page_ask *ask, const struct
 static bool row_is_listed(const struct view_row *row, const json_t *questions) {
   size_t i;
   json_t *item;
-  json_array_foreach(questions, i, item) {
+  json_array_foreach(questions, i, item)
     if (str_eq_c(str_from(row->id), json_string_value(json_object_get(item, "id"))))
       return false;
-  }
   static const char *const statuses[] = {"stopped", "rule_no_match", "max_movements", "failed"};
   for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
     if (str_eq_c(row->status, statuses[k]))

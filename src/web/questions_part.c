@@ -69,9 +69,8 @@ static void put_select(struct html *h, const json_t *words, const json_t *schema
   HTML(h, "<select");
   field_is(h, "json", property, required);
   HTML(h, "><option value=\"\"></option>");
-  json_array_foreach((json_t *)words, i, word) {
+  json_array_foreach((json_t *)words, i, word)
     put_word(h, word, json_at(schema, "default"));
-  }
   HTML(h, "</select>");
 }
 
@@ -158,10 +157,9 @@ static void put_field(struct html *h, const json_t *schema, const char *property
 static bool field_is_required(const json_t *schema, const char *property) {
   size_t i;
   json_t *name;
-  json_array_foreach(json_at(schema, "required"), i, name) {
+  json_array_foreach(json_at(schema, "required"), i, name)
     if (str_eq_c(json_view(name), property))
       return true;
-  }
   return false;
 }
 
@@ -198,9 +196,8 @@ static void answer_form_fields(struct html *h, const json_t *schema) {
     HTML(h, "</label></p>");
     return;
   }
-  json_object_foreach(json_object_get(schema, "properties"), name, of) {
+  json_object_foreach(json_object_get(schema, "properties"), name, of)
     put_property_field(h, of, name, field_is_required(schema, name));
-  }
 }
 
 /* --- questions --- */
@@ -212,9 +209,8 @@ static void put_said_list(struct html *h, const char *name, const json_t *list,
   if (json_array_size(list) == 0)
     return;
   HTML_FMT(h, "<p class=dim>%s", name);
-  json_array_foreach(list, i, text) {
+  json_array_foreach(list, i, text)
     HTML_FMT(h, "%s<bdi>%.*s</bdi>", i > 0 ? between : " ", STR_ARG(json_view(text)));
-  }
   HTML(h, "</p>");
 }
 
@@ -254,9 +250,8 @@ static void put_answer_forms(struct html *h, const json_t *item) {
     size_t i;
     json_t *text;
     HTML(h, "<label>Answer <select name=choice data-number>");
-    json_array_foreach(json_at(item, "choices"), i, text) {
+    json_array_foreach(json_at(item, "choices"), i, text)
       HTML_FMT(h, "<option value=\"%zu\">%.*s</option>", i + 1, STR_ARG(json_view(text)));
-    }
     HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {
     HTML(h, "</p>");

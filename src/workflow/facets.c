@@ -203,11 +203,10 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
 static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, json_t *file) {
   size_t i;
   json_t *entry;
-  json_array_foreach(files, i, entry) {
+  json_array_foreach(files, i, entry)
     if (json_same(json_object_get(entry, "file"), file) &&
         strcmp(json_string_value(json_object_get(entry, "kind")), facets[kind].name) == 0)
       return entry;
-  }
   entry = json_pack("{ss ss sO s[]}", "kind", facets[kind].name, "from", from, "file", file,
                     "movements");
   if (entry == NULL || json_array_append_new(files, entry) != 0)

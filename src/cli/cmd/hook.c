@@ -436,11 +436,11 @@ static json_t *find_installed_hook(const json_t *stop) {
   const json_t *group;
   json_t *hook;
   json_array_foreach((json_t *)(size_t)stop, i, group)
-      json_array_foreach(json_object_get(group, "hooks"), k, hook) {
-    const char *command = cli_text(hook, "command");
-    if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
-      return hook;
-  }
+    json_array_foreach(json_object_get(group, "hooks"), k, hook) {
+      const char *command = cli_text(hook, "command");
+      if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
+        return hook;
+    }
   return NULL;
 }
 

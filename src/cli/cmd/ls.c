@@ -209,9 +209,8 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
       return -1;
     if (client_problem(&reply, err))
       return cli_fail("ls", err);
-    json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
+    json_array_foreach(json_object_get(reply.value, "sessions"), i, session)
       print_session(ls, session);
-    }
     print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
     if (before[0] == '\0')
       break;

@@ -204,9 +204,8 @@ static bool mcp_words(struct mcp_run *run, const json_t *tool, const json_t *arg
   const char *name, *tool_name = cli_text(tool, "name");
   const json_t *value, *param;
   size_t i;
-  json_array_foreach(json_object_get(tool, "command"), i, value) {
+  json_array_foreach(json_object_get(tool, "command"), i, value)
     mcp_word(run, json_string_value(value));
-  }
   json_object_foreach((json_t *)(size_t)arguments, name, value) {
     param = json_object_get(mcp_properties(tool), name);
     if (param == NULL)
@@ -222,10 +221,9 @@ static bool mcp_words(struct mcp_run *run, const json_t *tool, const json_t *arg
     mcp_word(run, "-");
   }
   mcp_word(run, "--");
-  json_array_foreach(json_object_get(json_object_get(tool, "inputSchema"), "required"), i, value) {
+  json_array_foreach(json_object_get(json_object_get(tool, "inputSchema"), "required"), i, value)
     if (json_object_get(arguments, json_string_value(value)) == NULL)
       return err_set(err, ERR_USAGE, "%s needs %s", tool_name, json_string_value(value));
-  }
   json_object_foreach(mcp_properties(tool), name, param) {
     value = json_object_get(arguments, name);
     if (value != NULL && str_eq_c(json_view_at(param, "at"), "word"))
@@ -297,10 +295,9 @@ static json_t *tools_call(const json_t *message) {
   const json_t *tool = NULL;
   struct err err = {0};
   size_t i;
-  json_array_foreach(tools, i, tool) {
+  json_array_foreach(tools, i, tool)
     if (name != NULL && strcmp(cli_text(tool, "name"), name) == 0)
       break;
-  }
   if (i == json_array_size(tools))
     return mcp_error(json_object_get(message, "id"), RPC_INVALID_PARAMS, "there is no such tool");
   struct mcp_run run = {0};

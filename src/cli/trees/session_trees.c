@@ -73,7 +73,9 @@ char *trees_tip(const char *repo, const char *branch, struct err *err) {
 static bool is_left_out(const struct trees *t, struct str name) {
   const json_t *entry;
   size_t i;
-  json_array_foreach(t->left_out, i, entry) if (str_eq(json_view(entry), name)) return true;
+  json_array_foreach(t->left_out, i, entry)
+    if (str_eq(json_view(entry), name))
+      return true;
   return false;
 }
 

@@ -68,7 +68,8 @@ static void gather(const json_t *value, int depth, struct buf *out) {
       buf_putc(out, '\n');
     buf_str(out, json_view(value));
   }
-  json_array_foreach((json_t *)value, i, item) gather(item, depth + 1, out);
+  json_array_foreach((json_t *)value, i, item)
+    gather(item, depth + 1, out);
   for (i = 0; i < ARRAY_LEN(names) && json_is_object(value); i++)
     gather(json_object_get(value, names[i]), depth + 1, out);
 }

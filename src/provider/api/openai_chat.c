@@ -87,13 +87,11 @@ static void chat_read(struct reply *r, const json_t *doc) {
   if (!json_is_string(json_object_get(message, "reasoning_content")))
     reply_thinking(r, json_object_get(message, "reasoning"));
   reply_text(r, content);
-  json_array_foreach((json_t *)content, i, part) {
+  json_array_foreach((json_t *)content, i, part)
     reply_text(r, json_object_get(part, "text"));
-  }
   reply_refusal(r, json_object_get(message, "refusal"));
-  json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
+  json_array_foreach(json_object_get(message, "tool_calls"), i, call)
     reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
-  }
   reply_usage(
       r, json_object_get(usage, "prompt_tokens"), json_object_get(usage, "completion_tokens"),
       json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"),

@@ -49,10 +49,9 @@ static bool has_word(const char *text, const char *word) {
 static const char *named_member(const char *text, const json_t *object) {
   const char *name, *found = NULL;
   json_t *value;
-  json_object_foreach((json_t *)object, name, value) {
+  json_object_foreach((json_t *)object, name, value)
     if (found == NULL && !str_is_one(str_from(name), essential) && has_word(text, name))
       found = name;
-  }
   return found;
 }
 

@@ -298,9 +298,8 @@ static const char *const *profile_command_finish(struct arena *a, struct words *
 static void pass_names(const json_t *names, struct words *pass) {
   const json_t *name;
   size_t i;
-  json_array_foreach((json_t *)names, i, name) {
+  json_array_foreach((json_t *)names, i, name)
     push(pass, json_string_value(name));
-  }
 }
 
 static void set_environment(const struct filling *f, const json_t *mode_set,
@@ -436,7 +435,8 @@ static bool setting_is_map_of_texts(const json_t *value) {
   const char *variable;
   json_t *text;
   bool ok = json_is_object(value);
-  json_object_foreach((json_t *)value, variable, text) ok = ok && json_is_string(text);
+  json_object_foreach((json_t *)value, variable, text)
+    ok = ok && json_is_string(text);
   return ok;
 }
 

@@ -277,10 +277,9 @@ static void check_set(struct check *c, const struct yaml_node *node, const char 
       profile_check_wrong(c, node->pairs[i].key, "%s has no key \"" STR_FMT "\"%s", what,
                           STR_ARG(given), str_hint(given, names).text);
   }
-  json_array_foreach(json_object_get(set, "required"), i, name) {
+  json_array_foreach(json_object_get(set, "required"), i, name)
     if (yaml_get(node, json_string_value(name)) == NULL)
       profile_check_wrong(c, node, "%s needs %s", what, json_string_value(name));
-  }
 }
 
 /* Checks what a permission becomes: words, or a map of them and of variables. */

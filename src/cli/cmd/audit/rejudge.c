@@ -742,16 +742,14 @@ static void again_default_name(const struct again *a, struct buf *out) {
   const json_t *word;
   if (as->provider != NULL)
     buf_puts(out, as->provider);
-  json_array_foreach(as->panel, i, word) {
+  json_array_foreach(as->panel, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : "", json_string_value(word));
-  }
   if (out->n == 0)
     buf_puts(out, "as recorded");
   if (as->model != NULL)
     buf_printf(out, "/%s", as->model);
-  json_array_foreach(as->stages, i, word) {
+  json_array_foreach(as->stages, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : ", ", json_string_value(word));
-  }
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);
   if (a->permute)

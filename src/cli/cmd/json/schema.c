@@ -198,9 +198,8 @@ static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
   size_t i, n = 0;
-  json_array_foreach(notes, i, item) {
+  json_array_foreach(notes, i, item)
     n += strcmp(cli_word(item, "effect"), rewritten) != 0;
-  }
   return n;
 }
 
