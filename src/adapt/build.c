@@ -227,9 +227,7 @@ static bool pattern_plain(const char *pattern) {
 
 static bool keeps(const struct adapter *a, const struct view_word *word, unsigned types) {
   uint32_t repetitions = a->dialect->limits.repetitions;
-  if (!(a->dialect->keeps & KEEP(word->id)))
-    return false;
-  if (a->opts->words_only)
+  if (!(a->dialect->keeps & KEEP(word->id)) || a->opts->words_only)
     return false;
   switch ((int)word->id) {
   case K_FORMAT: {

@@ -25,7 +25,6 @@ struct graph_node {
 struct graph {
   struct workflow *workflow;
   struct graph_node *nodes;
-  bool has_session;
   long strangers;
 };
 
@@ -65,7 +64,6 @@ void graph_feed(struct graph *g, const json_t *record) {
   if (!starts && !judges)
     return;
   long at = workflow_find(g->workflow, json_view_at(record, "movement"));
-  g->has_session = true;
   if (at < 0) {
     g->strangers += starts;
     return;

@@ -1,7 +1,6 @@
 /* Composes YAML into nodes that know their line and column. */
 #include "format/yaml.h"
 
-#include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"

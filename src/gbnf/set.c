@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define NO_SCOPE UINT32_MAX

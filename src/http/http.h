@@ -72,7 +72,6 @@ struct http_end {
   enum http_end_kind kind;
   int status;     /* 0: no reply began */
   uint64_t bytes; /* of the body, decoded */
-  bool http2;
   char message[256]; /* one sentence for people, unless complete */
 };
 

@@ -250,9 +250,8 @@ static const struct rule *chain_walk(const struct chain_spec *spec, const struct
   for (size_t i = 0; i < spec->rule_count; i++) {
     const struct rule *rule = &spec->rules[i];
     struct expr_error err;
-    if (!chain_shows(spec, rule))
-      continue;
-    if (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label))
+    if (!chain_shows(spec, rule) ||
+        (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label)))
       continue;
     if (rule->kind == RULE_LABEL)
       return rule;

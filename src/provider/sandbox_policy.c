@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "core/sandbox_settings.h"
 #include "format/json_write.h"
 #include "http/proxy.h"
 #include "os/fs.h"

@@ -560,7 +560,6 @@ static bool compile_dynamic(struct compiler *c) {
                            strlen(text), &entry))
       s->dynamic[i] = s->entries[entry].node;
   }
-  s->dynamic_count = c->dynamic_name_count;
   return true;
 }
 

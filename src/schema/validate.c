@@ -2,7 +2,6 @@
 #include "schema/validate.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- which members were evaluated, for unevaluatedProperties and unevaluatedItems --- */

@@ -5,7 +5,6 @@
 #include "extract/schema_check.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "json/scan.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "web/page_session.h"
 #include "web/parts.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Writes a menu link to one of the main pages, and marks the page being shown. */

@@ -1,6 +1,5 @@
 /* Writes what waits for a person's answer, with the forms for it. */
 #include "base/log.h"
-#include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"

@@ -2,7 +2,6 @@
 #include "cli/trees/session_trees.h"
 
 #include "cli/cli.h"
-#include "cli/resolve_id.h"
 #include "format/json_object.h"
 #include "host/paths.h"
 
@@ -10,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- git --- */
 

@@ -9,7 +9,6 @@
 #include "format/json_write.h"
 
 #include <ctype.h>
-#include <string.h>
 
 enum { FIRST_LINES = 4, LAST_LINES = 6, LINE_BYTES = 160, HASH_DIGITS = 12, MAX_DEPTH = 8 };
 

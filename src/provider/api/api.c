@@ -1323,7 +1323,6 @@ struct probe {
   const struct api_config *config;
   api_probe_fn done;
   void *ctx;
-  uint64_t started_ms;
   struct buf key, body;
   struct reply reply; /* for its class and message */
   struct wire wire;
@@ -1344,7 +1343,6 @@ static void api_probe_say(struct probe *p, enum error_class class, const char *f
 
 static void api_probe_finish(void *ctx) {
   struct probe *p = ctx;
-  p->result.elapsed_ms = (long)(uv_now(p->api->loop) - p->started_ms);
   p->done(p->ctx, &p->result);
   json_decref(p->result.models);
   api_key_wipe(&p->key);
@@ -1480,7 +1478,6 @@ bool api_probe(struct api *api, const struct provider *provider, api_probe_fn do
   p->config = provider->data;
   p->done = done;
   p->ctx = ctx;
-  p->started_ms = uv_now(api->loop);
   p->result.model_count = -1;
   p->body.max = LIMIT_STRUCTURED_BYTES * 4;
   print_into(p->result.base_url, sizeof p->result.base_url, "%s", p->config->base_url);

@@ -222,7 +222,6 @@ static const char *read_schema_mode(struct api_config *c, const json_t *value) {
   if ((c->rungs & RUNG_BIT(rung)) == 0)
     return "names a way that this backend does not support: use auto";
   c->rungs = RUNG_BIT(rung);
-  c->forced = true;
   return NULL;
 }
 

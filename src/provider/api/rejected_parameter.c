@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 /* These members of a request hold parameters. */
 static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",

@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 

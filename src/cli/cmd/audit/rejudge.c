@@ -484,9 +484,8 @@ static bool left_go(struct again *a, struct rejudge_job *job, const struct rejud
     host_cancel(job->session, "its turn is judged again in another session");
     return true;
   }
-  if (!can_judge(a, core->workflow))
-    return false;
-  if (!host_go(job->session, left_choose, a, "rejudge", NULL, &a->failed))
+  if (!can_judge(a, core->workflow) ||
+      !host_go(job->session, left_choose, a, "rejudge", NULL, &a->failed))
     return false;
   if (wanted)
     *rejudging_verdict(a, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
