@@ -35,9 +35,9 @@ static void aggregate_session(void *ctx, const struct row_session *session) {
 
 struct aggregate *aggregate_new(void) {
   /* words that must not be crowded out by a log full of others */
-  static const char *const kept[] = {"complete",  "abort",  "rule_no_match", "max_movements",
-                                     "cancelled", "failed", "stopped",       "open",
-                                     "running",   "none",   "tag_fallback"};
+  static const char *const kept[] = {"complete",  "abort",   "rule_no_match", "max_movements",
+                                     "cancelled", "failed",  "stopped",       "needs_input",
+                                     "open",      "running", "none",          "tag_fallback"};
   struct aggregate *c = xcalloc(1, sizeof *c);
   c->rows = (struct rows){.names = &c->names, .sink = {aggregate_row, aggregate_session}, .ctx = c};
   for (size_t i = 0; i < AGGREGATE_TABLE_COUNT; i++)
@@ -76,7 +76,7 @@ const char *aggregate_word_name(enum aggregate_word word) {
 /* Checks a word of a list: none is empty, and methods and outcomes are a few fixed words, of which
  * another would count nothing. */
 static bool word_is_known(enum aggregate_word what, struct str word, struct err *err) {
-  enum { KNOWN_MOST = STAGE_COUNT + END_COUNT + 4 };
+  enum { KNOWN_MOST = STAGE_COUNT + END_COUNT + 5 };
   const char *known[KNOWN_MOST] = {NULL};
   size_t n = 0;
   if (what == AGGREGATE_METHOD) {
@@ -87,6 +87,7 @@ static bool word_is_known(enum aggregate_word what, struct str word, struct err 
     for (int i = END_NONE + 1; i < END_COUNT; i++)
       known[n++] = session_outcome_name((enum session_outcome)i);
     known[n++] = "stopped";
+    known[n++] = "needs_input";
     known[n++] = "open";
     known[n++] = "running";
   }

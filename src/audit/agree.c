@@ -36,6 +36,8 @@ static int label_order(const void *a, const void *b) {
 
 static void label_add(void *ctx, const struct label *label) {
   struct agree *a = ctx;
+  if (label->dismissed > 0)
+    return;
   if (a->label_count == LIMIT_AUDIT_LABEL_COUNT) {
     a->left_out++;
     return;

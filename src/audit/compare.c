@@ -90,7 +90,8 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
   json_decref(side->outcome);
   side->outcome = strcmp(type, "session_end") == 0 ? keep(record, "outcome") : NULL;
   if (strcmp(type, "session_stop") == 0)
-    side->outcome = json_string(session_stop_status(json_view_at(record, "reason")));
+    side->outcome = json_string(
+        session_stop_status(json_view_at(record, "reason"), json_view_at(record, "class")));
 }
 
 /* Returns 0, which no fork names, for a head that cannot be read. */

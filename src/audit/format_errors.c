@@ -296,7 +296,8 @@ static void format_error_record(struct format_error_log *log, const json_t *reco
     log->workflow_doc = json_incref(json_at(record, "workflow"));
     log->workflow = json_string_value(json_at(log->workflow_doc, "name"));
   } else if (strcmp(type, "session_stop") == 0)
-    log->outcome = session_stop_status(json_view_at(record, "reason"));
+    log->outcome =
+        session_stop_status(json_view_at(record, "reason"), json_view_at(record, "class"));
   else if (strcmp(type, "session_resume") == 0)
     log->outcome = NULL;
   else if (strcmp(type, "session_end") == 0)

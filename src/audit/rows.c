@@ -714,7 +714,7 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
   buf_printf(&cause, STR_FMT "%s" STR_FMT, STR_ARG(word), class.n > 0 ? ":" : "", STR_ARG(class));
   rows->session.cause = dictionary_add(rows->names, buf_view(&cause));
   rows->session.outcome =
-      dictionary_add(rows->names, stop ? str_from(session_stop_status(word)) : word);
+      dictionary_add(rows->names, stop ? str_from(session_stop_status(word, class)) : word);
   rows->session.time_ms = rows_time_of(head->ts);
   rows->session.unavailable_stops += stop && IS(word, "judge_unavailable");
   buf_deinit(&cause);

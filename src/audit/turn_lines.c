@@ -441,7 +441,8 @@ json_t *turn_lines_spent(const struct turn_lines *s) {
 static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
                             const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);
-  const char *status = session_stop_status(str_from(reason));
+  struct str class = record_text(record, MEMBER_CLASS);
+  const char *status = session_stop_status(str_from(reason), class);
   bool tells_all = strcmp(status, reason) == 0;
   turn_lines_keep_spent(s, record);
   print_into(s->status, sizeof s->status, "%s", status);
@@ -450,7 +451,7 @@ static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
   s->answered = false;
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
-  buf_str(&s->stop_class, record_text(record, MEMBER_CLASS));
+  buf_str(&s->stop_class, class);
   if (line != NULL && !tells_all)
     buf_printf(&s->message, "%s: ", buf_c(&line->movement));
   if (strcmp(reason, "provider_error") != 0 && !tells_all)

@@ -485,9 +485,9 @@ bool cli_colours(int fd) {
 
 const char *cli_paint(bool colours, enum colour colour) {
   static const char *const escapes[] = {
-      [COLOUR_NONE] = "\033[0m", [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
-      [COLOUR_RED] = "\033[31m", [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m",
-      [COLOUR_CYAN] = "\033[36m"};
+      [COLOUR_NONE] = "\033[0m",     [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
+      [COLOUR_RED] = "\033[31m",     [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m",
+      [COLOUR_MAGENTA] = "\033[35m", [COLOUR_CYAN] = "\033[36m"};
   return colours ? escapes[colour] : "";
 }
 

@@ -24,6 +24,7 @@ enum exit_status { /* documented in `segue help exit` and docs/configuration.md 
                    STATUS_NO_RULE = 4,
                    STATUS_MAX_MOVEMENTS = 5,
                    STATUS_CANCELLED = 6,
+                   STATUS_NEEDS_INPUT = 7,
                    STATUS_INTERRUPTED = 130 /* after a clean, logged stop */
 };
 
@@ -139,6 +140,7 @@ enum colour {
   COLOUR_RED,
   COLOUR_GREEN,
   COLOUR_YELLOW,
+  COLOUR_MAGENTA,
   COLOUR_CYAN
 };
 bool cli_colours(int fd);

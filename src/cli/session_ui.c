@@ -6,6 +6,7 @@
 #include "cli/resolve_id.h"
 #include "core/answer.h"
 #include "core/budget.h"
+#include "core/movement_limits.h"
 #include "format/json_object.h"
 #include "host/paths.h"
 #include "host/resume_options.h"
@@ -278,6 +279,10 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
   summary_feed(&ui->summary, record);
   notifier_on_record(&ui->notices, &ui->summary, record);
   ui->look.names = ui->lines.names;
+  if (ui->mode == UI_QUIET && type == RECORD_ADMISSION &&
+      str_eq_c(record_text(record, MEMBER_REASON), "folder") &&
+      record_text_c(record, MEMBER_MESSAGE)[0]) /* it may be long: a cron job's mail says why */
+    cli_say(stderr, "segue %s: waiting: %s\n", ui->command, record_text_c(record, MEMBER_MESSAGE));
   if (ui->mode == UI_LINES && type != RECORD_SESSION_STOP)
     say_budget(ui, record);
   if (ui->mode == UI_LINES && type == RECORD_TURN_START) {
@@ -366,6 +371,7 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
     ui->live.on = false;
   if (!paths_logs(logs, dir, err) || !single_session_init(&ui->solo, dir, registry, err))
     return false;
+  ui->solo.host.wait_for_kept_ms = 0;
   notifier_init(&ui->notices, &ui->solo.loop, ui->solo.host.processes, NULL);
   if (mode == UI_LINES) {
     ui->asks = (struct terminal_ask){
@@ -377,8 +383,17 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
   return true;
 }
 
-void ui_verbose(struct ui *ui, const struct cli_args *args) {
+bool ui_take_flags(struct ui *ui, const struct cli_args *args, struct err *err) {
+  const char *wait = cli_value(args, "wait-for-folder");
   ui->live.verbose = cli_flag(args, "verbose");
+  if (wait == NULL)
+    return true;
+  if (!limits_check_duration(str_from(wait), err)) {
+    err->code = ERR_USAGE;
+    return err_wrap(err, "--wait-for-folder");
+  }
+  ui->solo.host.wait_for_kept_ms = (uint64_t)limits_duration_ms(str_from(wait), 0);
+  return true;
 }
 
 void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past) {
@@ -439,7 +454,9 @@ static int finish(struct ui *ui, int signals) {
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     buf_auto_t text = {0};
     buf_safe(&text, buf_view(&ui->lines.message), false);
-    fprintf(stderr, "segue %s: stopped: %s\n", ui->command, buf_c(&text));
+    bool asks = turns_status(&ui->lines) == STATUS_NEEDS_INPUT;
+    fprintf(stderr, "segue %s: %s: %s\n", ui->command, asks ? "needs input" : "stopped",
+            buf_c(&text));
   }
   if (signals > 0 && core->status == SESSION_STOPPED)
     return STATUS_INTERRUPTED;

@@ -144,6 +144,7 @@ static const struct {
     {"max_movements", "MAX MOVEMENTS", STATUS_MAX_MOVEMENTS, COLOUR_RED},
     {"cancelled", "CANCELLED", STATUS_CANCELLED, COLOUR_YELLOW},
     {"failed", "FAILED", STATUS_FAILED, COLOUR_RED},
+    {"needs_input", "NEEDS INPUT", STATUS_NEEDS_INPUT, COLOUR_MAGENTA},
     {"stopped", "STOPPED", STATUS_FAILED, COLOUR_YELLOW},
     {"running", "OPEN", STATUS_FAILED, COLOUR_YELLOW},
 };

@@ -38,10 +38,18 @@ static bool state_is_stop(enum session_outcome outcome) {
   return outcome == END_RULE_NO_MATCH || outcome == END_MAX_MOVEMENTS || outcome == END_FAILED;
 }
 
-const char *session_stop_status(struct str reason) {
+const char *session_stop_status(struct str reason, struct str class) {
   enum session_outcome outcome;
-  bool own = session_outcome_from_name(reason, &outcome) && state_is_stop(outcome);
-  return own ? outcomes[outcome] : "stopped";
+  if (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome))
+    return outcomes[outcome];
+  bool login = str_eq_c(reason, "provider_error") && str_eq_c(class, "auth");
+  bool asks =
+      login || str_among(reason, "question escalated judge_split protected budget after folder");
+  return asks ? "needs_input" : "stopped";
+}
+
+bool session_status_is_stop(struct str status) {
+  return str_among(status, "stopped needs_input rule_no_match max_movements failed");
 }
 
 bool session_stop_is_for_person(struct str reason) {
@@ -49,11 +57,6 @@ bool session_stop_is_for_person(struct str reason) {
   return str_among(reason, "interrupted terminated budget looping protected question escalated "
                            "poison") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
-}
-
-bool session_stop_asks(struct str reason) {
-  return str_among(reason, "question escalated protected judge_split") ||
-         str_eq_c(reason, session_outcome_name(END_RULE_NO_MATCH));
 }
 
 void core_init(struct core *core) {

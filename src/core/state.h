@@ -105,15 +105,17 @@ enum session_outcome {
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
-/* Returns the status of a session that stopped for this reason: the reason itself if a person must
- * look at it (there are three), otherwise "stopped". */
-const char *session_stop_status(struct str reason);
+/* Returns the status of a session that stopped for this reason, with this class of error or "":
+ *   needs_input                            somebody must choose or act before it goes on: question,
+ *                                          escalated, judge_split, protected, budget, after, folder,
+ *                                          and provider_error where the class is auth
+ *   rule_no_match, max_movements, failed   the reason itself
+ *   stopped                                it broke, or was interrupted: all others */
+const char *session_stop_status(struct str reason, struct str class);
+/* Returns true for the status of a session that can be resumed: each of the above. */
+bool session_status_is_stop(struct str status);
 /* Returns true if only a person's resume continues the session, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);
-/* Returns true if a person is asked something: a movement's question, a rule, a value, which judge
- * is right, or whether something protected may be changed. */
-bool session_stop_asks(struct str reason);
-
 /* With structured_output, EXECUTING lasts until there is a value, or it is clear that none will
  * come. */
 enum turn_phase { TURN_EXECUTING, TURN_REPORTING, TURN_JUDGING, TURN_JUDGED };

@@ -225,6 +225,9 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
   begin_stop(s, &d, reason, turn);
   if (class != CLASS_NONE)
     record_put_word(&d, MEMBER_CLASS, error_class_name(class));
+  const struct call *call = class != CLASS_NONE && turn != NULL ? turn_last_own_call(turn) : NULL;
+  if (call != NULL)
+    record_put_text(&d, MEMBER_PROVIDER, str_from(call->provider));
   record_put_bytes(&d, MEMBER_MESSAGE, message);
   record_put_tree(&d, MEMBER_QUESTION, question);
   finish_stop(s, &d);

@@ -1208,7 +1208,7 @@ const struct server_route control_routes[] = {
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_APPROVE},
     {"POST", "/v1/sessions/{id}/reject", "reject the movement it wants to run",
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
-    {"GET", "/v1/inbox", "the open questions", TAKES_NOTHING, NULL, get_inbox, 0},
+    {"GET", "/v1/inbox", "what waits for persons", TAKES_NOTHING, NULL, get_inbox, 0},
     {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
     {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, LAUNCH_JUDGE},
     {"POST", "/v1/ask", "ask for a value that matches a schema", TAKES_JSON, NULL, control_take,

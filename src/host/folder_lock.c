@@ -5,9 +5,9 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/git.h"
 #include "host/paths.h"
 #include "os/fs.h"
 #include "store/summary.h"
@@ -56,21 +56,21 @@ static const char *folder_word(const json_t *said, const char *key) {
   return word ? word : "";
 }
 
-/* Returns true if its session still waits for a person, and nobody has resumed it. */
-static bool still_waits(const json_t *said) {
+/* Returns true if it was kept, and its session is still stopped. */
+static bool still_kept(const json_t *said) {
   struct store store;
   struct store_ref ref;
   struct summary summary;
   struct err err;
-  if (!json_is_true(json_object_get(said, "kept")))
+  if (json_object_get(said, "kept") == NULL)
     return false;
   store_at(&store, folder_word(said, "logs"));
   store_ref(&store, folder_word(said, "session"), &ref);
   if (!summary_read(&summary, &ref, &err))
     return false;
-  bool waits = session_stop_asks(str_from(summary.stop_reason));
+  bool stopped = summary_is_stopped(&summary);
   summary_deinit(&summary);
-  return waits;
+  return stopped;
 }
 
 static bool is_held(const char *file) {
@@ -87,36 +87,71 @@ static bool examine_right(const char *file, const struct folder_ask *ask,
   json_t *said = folder_read(file);
   const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
   bool own = strcmp(session, ask->session) == 0, held = is_held(file);
-  bool waits = !held && !own && still_waits(said);
-  bool in_way = !own && (held || waits) && folders_meet(path, ask->path);
+  bool kept = !held && !own && still_kept(said);
+  bool in_way = !own && (held || kept) && folders_meet(path, ask->path);
   if (in_way) {
     print_into(holder->session, sizeof holder->session, "%s", session);
     print_into(holder->path, sizeof holder->path, "%s", path);
-    holder->kept = waits;
-  } else if (!held && !waits && !own) {
+    holder->kept = kept;
+  } else if (!held && !kept && !own) {
     (void)unlink(file);
   }
   json_decref(said);
   return in_way;
 }
 
+/* Puts the path of the next right. False: there is none. */
+static bool next_right(DIR *dir, const char *locks, struct buf *file) {
+  const struct dirent *entry;
+  while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    size_t n = strlen(entry->d_name), end = sizeof suffix - 1;
+    buf_clear(file);
+    buf_printf(file, "%s/%s", locks, entry->d_name);
+    if (n > end && strcmp(entry->d_name + n - end, suffix) == 0)
+      return true;
+  }
+  if (dir != NULL)
+    closedir(dir);
+  return false;
+}
+
 /* Returns true if somebody holds the folder; `holder` then says who. */
 static bool is_taken(const char *locks, const struct folder_ask *ask,
                      struct folder_holder *holder) {
   DIR *dir = opendir(locks);
-  const struct dirent *entry;
-  bool taken = false;
-  while (dir != NULL && !taken && (entry = readdir(dir)) != NULL) {
-    struct buf file = {0};
-    buf_printf(&file, "%s/%s", locks, entry->d_name);
-    size_t n = strlen(entry->d_name), end = sizeof suffix - 1;
-    taken = n > end && strcmp(entry->d_name + n - end, suffix) == 0 &&
-            examine_right(buf_c(&file), ask, holder);
-    buf_deinit(&file);
+  buf_auto_t file = {0};
+  while (next_right(dir, locks, &file))
+    if (examine_right(buf_c(&file), ask, holder)) {
+      closedir(dir);
+      return true;
+    }
+  return false;
+}
+
+/* Returns true if git finds nothing in the folder that is not committed. */
+static bool all_committed(const char *folder) {
+  const struct git_ask ask = {.folder = folder, .words = {"status", "--porcelain", "."}};
+  struct git_answer answer;
+  struct err ignored;
+  if (!git_now(&ask, &answer, &ignored))
+    return false;
+  bool clean = answer.ran && answer.exit == 0 && answer.out.n == 0;
+  git_answer_deinit(&answer);
+  return clean;
+}
+
+void folder_drop_committed(const char *path) {
+  char locks[PATHS_BYTES];
+  struct err ignored;
+  buf_auto_t file = {0};
+  DIR *dir = paths_state("locks", locks, &ignored) ? opendir(locks) : NULL;
+  while (next_right(dir, locks, &file)) {
+    json_auto_t *said = folder_read(buf_c(&file));
+    const char *folder = folder_word(said, "folder");
+    if (strcmp(folder_word(said, "kept"), "changes") == 0 && folders_meet(folder, path) &&
+        !is_held(buf_c(&file)) && all_committed(folder))
+      (void)unlink(buf_c(&file));
   }
-  if (dir != NULL)
-    closedir(dir);
-  return taken;
 }
 
 static bool folder_write(int fd, json_t *said) {
@@ -185,11 +220,12 @@ struct folder_right *folder_take(const struct folder_ask *ask, struct folder_hol
   return right;
 }
 
-void folder_give(struct folder_right *owned_right, bool keeps) {
+void folder_give(struct folder_right *owned_right, enum folder_keep keep) {
   /* The file stays, without its lock. */
-  if (keeps)
-    json_object_set_new(owned_right->said, "kept", json_true());
-  if (!keeps || !folder_write(owned_right->fd, owned_right->said))
+  if (keep != FOLDER_KEEP_NOT)
+    json_object_set_new(owned_right->said, "kept",
+                        json_string(keep == FOLDER_KEEP_QUESTION ? "question" : "changes"));
+  if (keep == FOLDER_KEEP_NOT || !folder_write(owned_right->fd, owned_right->said))
     (void)unlink(owned_right->file);
   (void)close(owned_right->fd);
   json_decref(owned_right->said);
@@ -207,7 +243,7 @@ bool folder_release(const char *session, struct err *err) {
   bool ok = true;
   if (is_held(buf_c(&file)))
     ok = err_set(err, ERR_LOCKED, "a process is running it: %s", session);
-  else if (!still_waits(said))
+  else if (!still_kept(said))
     ok = err_set(err, ERR_NOT_FOUND, "%s holds no folder", session);
   else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)
     ok = err_set_errno(err, errno, "cannot remove %s", buf_c(&file));

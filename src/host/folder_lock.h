@@ -1,13 +1,14 @@
 /* folder_lock.h - the right to edit a folder, which only one session has at a time, in any process.
  *
+ *   folder_drop_committed(path)       before a program that runs one session begins
  *   right = folder_take(&ask, &holder, &err)
- *   folder_give(right, keeps)         at the session's end or stop
- *   folder_release(session, &err)     a person releases what a session that waits for one keeps
+ *   folder_give(right, keep)          at the session's end or stop
+ *   folder_release(session, &err)     a person releases what a stopped session keeps
  *
  * Two folders conflict when, by their real paths, they are the same or one lies in the other. A
  * right is a file of the session in locks/ of the user's state folder, with a lock that dies with
  * its process; a kept right is that file without a lock, and counts as long as the session's log
- * says that it waits for a person. Blocks only to read a few small files. */
+ * says that it is stopped. Blocks only to read a few small files. */
 #ifndef SEGUE_HOST_FOLDER_LOCK_H
 #define SEGUE_HOST_FOLDER_LOCK_H
 
@@ -27,15 +28,20 @@ struct folder_ask { /* borrowed */
 struct folder_holder {
   char session[STORE_ID_BYTES];
   char path[STORE_PATH_BYTES];
-  bool kept; /* kept while its session waits for a person */
+  bool kept; /* by a stopped session */
 };
 
 /* Takes a folder. NULL with holder->session set: it is taken. NULL with err set: ERR_LOCKED, ask
  * again in a moment; any other code, there can be no rights here. */
 struct folder_right *folder_take(const struct folder_ask *ask, struct folder_holder *holder,
                                  struct err *err);
-/* keeps: its session waits for a person, and nobody else edits the folder meanwhile. */
-void folder_give(struct folder_right *owned_right, bool keeps);
+/* Says why nobody else edits the folder while its session is stopped: it has an open question, or
+ * has left changes. */
+enum folder_keep { FOLDER_KEEP_NOT, FOLDER_KEEP_QUESTION, FOLDER_KEEP_CHANGES };
+void folder_give(struct folder_right *owned_right, enum folder_keep keep);
+/* Gives up rights kept for changes, in this folder or around it, that git finds to be committed by
+ * now. Waits for git, before there is a process table. */
+void folder_drop_committed(const char *path);
 /* Gives up the right kept by a session that is not running. False: it kept none. */
 bool folder_release(const char *session, struct err *err) MUST_CHECK;
 

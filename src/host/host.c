@@ -135,6 +135,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
                         .store = store,
                         .registry = registry,
                         .disk_full_wait_ms = LIMIT_DISK_FULL_WAIT_MS,
+                        .wait_for_kept_ms = UINT64_MAX,
                         .workflows = workflow_cache_new()};
   if (chain_schemas_init(&host->schemas, err)) {
     host->processes = process_table_new(loop, err);

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/answer.h"
 #include "core/apply.h"
 #include "core/checks.h"
 #include "core/movement_limits.h"
@@ -822,6 +823,7 @@ struct folder_waiter {
   struct session *session;
   long call;
   unsigned round;               /* the round in which it was last asked for */
+  uint64_t since_ms;            /* loop time of its beginning */
   char told_of[STORE_ID_BYTES]; /* whom its session was told to wait for; "": nobody yet */
 };
 
@@ -873,8 +875,23 @@ static void tell_folder(struct session *s, long call, enum admission_answer answ
 static void tell_wait(struct session *s, long call, const struct folder_holder *holder) {
   char text[LIMIT_ERROR_TEXT_BYTES];
   print_into(text, sizeof text, "session %s %s %.300s", holder->session,
-             holder->kept ? "waits for a person and keeps" : "edits", holder->path);
+             holder->kept ? "has stopped and keeps" : "edits", holder->path);
   tell_folder(s, call, ADMISSION_WAIT, text);
+}
+
+/* True: the session stops, since whoever keeps its folder does not let go by itself. */
+static bool gives_up_waiting(struct session *s, const struct folder_holder *holder,
+                             uint64_t since_ms) {
+  uint64_t bound = s->host->wait_for_kept_ms;
+  if (!holder->kept || uv_now(s->host->loop) - since_ms < bound)
+    return false;
+  char text[LIMIT_ERROR_TEXT_BYTES];
+  print_into(text, sizeof text,
+             "session %s has stopped and keeps %.300s: go on with it, or let it go: segue resume "
+             "%s --release",
+             holder->session, holder->path, holder->session);
+  host_stop(s, "folder", text);
+  return true;
 }
 
 /* Asks once more for one that waits, which this may free. */
@@ -895,7 +912,8 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
       tell_folder(s, call, ADMISSION_ADMITTED, NULL);
     else
       session_run_effects(s, &batch);
-  } else if (answer == FOLDER_TAKEN && strcmp(w->told_of, holder.session) != 0) {
+  } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms) &&
+             strcmp(w->told_of, holder.session) != 0) {
     memcpy(w->told_of, holder.session, sizeof w->told_of);
     tell_wait(s, call, &holder);
   }
@@ -932,8 +950,11 @@ static bool session_takes_folder(struct session *s, long call) {
   enum folder_answer answer = folder_ask_for(s, &holder);
   if (answer == FOLDER_MINE)
     return true;
+  uint64_t now_ms = uv_now(s->host->loop);
+  if (answer == FOLDER_TAKEN && gives_up_waiting(s, &holder, now_ms))
+    return false;
   struct folder_waiter *w = xcalloc(1, sizeof *w);
-  *w = (struct folder_waiter){.session = s, .call = call, .round = q->round};
+  *w = (struct folder_waiter){.session = s, .call = call, .round = q->round, .since_ms = now_ms};
   list_push_back(&q->waiters, &w->in_queue);
   folder_arm(q, answer == FOLDER_SOON ? LIMIT_FOLDER_SOON_MS : LIMIT_FOLDER_POLL_MS);
   if (answer == FOLDER_TAKEN) {
@@ -955,19 +976,33 @@ static void session_leave_folder(struct session *s, long call) {
     uv_timer_stop(q->timer);
 }
 
-/* At the session's end or stop; one that waits for a person keeps it, and says so. */
+/* A session that stopped keeps its folder for an open question or for changes that it has left
+ * there, but not if it was stopped on purpose. */
+static enum folder_keep keeps_folder(const struct session *s) {
+  struct str reason = buf_view(&s->core.stop_reason);
+  if (s->core.status != SESSION_STOPPED || s->host->store == NULL ||
+      str_among(reason, "interrupted terminated shutdown folder"))
+    return FOLDER_KEEP_NOT;
+  if (core_question_count(&s->core) > 0)
+    return FOLDER_KEEP_QUESTION;
+  const json_t *touched = s->core.touched;
+  bool changed = json_object_size(json_at(touched, "files")) > 0 || json_at(touched, "unknown");
+  return changed ? FOLDER_KEEP_CHANGES : FOLDER_KEEP_NOT;
+}
+
+/* At the session's end or stop; one that keeps it says so. */
 static void session_give_folder(struct session *s) {
   if (s->folder == NULL)
     return;
-  bool keeps = s->core.status == SESSION_STOPPED && s->host->store != NULL &&
-               session_stop_asks(buf_view(&s->core.stop_reason));
-  folder_give(s->folder, keeps);
+  enum folder_keep keep = keeps_folder(s);
+  folder_give(s->folder, keep);
   s->folder = NULL;
-  if (keeps) {
+  if (keep != FOLDER_KEEP_NOT) {
     char text[LIMIT_ERROR_TEXT_BYTES];
     print_into(text, sizeof text,
-               "this session keeps the folder while it waits for you; segue resume %s "
-               "--release releases it",
+               "this session keeps %.300s %s; segue resume %s --release releases it", s->env.cwd,
+               keep == FOLDER_KEEP_QUESTION ? "while it waits for you"
+                                            : "until its changes are committed or it goes on",
                s->core.session);
     session_trouble(s, text);
   }

@@ -962,6 +962,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
                              struct chain_step *step) {
   bool called = false, readable = false;
   const json_t *failed = NULL, *conflict = NULL; /* the first ones */
+  const json_t *none = NULL;                     /* the last one that says why no rule holds */
   size_t i;
   json_t *object;
   json_array_foreach(stages, i, object) {
@@ -970,6 +971,8 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
       continue;
     if (outcome == OUTCOME_AMBIGUOUS && conflict == NULL)
       conflict = object;
+    if (json_is_true(json_at(object, "none")) && json_at(object, "reason") != NULL)
+      none = object;
     if (!stage_calls(stage_object_stage(object)))
       continue;
     called = true;
@@ -987,6 +990,10 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
   else if (conflict != NULL)
     reason = "the evidence conflicts and no stage is left";
   print_into(step->reason, sizeof step->reason, "%s", reason);
+  if (none != NULL && conflict == NULL && step->action == CHAIN_NO_MATCH)
+    print_into(step->reason, sizeof step->reason, "no rule holds, says %s: %.300s",
+               json_string_value(json_at(none, "stage")),
+               json_string_value(json_at(none, "reason")));
   if (conflict != NULL)
     append_why(step->reason, sizeof step->reason, conflict, NULL);
   if (failed != NULL) { /* a log may lack the class */

@@ -45,10 +45,10 @@ bool filter_since(const char *text, int64_t now_ms, int64_t *since_ms, struct er
 
 /* Returns false if the list has a word that is no status. NULL is fine. */
 static bool statuses_are_known(const char *list, struct err *err) {
-  static const char *const statuses[] = {"queued",        "running",       "waiting",   "paused",
-                                         "stopped",       "open",          "complete",  "abort",
-                                         "rule_no_match", "max_movements", "cancelled", "failed",
-                                         "bad",           "empty",         NULL};
+  static const char *const statuses[] = {
+      "queued",   "running", "waiting",       "paused",        "needs_input", "stopped", "open",
+      "complete", "abort",   "rule_no_match", "max_movements", "cancelled",   "failed",  "bad",
+      "empty",    NULL};
   for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
     const struct str word = {at, strcspn(at, ",")};
     bool known = false;

@@ -196,7 +196,7 @@ static const char schema[] =
     " work_output AS output, work_cost_usd AS cost_usd, work_unpriced AS unpriced FROM all_rows"
     " WHERE work_calls > 0 UNION ALL SELECT session, turn, stage, provider, model, calls,"
     " duration_ms, input, output, cost_usd, unpriced FROM stages WHERE calls > 0;";
-#define INDEX_VERSION "8" /* of the tables; another version is made anew */
+#define INDEX_VERSION "9" /* of the tables; another version is made anew */
 
 /* --- the file --- */
 
@@ -372,8 +372,8 @@ static void index_take(struct index *x, const struct sqlite *s, struct sqlite3_s
     row->flags |= INDEX_ENDED;
   if (s->api->column_int64(q, 4))
     row->flags |= INDEX_GOES_ON;
-  if (s->api->column_int64(q, 5))
-    row->flags |= INDEX_ASKS;
+  long long asks = s->api->column_int64(q, 5);
+  row->flags |= (asks == 1 ? INDEX_ASKS : 0u) | (asks != 0 ? INDEX_NEEDS : 0u);
   if (s->api->column_int64(q, 6))
     row->flags |= INDEX_SEALED;
   row->passed_over = s->api->column_int64(q, 8) ||
@@ -489,7 +489,7 @@ static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64
     refresh_text(r, 5, (struct str){b.hash, HEAD_BYTES});
     refresh_text(r, 6, str_from(b.status));
     refresh_number(r, 7, summary_goes_on(&b));
-    refresh_number(r, 8, json_array_size(b.questions) > 0);
+    refresh_number(r, 8, json_array_size(b.questions) > 0 ? 1 : 2 * summary_needs_person(&b));
     refresh_text(r, 9, str_from(b.workflow != NULL ? b.workflow : ""));
     refresh_number(r, 10, started_ms);
     refresh_number(r, 11, updated_ms);

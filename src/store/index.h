@@ -103,6 +103,7 @@ enum index_flag {
   INDEX_GOES_ON = 2, /* a daemon continues it */
   INDEX_SEALED = 4,  /* the ledger has its head */
   INDEX_ASKS = 8,    /* it has open questions to a person */
+  INDEX_NEEDS = 32,  /* a person goes on with it: it asks, or has stopped */
   INDEX_ENDED = 16,  /* ended for good: nothing more is appended to its log */
 };
 

@@ -1,4 +1,5 @@
-/* label.h - what people say should have been chosen, kept beside the logs and never in them.
+/* label.h - what people say of sessions, kept beside the logs and never in them: which rule should
+ * have been chosen, or that the inbox need not list one any more.
  *
  *   labels_append(&store, labels, n, &err)      durable
  *   labels_read(&store, each, ctx, &err)        all in order; a later one of the same person counts
@@ -16,6 +17,9 @@ struct label {
   long turn;
   long rule; /* 0: no rule holds */
   char by[LABEL_BY_BYTES];
+  /* Not 0: a dismissal, which has no turn and rule: until the log goes on after this record, the
+   * inbox does not list the session. `stratum` then says why. */
+  uint64_t dismissed;
   /* The stratum that it was drawn from, and how many judgments that has; "" and 0: not drawn. */
   char stratum[LABEL_STRATUM_BYTES];
   uint64_t population;

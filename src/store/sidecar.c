@@ -239,6 +239,14 @@ void label_compose(const void *labels, size_t i, uint64_t number, struct buf *ou
   char now[RECORD_TIME_BYTES];
   size_t start = out->n;
   record_time(clock_real_ms(), now);
+  if (l->dismissed > 0) {
+    json_auto_t *line = json_pack("{si sI ss ss ss sI ss ss}", "v", 1, "n", (json_int_t)number,
+                                  "ts", now, "type", "dismissal", "session", l->session, "seq",
+                                  (json_int_t)l->dismissed, "by", l->by, "why", l->stratum);
+    json_write(line, out);
+    record_line_close(out, start, hash);
+    return;
+  }
   json_t *line = json_pack("{si sI ss ss ss sI sI ss sb}", "v", 1, "n", (json_int_t)number, "ts",
                            now, "type", "label", "session", l->session, "turn", (json_int_t)l->turn,
                            "rule", (json_int_t)l->rule, "by", l->by, "blind", l->blind);
@@ -269,6 +277,13 @@ static bool label_take(const json_t *line, struct label *l) {
                       .blind = json_is_true(json_object_get(line, "blind"))};
   memcpy(l->session, session, strlen(session) + 1);
   memcpy(l->by, by, strlen(by) + 1);
+  json_int_t dismissed = json_integer_value(json_object_get(line, "seq"));
+  if (dismissed > 0) {
+    const char *why = json_string_value(json_object_get(line, "why"));
+    l->dismissed = (uint64_t)dismissed;
+    print_into(l->stratum, sizeof l->stratum, "%s", why ? why : "");
+    return true;
+  }
   if (stratum != NULL && strlen(stratum) < sizeof l->stratum && population > 0 &&
       population < (json_int_t)1 << 40) {
     memcpy(l->stratum, stratum, strlen(stratum) + 1);

@@ -168,8 +168,12 @@ void summary_feed(struct summary *b, const struct record *record) {
     json_decref(b->questions);
     b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
     b->answered = false;
-    copy_word(b->status, sizeof b->status, session_stop_status(record_text(record, MEMBER_REASON)));
+    copy_word(
+        b->status, sizeof b->status,
+        session_stop_status(record_text(record, MEMBER_REASON), record_text(record, MEMBER_CLASS)));
     copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
+    copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
+    summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
     summary_keep_spent(b, record);
   } else if (record->type == RECORD_SESSION_RESUME) {
@@ -196,6 +200,7 @@ void summary_deinit(struct summary *b) {
   free(b->movement);
   free(b->message);
   free(b->unique);
+  free(b->stop_provider);
   free(b->wait);
   json_decref(b->spent);
   json_decref(b->outputs);
@@ -292,6 +297,11 @@ bool summary_goes_on(const struct summary *b) {
 
 bool summary_is_over(const struct summary *b) {
   return strcmp(b->status, "running") != 0 && b->status[0] != '\0' && !summary_is_stopped(b);
+}
+
+bool summary_needs_person(const struct summary *b) {
+  return summary_is_stopped(b) && !b->answered &&
+         !str_among(str_from(b->stop_reason), "interrupted terminated shutdown");
 }
 
 bool summary_is_stopped(const struct summary *b) {

@@ -40,6 +40,8 @@ struct summary {
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
+  char stop_class[24];       /* its class of error, or "" */
+  char *stop_provider;       /* the provider that failed, or NULL */
   char started[32], updated[32];
   long turns;
   uint64_t seq;          /* seq of the last record */
@@ -87,6 +89,9 @@ bool summary_wants_ended(const char *filter);
  * resumed. */
 bool summary_is_over(const struct summary *b);
 bool summary_is_stopped(const struct summary *b);
+/* Returns whether it has stopped, neither on purpose nor with an answer since: a person goes on with
+ * it. */
+bool summary_needs_person(const struct summary *b);
 /* Returns whether a starting daemon continues it: it was submitted, has not ended, and was not
  * stopped by or for a user. */
 bool summary_goes_on(const struct summary *b);

@@ -288,13 +288,13 @@ static struct str row_keep(struct session_list *f, struct str text) {
   return arena_str(&f->arena, text);
 }
 
-static enum view_class class_of(const char *status) {
+enum view_class view_class_of(const char *status) {
   static const struct {
     const char *status;
     enum view_class class;
-  } table[] = {{"complete", VIEW_DONE}, {"running", VIEW_RUNS}, {"cancelled", VIEW_CANCELLED},
-               {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS}, {"paused", VIEW_WAITS},
-               {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
+  } table[] = {{"complete", VIEW_DONE},     {"running", VIEW_RUNS},  {"cancelled", VIEW_CANCELLED},
+               {"needs_input", VIEW_NEEDS}, {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS},
+               {"paused", VIEW_WAITS},      {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
     if (strcmp(table[i].status, status) == 0)
       return table[i].class;
@@ -343,7 +343,7 @@ static void add_row(struct session_list *f, const struct store_ref *ref, const s
   if (d != NULL) {
     row = d->row;
     row.status = str_from(status);
-    row.class = class_of(status);
+    row.class = view_class_of(status);
   } else {
     store_ref_id(ref, row.id);
   }

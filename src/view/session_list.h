@@ -18,13 +18,15 @@
 
 enum view_class {
   VIEW_FAILED, /* ended or stopped without the wanted result, or its log is bad */
-  VIEW_WAITS,  /* waits for a person, a place, or somebody to run it */
+  VIEW_NEEDS,  /* a person must choose before it goes on */
+  VIEW_WAITS,  /* waits for a place, a time, or somebody to run it */
   VIEW_RUNS,
   VIEW_DONE,
   VIEW_CANCELLED,
   VIEW_CLASS_COUNT
 };
 const char *view_class_name(enum view_class class); /* failed, waiting, ... */
+enum view_class view_class_of(const char *status);
 
 /* A row counts judgments by the stage that decided; the last: no stage did. */
 enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };

@@ -230,6 +230,9 @@ static void put_sign_and_status(struct html *h, struct str status, enum view_cla
   case VIEW_FAILED:
     html_puts(h, "\xE2\x9C\x97 ");
     break;
+  case VIEW_NEEDS:
+    html_puts(h, "? ");
+    break;
   case VIEW_WAITS:
     html_puts(h, "\xE2\x97\x86 ");
     break;
@@ -250,7 +253,7 @@ static void put_sign_and_status(struct html *h, struct str status, enum view_cla
 /* Returns the status's colour, "" if it has none of its own. */
 static const char *status_colour(enum view_class class) {
   static const char *const colours[VIEW_CLASS_COUNT] = {
-      [VIEW_FAILED] = "bad", [VIEW_WAITS] = "warn", [VIEW_DONE] = "good"};
+      [VIEW_FAILED] = "bad", [VIEW_NEEDS] = "needs", [VIEW_WAITS] = "warn", [VIEW_DONE] = "good"};
   return class < VIEW_CLASS_COUNT && colours[class] != NULL ? colours[class] : "";
 }
 

@@ -2,6 +2,7 @@
 #include "web/pages.h"
 
 #include "core/record.h"
+#include "core/state.h"
 #include "format/json_object.h"
 #include "store/filter.h"
 #include "store/inbox.h"
@@ -220,71 +221,72 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
 
 /* --- what waits for a person --- */
 
-static void put_waiting(struct html *h, const struct page_ask *ask, const struct view_row *row) {
-  buf_auto_t command = {0};
-  HTML_FMT(h, "<article id=\"w-%s\"><h2><a", row->id);
-  HTML_LINK(h, "/s/", str_from(row->id), "/");
-  HTML_FMT(h, "><bdi>%.*s</bdi></a></h2><p>",
-           STR_ARG(row->task.n > 0 ? row->task : str_from(row->id)));
-  part_status(h, row->status, row->class);
-  HTML_FMT(h, " in <bdi>%.*s</bdi> in workflow <bdi>%.*s</bdi>, turn %ld, ", STR_ARG(row->movement),
-           STR_ARG(row->workflow), row->turns);
-  part_when(h, row->updated_ms);
-  HTML_FMT(h, "</p><p><bdi>%.*s</bdi></p><p class=dim>", STR_ARG(row->message));
-  buf_printf(&command, "segue resume %s", row->id);
-  part_code(h, buf_view(&command));
+static void put_stop(struct html *h, const struct page_ask *ask, const json_t *item) {
+  const char *id = json_word_at(item, "id"), *status = json_word_at(item, "status");
+  struct str task = json_view_at(item, "task"), text = json_view_at(item, "text");
+  struct str movement = json_view_at(item, "movement"), workflow = json_view_at(item, "workflow");
+  int64_t since_ms;
+  HTML_FMT(h, "<article id=\"w-%s\"><h3><a", id);
+  HTML_LINK(h, "/s/", str_from(id), "/");
+  HTML_FMT(h, "><bdi>%.*s</bdi></a></h3><p>", STR_ARG(task.n > 0 ? task : str_from(id)));
+  part_status(h, str_from(status), view_class_of(status));
+  HTML_FMT(h, " in <bdi>%.*s</bdi> in workflow <bdi>%.*s</bdi>, ", STR_ARG(movement),
+           STR_ARG(workflow));
+  if (record_time_parse(json_word_at(item, "since"), &since_ms))
+    part_when(h, since_ms);
+  HTML_FMT(h, "</p><p><bdi>%.*s</bdi></p><p class=dim>", STR_ARG(text));
+  part_code(h, json_view_at(item, "command"));
   HTML(h, "</p>");
-  if (ask->acts && row->submitted)
-    part_resume(h, row->id, row->status);
+  if (ask->acts && json_is_true(json_at(item, "submitted")))
+    part_resume(h, id, str_from(status));
   HTML(h, "</article>");
 }
 
-/* Lists stopped sessions, except those with a question, which is shown by itself. */
-static bool row_is_listed(const struct view_row *row, const json_t *questions) {
-  size_t i;
+/* Writes the sessions that have stopped for one cause, if `first` is the first of them. */
+static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, size_t first) {
+  struct str cause = json_view_at(json_array_get(list, first), "cause");
+  size_t i, count = 0;
   json_t *item;
-  json_array_foreach(questions, i, item)
-    if (str_eq_c(str_from(row->id), json_string_value(json_object_get(item, "id"))))
-      return false;
-  static const char *const statuses[] = {"stopped", "rule_no_match", "max_movements", "failed"};
-  for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
-    if (str_eq_c(row->status, statuses[k]))
-      return true;
-  return false;
+  json_array_foreach(list, i, item) {
+    bool same = str_eq(json_view_at(item, "cause"), cause);
+    if (same && i < first)
+      return;
+    count += same;
+  }
+  HTML_FMT(h, "<h2>%zu x <bdi>%.*s</bdi></h2>", count, STR_ARG(cause));
+  json_array_foreach(list, i, item) {
+    if (str_eq(json_view_at(item, "cause"), cause))
+      put_stop(h, ask, item);
+  }
 }
 
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
-  struct view_filter filter;
-  AUTO(session_list_deinit) struct session_list f = {0};
   struct err err = {0};
   char title[40];
-  size_t waiting = 0;
-  if (!view_filter_read(&filter, "status:stopped,rule_no_match,max_movements,failed", ask->now_ms,
-                        &err))
+  size_t i;
+  json_t *item;
+  json_auto_t *list =
+      store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : json_array();
+  if (list == NULL)
     return page_problem(ask, out, &err);
-  filter.max = LIMIT_WINDOW_ROW_COUNT;
-  filter.stands = page_stands;
-  filter.ctx = ask;
-  if (store_exists(&ask->store) && !session_list_page(&f, &ask->store, &filter, &err))
-    return page_problem(ask, out, &err);
-  json_auto_t *questions =
-      store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
-  waiting = json_array_size(questions);
-  for (size_t i = 0; i < f.count; i++)
-    waiting += row_is_listed(&f.rows[i], questions);
-  print_into(title, sizeof title, "Inbox (%zu%s)", waiting, f.next[0] ? "+" : "");
+  size_t count = json_array_size(list);
+  while (json_array_size(list) > LIMIT_WINDOW_ROW_COUNT)
+    json_array_remove(list, json_array_size(list) - 1);
+  print_into(title, sizeof title, "Inbox (%zu)", count);
   page_begin(&h, title, "events");
-  if (questions != NULL)
-    view_asked_add(&ask->store, questions);
+  view_asked_add(&ask->store, list);
   if (ask->acts)
     part_acted(&h);
-  part_questions(&h, questions, ask->acts);
-  for (size_t i = 0; i < f.count; i++)
-    if (row_is_listed(&f.rows[i], questions))
-      put_waiting(&h, ask, &f.rows[i]);
-  if (waiting == 0)
+  part_questions(&h, list, ask->acts);
+  json_array_foreach(list, i, item) {
+    if (str_eq_c(json_view_at(item, "kind"), "stop"))
+      put_stops(&h, ask, list, i);
+  }
+  if (count == 0)
     HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
+  if (count > json_array_size(list))
+    HTML_FMT(&h, "<p class=dim>%zu more are not shown.</p>", count - json_array_size(list));
   part_end_page(&h);
   return 200;
 }

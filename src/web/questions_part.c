@@ -332,7 +332,8 @@ void part_questions(struct html *h, const json_t *list, bool acts) {
   json_t *item;
   json_array_foreach(list, i, item) {
     struct str id = json_view_at(item, "id");
-    if (id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */
+    if (!str_eq_c(json_view_at(item, "kind"), "stop") &&
+        id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */
       put_question(h, item, acts);
   }
 }

@@ -181,8 +181,8 @@ static void put_sums(struct html *h, const struct session_list *f) {
 }
 
 void report_overview(struct report_file *r, const struct session_list *f, struct str where) {
-  static const char *const titles[VIEW_CLASS_COUNT] = {"Failed, and why", "Waiting", "Running",
-                                                       "Finished", "Cancelled"};
+  static const char *const titles[VIEW_CLASS_COUNT] = {
+      "Failed, and why", "Needs input", "Waiting", "Running", "Finished", "Cancelled"};
   if (r->form == REPORT_MARKDOWN) {
     markdown_folder(r->out, f, where);
     return;

@@ -466,7 +466,7 @@ def words():
                             (("--method", "ai_jugde"), "did you mean ai_judge"), (("--method", "x,when"), "no method"),
                             (("--outcome", "complet"), "did you mean complete"),
                             (("--outcome", "foo"), "write complete, abort, rule_no_match, max_movements, cancelled, "
-                             "failed, stopped, open or running"),
+                             "failed, stopped, needs_input, open or running"),
                             (("--outcome", ","), "an empty word is no outcome: write complete"),
                             (("--method", "when,"), "an empty word is no method: write"),
                             (("--workflow", ","), "workflow: an empty word is no name: write NAME or NAME,NAME"),

@@ -211,9 +211,10 @@ class Maker:
                 log.add("session_resume", after="session_stop")
                 unavailable += 1
         outcome, cause = r.choice([("complete", None), ("complete", None), ("stopped", "interrupted"),
-                                   ("stopped", "provider_error:auth"), ("open", None),
+                                   ("stopped", "provider_error:network"), ("open", None),
+                                   ("needs_input", "provider_error:auth"), ("needs_input", "budget"),
                                    ("failed", "failed:structured_output")])
-        if outcome == "stopped":
+        if outcome in ("stopped", "needs_input"):
             reason, _, kind = cause.partition(":")
             log.add("session_stop", reason=reason, **({"class": kind} if kind else {}), resumable=True)
         elif outcome != "open":

@@ -27,14 +27,14 @@ movements:
 """
 
 
-def run(box, text, replies, *more, status=1):
+def run(box, text, replies, *more, status=7):
     done = box.segue("run", box.file("flow.yaml", text), "--cwd", box.cwd, "--logs", box.logs, "-s",
                      box.file("replies.json", json.dumps({"replies": replies})), *more)
     expect(done.returncode == status, "run gave", done.returncode, done.stdout, done.stderr)
     return box.log_paths()[-1], done.stdout.decode()
 
 
-def resume(box, path, *more, status=1):
+def resume(box, path, *more, status=7):
     done = box.segue("resume", path, *more)
     expect(done.returncode == status, "resume", *more, "gave", done.returncode, done.stdout, done.stderr)
     return done.stdout.decode() + done.stderr.decode()
@@ -99,12 +99,12 @@ def each_unit():
             stopped(path, of="session", unit=unit)
             expect(len(starts(path)) == calls, unit, len(starts(path)))
             refused(box, path, word=f"--add-budget {unit}=N")
-            resume(box, path, "--add-budget", more, status=0 if unit == "time" else 1)
+            resume(box, path, "--add-budget", more, status=0 if unit == "time" else 7)
             expect(len(starts(path)) > calls, unit, "did not go on")
             path, _ = run(box, LOOP % ("", "budget: " + budget), [FOUR | {"delay_ms": 2}])
             stopped(path, of="movement", movement="work", unit=unit)
             refused(box, path, word=f"--add-budget work.{unit}=N")
-            resume(box, path, "--add-budget", "work." + more, status=0 if unit == "time" else 1)
+            resume(box, path, "--add-budget", "work." + more, status=0 if unit == "time" else 7)
             verified(box, path)
 
 
@@ -276,7 +276,7 @@ def the_daemon_leaves_it_to_a_person():
         box.serve()
         sid = box.submit(box.file("flow.yaml", LOOP % ("budget: {tokens: 1000}", "")),
                          {"text": json.dumps({"replies": [FOUR]})})
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         before = records(box.log(sid))
         box.end()
         box.serve()

@@ -79,7 +79,7 @@ def case_submodule():
         expect("part/f +1 -0" in out, out)
         log, _ = run(box, flow("true"), 3)
         expect(files(log) == [[]], files(log))
-        log, _ = run(box, "protect: [part/**]\n" + flow("echo 3 >> part/f"), 1)
+        log, _ = run(box, "protect: [part/**]\n" + flow("echo 3 >> part/f"), 7)
         expect(log[-1]["reason"] == "protected", log[-1])
 
 
@@ -231,7 +231,7 @@ GUARD = "protect: [tests/**]\n"
 
 def stopped(box, text, *words):
     """Runs it, expects a stop as protected, and returns why."""
-    log, _ = run(box, GUARD + text, 1, *words)
+    log, _ = run(box, GUARD + text, 7, *words)
     expect(log[-1]["type"] == "session_stop" and log[-1]["reason"] == "protected", log[-1])
     return log[-1]["message"]
 
@@ -294,7 +294,7 @@ def case_cut_off_and_protected():
         for _ in range(2):
             done = box.segue("resume", "last", "--logs", box.logs)
             log = records(box.log_paths()[0])
-            if done.returncode != 1:
+            if done.returncode != 7:
                 break
             expect(log[-1]["reason"] == "protected" and "cut off" in log[-1]["message"], log[-1])
         expect(done.returncode == 3 and [r["type"] for r in log].count("session_stop") == 1, done.stdout)
@@ -306,7 +306,7 @@ def case_siblings_protected():
     with Box() as box:
         tracked(box)
         text = GUARD + SIBLINGS % (meet % ("a", "b"), meet % ("b", "a") + "; echo weak > tests/t.c")
-        log, _ = run(box, text, 1)
+        log, _ = run(box, text, 7)
         expect(log[-1]["reason"] == "protected" and "beside it, changed what is protected: tests/t.c" in log[-1]["message"], log[-1])
 
 

@@ -120,10 +120,10 @@ def an_answer_is_taken_only_where_it_is_kept():
                     time.sleep(0.02)
                 expect(status() == wanted, status(), wanted)
 
-            until(("stopped", "which"))
+            until(("needs_input", "which"))
             sid = os.path.basename(box.log_paths()[0]).split(".")[0]
             long = "this " * 819  # with its record more than a page: it cannot fit behind what is there
-            for refused, taken, then in ((["answer", sid, long], ["answer", sid, "this"], ("stopped", "make")),
+            for refused, taken, then in ((["answer", sid, long], ["answer", sid, "this"], ("needs_input", "make")),
                                          (["approve", sid, "--reason", long], ["approve", sid], ("complete", "make"))):
                 box.fill(0)
                 done = box.segue(*refused, "--logs", box.logs)

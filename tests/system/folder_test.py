@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Two sessions that edit one folder: the second one waits, says for whom, and goes on once the first
-has ended, stopped or been killed; who only reads waits for nobody; who waits for a person keeps it.
+has ended, stopped or been killed; who only reads waits for nobody; who stops with changes or a question keeps it.
 
 usage: folder_test.py BUILD_DIR [CASE...]
 """
 import json
 import os
+import subprocess
 import sys
 
 from daemon import DaemonBox
@@ -140,34 +141,83 @@ def a_resume_waits_too():
         ends_complete(again)
 
 
-ASKS = """
-name: asks
-provider: script
-judge: {stages: [phase1_tag]}
+LEAVES = """
+name: leaves
 movements:
   - name: fix
+    command: [sh, -c, "DEED; exit 3"]
     edit: true
-    instruction: Mend this.
-    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
 """
 
 
-def who_waits_for_a_person_keeps_it():
+def stops(box, deed, **more):
+    """Runs one in which no rule matches, and returns its log and what it says."""
+    before = set(box.begun())
+    done = box.segue("run", box.file("leaves.yaml", LEAVES.replace("DEED", deed)), "--cwd", box.cwd,
+                     "--logs", box.logs, **more)
+    expect(done.returncode == 4, done)
+    return (set(box.begun()) - before).pop(), done.stderr
+
+
+def is_refused(box, path, *flags):
+    done = box.segue("run", *words(box, box.dir + "/b", flags=flags), "--logs", box.logs, "-q")
+    command = f"segue resume {os.path.basename(path)[:36]} --release".encode()
+    expect(done.returncode == 7 and command in done.stderr, done)
+
+
+def who_left_changes_keeps_it():
+    """The next run ends at once, with the command that lets go; one that waits all the same gets it."""
     with Box() as box:
-        silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
-        asks = box.segue("run", box.file("asks.yaml", ASKS), "--scenario", silent, "--cwd", box.cwd,
-                         "--logs", box.logs)
-        expect(asks.returncode == 4 and b"--release releases it" in asks.stderr, asks)
-        path = box.begun()[0]
-        second = run(box, "b")
+        path, said = stops(box, "echo x > left")
+        expect(b"--release releases it" in said, said)
+        is_refused(box, path)
+        is_refused(box, path, "--wait-for-folder", "50ms")
+        second = run(box, "b", flags=["--wait-for-folder", "1h"])
         told = read_until(second, waits)
-        expect(told and "waits for a person and keeps " + box.cwd in told["message"], told)
+        expect(told and "has stopped and keeps " + box.cwd in told["message"], told)
         go(box, "b")
         done = box.segue("resume", path, "--release")
         expect(done.returncode == 0, done.stderr)
         ends_complete(second)
         done = box.segue("resume", path, "--release")
         expect(done.returncode == 2 and b"holds no folder" in done.stderr, done)
+        done = box.segue("run", *words(box, box.dir + "/b", flags=["--wait-for-folder", "soon"]))
+        expect(done.returncode == 2 and b"--wait-for-folder" in done.stderr, done)
+
+
+def who_left_nothing_keeps_nothing():
+    with Box() as box:
+        _, said = stops(box, "true")
+        expect(b"--release" not in said, said)
+        go(box, "b")
+        ends_complete(run(box, "b"))
+
+
+def what_was_committed_is_kept_no_more():
+    with Box() as box:
+        git = lambda *words: subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=box.cwd,
+                                            env={**os.environ, **box.env}, check=True, capture_output=True)
+        git("init", "-q", ".")
+        path, _ = stops(box, "echo x > left")
+        is_refused(box, path)
+        git("add", "-A")
+        git("commit", "-qm", "left")
+        go(box, "b")
+        ends_complete(run(box, "b"))
+
+
+def a_quiet_one_says_whom_it_waits_for():
+    with Box() as box:
+        first = run(box, "a")
+        expect(read_until(first, tests_now), "the first one never tests")
+        second = box.start("run", *words(box, box.dir + "/b"), "--logs", box.logs, "-q")
+        said = second.stderr.readline()
+        expect(b"waiting: session " in said and b" edits " in said, said)
+        go(box, "a")
+        go(box, "b")
+        ends_complete(second)
+        ends_complete(first)
 
 
 def a_resume_that_knows_does_not_wait():
@@ -206,11 +256,11 @@ movements:
 def a_question_keeps_it_until_it_is_answered():
     with Box() as box:
         asks = box.segue("run", box.file("question.yaml", QUESTION), "--cwd", box.cwd, "--logs", box.logs)
-        expect(asks.returncode != 0 and b"--release releases it" in asks.stderr, asks)
-        second = run(box, "b")
-        told = read_until(second, waits)
-        expect(told and "waits for a person and keeps " + box.cwd in told["message"], told)
+        expect(asks.returncode == 7 and b"--release releases it" in asks.stderr, asks)
         path = box.begun()[0]
+        is_refused(box, path)
+        second = run(box, "b", flags=["--wait-for-folder", "1h"])
+        expect(read_until(second, waits), "it does not wait")
         done = box.segue("answer", path, "a")
         expect(done.returncode == 0, done.stdout, done.stderr)
         if records(path)[-1]["type"] != "session_end":
@@ -222,11 +272,7 @@ def a_question_keeps_it_until_it_is_answered():
 
 def its_verdict_frees_it():
     with Box() as box:
-        silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
-        asks = box.segue("run", box.file("asks.yaml", ASKS), "--scenario", silent, "--cwd", box.cwd,
-                         "--logs", box.logs)
-        expect(asks.returncode == 4, asks)
-        path = box.begun()[0]
+        path, _ = stops(box, "echo x > left")
         done = box.segue("resume", path, "--rule", "1")
         expect(done.returncode == 0, done.stderr)
         go(box, "b")
@@ -260,7 +306,8 @@ def without_a_state_folder_it_says_so():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([a_second_one_waits, a_folder_in_it_too, readers_and_who_knows_do_not_wait,
-          one_that_was_killed_holds_nothing, a_resume_waits_too, who_waits_for_a_person_keeps_it,
+          one_that_was_killed_holds_nothing, a_resume_waits_too, who_left_changes_keeps_it,
+          who_left_nothing_keeps_nothing, what_was_committed_is_kept_no_more, a_quiet_one_says_whom_it_waits_for,
           a_resume_that_knows_does_not_wait, a_question_keeps_it_until_it_is_answered,
           its_verdict_frees_it, a_daemon_runs_them_one_after_the_other,
           without_a_state_folder_it_says_so]))

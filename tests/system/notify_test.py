@@ -230,7 +230,7 @@ def what_a_killed_daemon_did_not_tell():
         done = box.submit(workflow, scenario, task="x")
         asks = box.submit(box.file("w.yaml", ASKS), task="x")
         box.wait_status(done, "complete")
-        box.wait_status(asks, "stopped")
+        box.wait_status(asks, "needs_input")
         box.process.kill()
         box.process.wait()
         box.file("up", "")

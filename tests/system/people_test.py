@@ -141,7 +141,7 @@ class Box(PlainBox):
         self.env["SEGUE_LOGS"] = self.logs
 
 
-def start(box, text, *words, status=1, name="w.yaml", task="x"):
+def start(box, text, *words, status=7, name="w.yaml", task="x"):
     done = box.segue("run", box.file(name, text), "--task", task, "-q", *words)
     expect(done.returncode == status, done.returncode, done.stderr)
     return box.log_paths()[-1]
@@ -224,18 +224,18 @@ def what_would_be_run_is_approved_or_not():
         expect("approve or reject" in told(box, "answer", log, "yes", status=2), "not by answer")
         expect(not os.path.exists(box.cwd + "/built"), "it ran")
         told(box, "approve", log, "--reason", "go")
-        told(box, "resume", log, "-q", status=1)
+        told(box, "resume", log, "-q", status=7)
         expect(os.path.exists(box.cwd + "/built"), "it did not run")
         asked = inbox(box)[0]
         expect(asked["text"] == "Is x fine?" and asked["runs"]["permission"] == "edit" and
                asked["runs"]["provider"] == "script", asked)
         told(box, "reject", log, "--reason", "not yet")
-        told(box, "resume", log, "-q", status=1)
+        told(box, "resume", log, "-q", status=7)
         end = of_type(records(log), "turn_end")[-1]
         expect(end["outcome"] == "rejected" and end["next"] == "build" and
                end["message"] == "rejected: not yet", end)
         told(box, "approve", log)
-        told(box, "resume", log, "-q", status=1)
+        told(box, "resume", log, "-q", status=7)
         told(box, "approve", log, "--resume", "--json")
         expect(records(log)[-1]["outcome"] == "complete", records(log)[-1])
         expect(len(of_type(records(log), "call_end")) == 3, "calls")
@@ -339,7 +339,7 @@ def children_are_asked_apart():
 """)
         log = start(box, CHILDREN, "--scenario", scenario)
         expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.b", "both.c"], inbox(box))
-        told(box, "answer", log, "b", "for b", "--resume", status=1)
+        told(box, "answer", log, "b", "for b", "--resume", status=7)
         expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.c"], inbox(box))
         told(box, "answer", log, "a", "for a")
         told(box, "reject", log, "c", "--reason", "no c", "--resume", status=3)
@@ -421,9 +421,9 @@ def a_fork_knows_what_was_answered():
   - {contains: "> Which colour?", times: 0, text: "blue it is\\n\\n[PLAN:2]"}
 """)
         log = start(box, INPUT, "--scenario", scenario)
-        told(box, "answer", log, "--resume", "blue", status=1)
-        told(box, "answer", log, "--resume", "dark blue", status=1)
-        told(box, "fork", log, "--from", "plan#2", "-q", status=1)
+        told(box, "answer", log, "--resume", "blue", status=7)
+        told(box, "answer", log, "--resume", "dark blue", status=7)
+        told(box, "fork", log, "--from", "plan#2", "-q", status=7)
         forked = records([p for p in box.log_paths() if p != log][0])
         carried = of_type(forked, "carried")[0]["state"]["inputs"]
         expect("> Which colour?" in carried["plan"] and "blue" in carried["plan"] and
@@ -533,7 +533,7 @@ def a_person_at_the_terminal_is_asked():
         at = Terminal(box, "run", workflow, "--task", "shop")
         at.until("answer [1-2]")
         at.type("\x04")
-        expect(at.end() == 1, "how it ended")
+        expect(at.end() == 7, "how it ended")
         log = box.log_paths()[0]
         expect(records(log)[-1]["reason"] == "question" and len(inbox(box)) == 1, records(log)[-1])
         at = Terminal(box, "resume", log)
@@ -574,6 +574,41 @@ def a_hidden_rule_shows_where_a_person_is():
         expect(at.end() == 130, "how it ended")
 
 
+STOPS = """
+name: stops
+provider: script
+judge: {stages: [ai_judge]}
+movements:
+  - {name: fix, instruction: Mend this., rules: [{condition: done, next: COMPLETE}, {condition: no, next: ABORT}]}
+"""
+
+
+def the_inbox_has_all_that_waits():
+    """Sessions that have stopped are listed by cause, with the reason; what was dismissed comes back."""
+    none = {"text": json.dumps({"matched_index": 0, "reason": "It asks which database."})}
+    login = {"error": {"class": "auth", "message": "the login has expired"}}
+    with Box() as box:
+        def stop(status, *replies):
+            return start(box, STOPS, "-s", box.file("r.json", json.dumps({"replies": replies})), status=status)
+        mute = stop(4, {"text": "SQLite?"}, none)
+        first, second = stop(7, login), stop(7, login)
+        found = {item["id"]: item for item in inbox(box)}
+        expect(len(found) == 3 and all(item["kind"] == "stop" for item in found.values()), found)
+        told_of = found[os.path.basename(mute)[:36]]
+        expect(told_of["cause"] == "no rule matched" and "It asks which database." in told_of["text"] and
+               told_of["command"].endswith("--rule N"), told_of)
+        shown = told(box, "inbox")
+        expect("1 x no rule matched" in shown and "2 x auth: script\n" in shown and
+               "segue doctor script, then segue resume --all --reason auth" in shown, shown)
+        before = os.path.getsize(first)
+        told(box, "inbox", "dismiss", first, second, "--why", "known")
+        expect(len(inbox(box)) == 1 and os.path.getsize(first) == before, inbox(box))
+        told(box, "inbox", "dismiss", "none", status=2)
+        told(box, "inbox", "dissmiss", first, status=2)
+        told(box, "resume", first, "-q", "-s", box.file("r.json", json.dumps({"replies": [login, login]})), status=7)
+        expect({item["cause"] for item in inbox(box)} == {"no rule matched", "auth: script"}, inbox(box))
+
+
 def a_person_takes_part_by_the_inbox():
     text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
     replies = """replies:
@@ -585,7 +620,7 @@ def a_person_takes_part_by_the_inbox():
         scenario, workflow = box.file("s.yaml", replies), box.file("w.yaml", text)
         sid = told(box, "submit", workflow, "--task", "x", "--scenario", scenario,
                    "--interactive").strip()
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         told(box, "answer", sid, "that one")
         box.wait_status(sid, "complete")
         status, said = box.ask("POST", "/v1/sessions", {"workflow": workflow, "cwd": box.cwd,
@@ -630,7 +665,7 @@ def two_questions_of_a_killed_daemon():
         box.serve()
         workflow = box.file("two.yaml", TWO)
         sid = box.submit(workflow, task="x")
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         box.process.kill()
         box.process.wait()
         open_now = inbox(box, "--logs", box.logs)
@@ -645,7 +680,7 @@ def two_questions_of_a_killed_daemon():
                                {"text": "R", "movement": "right", "name": "bob"})
         expect(status == 202, status, said)
         box.until(lambda: [q["movement"] for q in box.get("/v1/inbox")["inbox"]] == ["both.left"] and
-                  box.session(sid)["status"] == "stopped", "the other one does not wait alone")
+                  box.session(sid)["status"] == "needs_input", "the other one does not wait alone")
         expect(len(of_type(records(box.log(sid)), "call_start")) == calls, "a call between")
         status, said = box.ask("POST", f"/v1/sessions/{sid}/answer",
                                {"text": "R2", "movement": "right"})
@@ -671,7 +706,7 @@ def answered_while_its_stop_is_written():
         workflow = box.file("two.yaml", TWO)
         for _ in range(tries):
             sid = box.submit(workflow, task="x")
-            box.wait_status(sid, "stopped")
+            box.wait_status(sid, "needs_input")
             for movement in ("left", "right"):
                 status, said = box.ask("POST", f"/v1/sessions/{sid}/answer", {"text": movement, "movement": movement})
                 expect(status == 202, movement, status, said)
@@ -715,10 +750,10 @@ def the_daemon_takes_the_default():
     with DaemonBox() as box:
         box.serve()
         sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 1s"), task="x")
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         box.wait_status(sid, "abort")  # nobody asks it to
         sid = box.submit(box.file("w.yaml", FREE % "default: nameless\n      deadline: 400ms"), task="x")
-        box.wait_status(sid, "stopped", "abort")
+        box.wait_status(sid, "needs_input", "abort")
         box.end()
         box.serve()  # and over a restart
         box.wait_status(sid, "abort")
@@ -730,7 +765,7 @@ def commands_find_the_daemon():
     with DaemonBox() as box:
         box.serve()
         sid = box.submit(box.file("w.yaml", WHICH), task="x")
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         expect([q["id"] for q in inbox(box)] == [sid], inbox(box))
         told(box, "answer", sid, "sqlite")
         box.wait_status(sid, "complete")
@@ -785,7 +820,7 @@ if __name__ == "__main__":
                    an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
                    what_was_answered_is_waited_for, a_fork_knows_what_was_answered,
                    a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
-                   a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
+                   a_hidden_rule_shows_where_a_person_is, the_inbox_has_all_that_waits, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,
                    answered_while_its_stop_is_written, killed_before_the_stop_is_written, the_daemon_takes_the_default,

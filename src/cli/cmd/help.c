@@ -8,7 +8,9 @@ static const char exit_help[] =
     "  0  COMPLETE (for other commands: done, no problems found)\n  1  failed, stopped resumably "
     "(segue resume continues), or its output was lost\n  2  bad usage or file\n  3  ABORT\n  4  no "
     "rule matched (stopped: segue resume --rule N is your verdict)\n  5  max_movements was reached "
-    "(stopped: segue resume --max-movements N)\n  6  cancelled\n130  interrupted (after a clean, "
+    "(stopped: segue resume --max-movements N)\n  6  cancelled\n  7  it needs input: a question, "
+    "an approval, a protected "
+    "file, a budget, a login (segue inbox)\n130  interrupted (after a clean, "
     "logged stop)\n";
 
 static const char expressions_help[] =

@@ -5,11 +5,14 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 #include "daemon/client.h"
+#include "host/resume_options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
+    {"why", 0, "TEXT", "with dismiss: why it need not be listed", false},
     {"diff", 'd', NULL, "also show the lines that each session has changed so far", false},
     CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
     {"socket", 'S', "PATH", "the daemon's control socket", false},
@@ -97,6 +100,42 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
     json_object_set_new(item, "diff_cut", json_true());
 }
 
+/* Prints one of several sessions that have stopped for the same cause. alone: with its command. */
+static void inbox_put_stop(const json_t *item, bool alone) {
+  cli_say(stdout, "  %s  %s  %s  since %s\n", cli_word(item, "id"), cli_word(item, "workflow"),
+          cli_word(item, "movement"), cli_word(item, "since"));
+  inbox_put_text(str_from(cli_word(item, "text")));
+  inbox_put_files(json_object_get(item, "files"));
+  inbox_put_text(str_from(cli_word(item, "diff")));
+  if (alone)
+    cli_say(stdout, "    %s\n", cli_word(item, "command"));
+}
+
+/* Prints the sessions that have stopped for one cause, if `first` is the first of them. */
+static void inbox_put_stops(json_t *list, size_t first) {
+  const char *cause = cli_word(json_array_get(list, first), "cause");
+  size_t i, count = 0;
+  json_t *item;
+  json_array_foreach(list, i, item) {
+    bool same = strcmp(cli_word(item, "cause"), cause) == 0;
+    if (same && i < first)
+      return;
+    count += same;
+  }
+  const char *colon = strchr(cause, ':'); /* a class of errors of one provider */
+  bool alone = count == 1 || colon == NULL;
+  cli_say(stdout, "%zu x %s\n", count, cause);
+  json_array_foreach(list, i, item) {
+    if (strcmp(cli_word(item, "cause"), cause) == 0)
+      inbox_put_stop(item, alone);
+  }
+  if (!alone)
+    cli_say(stdout, "    %s%s%ssegue resume --all --reason %.*s\n",
+            str_has(str_from(cause), "auth:") ? "segue doctor" : "",
+            str_has(str_from(cause), "auth:") ? colon + 1 : "",
+            str_has(str_from(cause), "auth:") ? ", then " : "", (int)(colon - cause), cause);
+}
+
 static void inbox_put_item(const json_t *item) {
   const char *until = cli_word(item, "until"), *kind = cli_word(item, "kind");
   bool approves = strcmp(kind, "approve") == 0;
@@ -142,11 +181,36 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   return resolve_id_store(logs, &store, err) ? inbox_list(&store, NULL, NULL, err) : NULL;
 }
 
+/* Takes sessions out of the list; their logs stay as they are. */
+static int inbox_dismiss_all(const struct cli_args *args) {
+  const char *why = cli_value(args, "why"), *user = getenv("USER");
+  struct err err = {0};
+  if (!resume_options_by_person("inbox dismiss", args->words[1], &err))
+    return cli_fail("inbox", &err);
+  for (size_t i = 1; i < args->word_count; i++) {
+    struct store_ref ref;
+    if (!resolve_id_session(args->words[i], cli_value(args, "logs"), NULL, &ref, &err) ||
+        !inbox_dismiss(&ref, user ? user : "", why ? why : "", &err))
+      return cli_fail("inbox", &err);
+  }
+  return STATUS_COMPLETE;
+}
+
+static int inbox_verb(const struct cli_args *args) {
+  struct err err = {0};
+  if (strcmp(args->words[0], "dismiss") == 0 && args->word_count > 1)
+    return inbox_dismiss_all(args);
+  err_set(&err, ERR_USAGE, "write segue inbox, or segue inbox dismiss ID ...");
+  return cli_fail("inbox", &err);
+}
+
 static int inbox_run(const struct cli_args *args) {
   struct err err = {0};
   size_t i;
   json_t *item;
   cli_errors_as_json(cli_flag(args, "json"));
+  if (args->word_count > 0)
+    return inbox_verb(args);
   json_auto_t *list = inbox_items(args, &err);
   if (list == NULL)
     return cli_fail("inbox", &err);
@@ -155,6 +219,8 @@ static int inbox_run(const struct cli_args *args) {
       inbox_add_diff(args, item);
     if (cli_flag(args, "json"))
       json_io_print(item, JSON_IO_COMPACT);
+    else if (strcmp(cli_word(item, "kind"), "stop") == 0)
+      inbox_put_stops(list, i);
     else
       inbox_put_item(item);
   }
@@ -165,12 +231,17 @@ static int inbox_run(const struct cli_args *args) {
 
 const struct cli_command cmd_inbox = {
     .name = "inbox",
-    .arguments = "[options]",
+    .arguments = "[dismiss ID...] [options]",
+    .words = {0, 100},
     .summary = "list what is waiting for a person",
     .help = "For each question: the session, how long it has been waiting, what would run, the "
             "choices, where the session can go next, and what it has used so far; the longest "
-            "wait comes first. A waiting session takes up no slot and no process. Reply with "
-            "segue answer, approve or reject. Without a daemon the log folder is read.",
+            "wait comes first. Reply with segue answer, approve or reject. Sessions that have "
+            "stopped without a question (no rule matched, a protected file, a budget, a login, "
+            "three crashes, a provider's error) are listed by cause, each with the reason and the "
+            "command that goes on. `dismiss` takes one out of the list and leaves the session as "
+            "it is; it is listed again as soon as something new happens. Without a daemon the log "
+            "folder is read.",
     .options = options,
     .run = inbox_run,
 };

@@ -29,7 +29,7 @@ enum {
 
 static const struct cli_option options[] = {
     {"status", 's', "STATUS,...",
-     "only with this status: queued, running, waiting, paused, stopped, open, complete, ...",
+     "only with this status: queued, running, waiting, paused, needs_input, stopped, open, ...",
      false},
     {"since", 0, "WHEN", "only those started since: 90m, 12h or 3d ago, or a date", false},
     {"workflow", 0, "NAME", "only those of this workflow", false},
@@ -78,6 +78,8 @@ static enum colour colour_of(struct str status) {
     return COLOUR_GREEN;
   if (str_among(status, "running waiting queued"))
     return COLOUR_CYAN;
+  if (str_eq_c(status, "needs_input"))
+    return COLOUR_MAGENTA;
   if (str_among(status, "stopped open paused cancelled"))
     return COLOUR_YELLOW;
   return COLOUR_RED;
@@ -398,13 +400,15 @@ const struct cli_command cmd_ls = {
     .name = "ls",
     .arguments = "[options]",
     .summary = "list sessions, newest first",
-    .help = "Lists the sessions of the daemon and of `segue run` (column BY), as the daemon knows "
-            "them; without a daemon it reads the log folder. queued N: the N-th to start. "
-            "waiting: for a free place at its provider, or for its next attempt. paused: its log "
-            "cannot be written, usually because the disk is full; it continues by itself. "
-            "stopped: it can be resumed. open: unfinished, and no program runs it. empty: "
-            "killed before it had begun. bad: its log was changed; -s bad checks the newest 64 MiB "
-            "of logs.",
+    .help =
+        "Lists the sessions of the daemon and of `segue run` (column BY), as the daemon knows "
+        "them; without a daemon it reads the log folder. queued N: the N-th to start. "
+        "waiting: it goes on by itself, at the time or event that it names. paused: its log "
+        "cannot be written, usually because the disk is full; it continues by itself. "
+        "needs_input: somebody must choose (segue inbox). stopped: it broke or was interrupted, "
+        "and can be resumed. open: unfinished, and no program runs it. empty: "
+        "killed before it had begun. bad: its log was changed; -s bad checks the newest 64 MiB "
+        "of logs.",
     .options = options,
     .run = ls_run,
 };

@@ -196,6 +196,7 @@ static const struct cli_option options[] = {
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' text as it arrives (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
+    WAIT_FOR_FOLDER_OPTION,
     {"no-lock", 0, NULL, "edit even if another session is editing the same folder", false},
     {"release", 0, NULL, "do not continue; release the folder that it holds while it waits for you",
      false},
@@ -445,8 +446,10 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
     status = cli_fail("resume", &err);
   } else if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
     status = cli_fail_with(STATUS_FAILED, "resume", &err);
+  } else if (!ui_take_flags(&ui, args, &err)) {
+    ui_drop(&ui);
+    status = cli_fail("resume", &err);
   } else {
-    ui_verbose(&ui, args);
     ui_notify(&ui, user->notify, ref);
     status = resume_here(&ui, &found, ref, user, args, asks);
   }

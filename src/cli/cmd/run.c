@@ -2,6 +2,7 @@
 #include "cli/forge/forge.h"
 #include "cli/session_ui.h"
 #include "cli/setup.h"
+#include "host/folder_lock.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 
@@ -12,6 +13,7 @@ static const struct cli_option options[] = {
     SETUP_OPTIONS,
     SETUP_PLACE_OPTIONS,
     INPUT_OPTION,
+    WAIT_FOR_FOLDER_OPTION,
     {"interactive", 0, NULL, "a person takes part, through segue inbox if there is no terminal",
      false},
     {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
@@ -40,9 +42,13 @@ static int run_run(const struct cli_args *args) {
     return cli_fail("run", &err);
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
+  folder_drop_committed(setup.cwd);
   if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err))
     return cli_fail_with(STATUS_FAILED, "run", &err);
-  ui_verbose(&ui, args);
+  if (!ui_take_flags(&ui, args, &err)) {
+    ui_drop(&ui);
+    return cli_fail("run", &err);
+  }
   ui_notify(&ui, setup.user.notify, NULL);
   const struct session_params params = {
       .setup = setup_session(&setup),
@@ -66,14 +72,15 @@ const struct cli_command cmd_run = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .words = {1, 1},
     .summary = "run a workflow to its end, one line a turn",
-    .help = "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
-            "workflows/ beside your config.yaml, or among those that come with segue. A file "
-            "without a dot in its name is written ./NAME. Before it starts, everything that would "
-            "keep it from running is reported at once, with its place. Each line shows what ran, "
-            "where it led, which method decided, and why the stages before it did not. Ctrl-C "
-            "stops cleanly, and `segue resume` continues; Ctrl-\\ cancels for good.\n"
-            "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
-            "1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
+    .help =
+        "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
+        "workflows/ beside your config.yaml, or among those that come with segue. A file "
+        "without a dot in its name is written ./NAME. Before it starts, everything that would "
+        "keep it from running is reported at once, with its place. Each line shows what ran, "
+        "where it led, which method decided, and why the stages before it did not. Ctrl-C "
+        "stops cleanly, and `segue resume` continues; Ctrl-\\ cancels for good.\n"
+        "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
+        "7 it needs input, 1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
     .run = run_run,
 };

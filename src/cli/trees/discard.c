@@ -15,12 +15,12 @@ static const struct cli_option options[] = {
 };
 
 static bool may_discard(const struct trees *t, bool force, struct err *err) {
-  bool over = strcmp(t->status, "running") != 0 && strcmp(t->status, "stopped") != 0;
+  bool goes_on = str_among(str_from(t->status), "running stopped needs_input");
   if (t->count == 0)
     return trees_own(t, err) != NULL;
   if (t->owned)
     return err_set(err, ERR_LOCKED, "session %s is running: segue cancel it first", t->session);
-  if (!over && !force)
+  if (goes_on && !force)
     return err_set(err, ERR_USAGE, "session %s could continue: give --force to discard its work",
                    t->session);
   return trees_may_go(t, force, err);

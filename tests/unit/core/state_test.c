@@ -24,30 +24,33 @@ static struct workflow *build(const char *text) {
 /* A daemon that starts goes on with the others by itself; an inbox shows those that ask. */
 static void a_stop_says_who_goes_on(void **state) {
   static const struct {
-    const char *reason, *status;
-    bool for_person, asks;
+    const char *reason, *class, *status;
+    bool for_person;
   } cases[] = {
-      {"interrupted", "stopped", true, false},
-      {"terminated", "stopped", true, false},
-      {"budget", "stopped", true, false},
-      {"looping", "stopped", true, false},
-      {"protected", "stopped", true, true},
-      {"question", "stopped", true, true},
-      {"escalated", "stopped", true, true},
-      {"judge_split", "stopped", false, true},
-      {"rule_no_match", "rule_no_match", true, true},
-      {"max_movements", "max_movements", true, false},
-      {"failed", "failed", true, false},
-      {"complete", "stopped", false, false}, /* an outcome, and no reason to stop */
-      {"provider_error", "stopped", false, false},
-      {"", "stopped", false, false},
+      {"interrupted", "", "stopped", true},
+      {"terminated", "", "stopped", true},
+      {"budget", "", "needs_input", true},
+      {"looping", "", "stopped", true},
+      {"protected", "", "needs_input", true},
+      {"question", "", "needs_input", true},
+      {"escalated", "", "needs_input", true},
+      {"judge_split", "", "needs_input", false},
+      {"folder", "", "needs_input", false},
+      {"rule_no_match", "", "rule_no_match", true},
+      {"max_movements", "", "max_movements", true},
+      {"failed", "", "failed", true},
+      {"complete", "", "stopped", false}, /* an outcome, and no reason to stop */
+      {"provider_error", "network", "stopped", false},
+      {"provider_error", "auth", "needs_input", false},
+      {"judge_unavailable", "auth", "stopped", false},
+      {"", "", "stopped", false},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct str reason = str_from(cases[i].reason);
-    assert_string_equal(session_stop_status(reason), cases[i].status);
-    if (session_stop_is_for_person(reason) != cases[i].for_person ||
-        session_stop_asks(reason) != cases[i].asks)
+    assert_string_equal(session_stop_status(reason, str_from(cases[i].class)), cases[i].status);
+    assert_true(session_status_is_stop(str_from(cases[i].status)));
+    if (session_stop_is_for_person(reason) != cases[i].for_person)
       fail_msg("%s", cases[i].reason);
   }
 }
