@@ -383,8 +383,9 @@ unsigned adapt_type_of(const json_t *value) {
       [JSON_NULL] = T_NULL,       [JSON_TRUE] = T_BOOLEAN, [JSON_FALSE] = T_BOOLEAN,
       [JSON_OBJECT] = T_OBJECT,   [JSON_ARRAY] = T_ARRAY,  [JSON_STRING] = T_STRING,
       [JSON_INTEGER] = T_INTEGER, [JSON_REAL] = T_REAL};
-  return json_is_real(value) && schema_value_is_integral(value) ? T_INTEGER
-                                                                : types[json_typeof(value)];
+  if (json_is_real(value) && schema_value_is_integral(value))
+    return T_INTEGER;
+  return types[json_typeof(value)];
 }
 
 unsigned adapt_types_of(const json_t *values) {

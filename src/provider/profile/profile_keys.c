@@ -122,8 +122,8 @@ static void check_argv(struct check *c, const struct yaml_node *node,
   }
 }
 
-static void check_variable(struct check *c, const struct yaml_node *node,
-                           const struct profile_key *key) {
+static void profile_check_variable(struct check *c, const struct yaml_node *node,
+                                   const struct profile_key *key) {
   if (!is_scalar(node) || !str_is_variable(node->text))
     profile_check_wrong(c, node, "%s takes names of variables only", key->name);
 }
@@ -165,8 +165,8 @@ static void check_path(struct check *c, const struct yaml_node *node,
                         key->name);
 }
 
-static void check_list(struct check *c, const struct yaml_node *node,
-                       const struct profile_key *key) {
+static void profile_check_list(struct check *c, const struct yaml_node *node,
+                               const struct profile_key *key) {
   const json_t *most = json_object_get(key->schema, "maxItems");
   const struct profile_key item = {key->name, json_object_get(key->schema, "items")};
   if (most != NULL && (json_int_t)node->count > json_integer_value(most))
@@ -179,7 +179,8 @@ static void check_list(struct check *c, const struct yaml_node *node,
 static void profile_check_value(struct check *c, const struct yaml_node *node,
                                 const struct profile_key *key) {
   if (node->kind == YAML_LIST && node->count > 0)
-    check_list(c, node, &(struct profile_key){key->name, json_object_get(c->defs, "pointers")});
+    profile_check_list(c, node,
+                       &(struct profile_key){key->name, json_object_get(c->defs, "pointers")});
   else if (node->kind == YAML_LIST)
     profile_check_wrong(c, node, "%s must name a place", key->name);
   else if (is_scalar(node) && node->text.n > 0 && node->text.p[0] == '/')
@@ -302,9 +303,9 @@ static void check_key(struct check *c, const struct yaml_node *node,
       {"regex", profile_check_pattern, NULL},
       {"words", check_argv, "a list of words"},
       {"texts", check_texts, "a map"},
-      {"variable", check_variable, NULL},
+      {"variable", profile_check_variable, NULL},
       {"pointer", check_pointer, NULL},
-      {"pointers", check_list, "a list of JSON Pointers"},
+      {"pointers", profile_check_list, "a list of JSON Pointers"},
       {"path", check_path, NULL},
       {"value", profile_check_value, NULL},
       {"matches", check_matches, "a map"},
@@ -313,7 +314,7 @@ static void check_key(struct check *c, const struct yaml_node *node,
       {"granted", check_granted, NULL},
       {"integer", check_integer, NULL},
       {"boolean", check_bool, NULL},
-      {"array", check_list, "a list"},
+      {"array", profile_check_list, "a list"},
       {"object", NULL, "a map"},
   };
   const json_t *schema = key->schema;
