@@ -83,7 +83,7 @@ def run(box, text, *words, status):
 def a_run_tells():
     with Box() as box:
         hook(box)
-        log, _ = run(box, ASKS, status=1)
+        log, _ = run(box, ASKS, status=7)
         notice = told(box)[0]
         sid = records(log)[0]["session"]
         expect(events(box) == ["question"] and notice["session"] == sid, told(box))
@@ -106,7 +106,7 @@ def budgets_are_told():
         hook(box)
         scenario = box.file("s.json", json.dumps({"replies": [
             {"text": "did it", "times": 0, "usage": {"input": 300, "output": 100}}]}))
-        log, _ = run(box, SPENDS, "-s", scenario, status=1)
+        log, _ = run(box, SPENDS, "-s", scenario, status=7)
         soft, hard = told(box)
         expect(soft["event"] == hard["event"] == "budget" and soft["budget"]["used"] == 800 and
                soft["id"].endswith(":budget") and "800 of 1000 tokens" in soft["text"], soft)
@@ -141,7 +141,7 @@ def until(truth, process):
 def only_what_is_wanted_and_once_by_a_run():
     with Box() as box:
         hook(box, "cat >> $TOLD; echo no network >&2; exit 7", "  on: [stop, end]\n")
-        log, said = run(box, ASKS, status=1)
+        log, said = run(box, ASKS, status=7)
         expect(told(box) == [], told(box))
         done = box.segue("answer", log, "right", "--resume")
         expect(done.returncode == 3 and b"notify: sh ended with status 7: no network: given up" in
@@ -156,7 +156,7 @@ def its_environment():
         hook(box, script, "  env: [WANTED]\n  on: [question]\n")
         box.env.update(WANTED="w", OTHER="o")
         text = ASKS.replace("Which one?\\nSay it.", "\\e[31mred\\u202E")
-        run(box, text, status=1)
+        run(box, text, status=7)
         with open(box.dir + "/told", "rb") as f:
             given = f.read()
         expect(b"\nWANTED=w\n" in given and b"OTHER" not in given, given)
@@ -183,7 +183,7 @@ def mistakes_are_told_with_their_place():
             expect(done.returncode == 2 and f"config.yaml:{where}: " in done.stderr.decode() and
                    word in done.stderr.decode(), text, done.stderr)
         box.config("notify: [no-such-program-at-all]\n")
-        _, said = run(box, ASKS, status=1)
+        _, said = run(box, ASKS, status=7)
         expect("no-such-program-at-all cannot be run" in said, said)
 
 
@@ -250,7 +250,7 @@ def a_new_configuration_is_used():
     with DaemonBox() as box:
         box.serve()
         sid = box.submit(box.file("w.yaml", ASKS), task="x")
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input", "stopped")
         hook(box)
         box.process.send_signal(signal.SIGHUP)
         box.wait_said("read again")
@@ -309,7 +309,7 @@ def mail():
         os.chmod(path, 0o755)
         box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
         box.config(recipe("sendmail -t"))
-        log, said = run(box, ASKS, status=1)
+        log, said = run(box, ASKS, status=7)
         with open(box.dir + "/mail", encoding="utf-8") as f:
             head, _, body = f.read().partition("\n\n")
         expect(head.splitlines()[:2] == ["To: me@example.org", "Subject: segue: flow asks: which"], head)
@@ -322,7 +322,7 @@ def ntfy():
     with Box() as box:
         def act(address):
             box.config(recipe("ntfy.sh").replace("https://ntfy.sh", address))
-            run(box, ASKS, status=1)
+            run(box, ASKS, status=7)
         (path, _, body), = served(act)
         value = json.loads(body)
         expect(path == "/" and value["topic"] == "my-secret-topic" and "asks: which" in value["title"] and
@@ -336,7 +336,7 @@ def slack():
         def act(address):
             box.config(recipe("SLACK_WEBHOOK]\n  command:"))
             box.env["SLACK_WEBHOOK"] = address + "/services/T0/B0/x"
-            run(box, ASKS, status=1)
+            run(box, ASKS, status=7)
         (path, headers, body), = served(act)
         value = json.loads(body)
         expect(path == "/services/T0/B0/x" and headers["Content-Type"] == "application/json" and

@@ -40,7 +40,7 @@ def by_the_api():
         repository(box)
         box.serve()
         sid = box.submit(box.file("changes.yaml", WORKFLOW))
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         for _ in range(20):  # asked often, it leaves nothing open
             told = box.get(f"/v1/sessions/{sid}/changes")
         expect("\n+<b>new</b>\n" in told["diff"] and told["cut"] and "unknown" not in told["diff"], told)
@@ -75,7 +75,7 @@ def in_pieces():
         repository(box)
         box.serve()
         sid = box.submit(box.file("changes.yaml", WORKFLOW.replace("30000", "400000")))
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         window, query, lines, pages = box.window(), "?all=1", [], 0
         while query:
             status, _, page = window.ask("GET", f"s/{sid}/changes{query}")
@@ -119,7 +119,7 @@ def bytes_that_are_no_text():
         repository(box)
         box.serve()
         sid = box.submit(box.file("changes.yaml", WORKFLOW.replace("seq 30000 > two", "printf 'a\\\\377\\\\033[31mb\\\\n' > two")))
-        box.wait_status(sid, "stopped")
+        box.wait_status(sid, "needs_input")
         told = box.get(f"/v1/sessions/{sid}/changes")
         expect("+a" in told["diff"] and "<b>new</b>" in told["diff"], told)
         page = box.window().ask("GET", f"s/{sid}/changes")[2]

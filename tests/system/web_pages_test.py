@@ -103,7 +103,7 @@ def answers():
             b.wait(READY)
             head = b.run(HEAD)
             expect(re.fullmatch(r"\d+ s ago", head["last change"]), head)
-            expect(re.fullmatch(r"stopped, since \d+ s: .*: Which one\?\n"
+            expect(re.fullmatch(r"needs_input, since \d+ s: .*: Which one\?\n"
                                 r"Turn 6, which: waits for a person, since \d+ s, for (1|2) h more", head["now"]), head)
             expect(head["why"] == "turn 5, review, led to which by rule 1, good (tag_fallback)"
                    "; it continues when its question is answered", head)

@@ -204,7 +204,7 @@ def what_would_stop_it():
             done = box.segue("run", flow, "-s", scenario, "--cwd", box.cwd, "--logs", box.logs)
             path = box.log_paths()[0]
             sid = records(path)[0]["session"]
-            expect(done.returncode == 1 and box.segue("answer", path, "one", "--logs", box.logs).returncode == 0, done)
+            expect(done.returncode == 7 and box.segue("answer", path, "one", "--logs", box.logs).returncode == 0, done)
             process = box.start("resume", path, "--logs", box.logs)
             used = 0
             while used != 3:
