@@ -5,8 +5,6 @@
 #include "schema/validate.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,10 +159,9 @@ static size_t limits_characters(const char *text) {
 static void count_enum(struct measure *m, const json_t *values, const struct limits_place *place) {
   size_t i, length = 0;
   const json_t *one;
-  json_array_foreach((json_t *)values, i, one) {
+  json_array_foreach((json_t *)values, i, one)
     if (json_is_string(one))
       length += utf8_count(json_string_value(one), json_string_length(one));
-  }
   m->enum_values += json_array_size(values);
   m->characters += length;
   limits_over(m, place, "enum_values", "enum values in all", m->enum_values,
@@ -463,15 +460,13 @@ static json_t *name_first(json_t *names, const char *first, bool add) {
   json_t *out = json_array(), *one;
   size_t i;
   bool found = false;
-  json_array_foreach(names, i, one) {
+  json_array_foreach(names, i, one)
     found = found || !strcmp(json_string_value(one), first);
-  }
   if (found || add)
     json_array_append_new(out, json_string_nocheck(first));
-  json_array_foreach(names, i, one) {
+  json_array_foreach(names, i, one)
     if (strcmp(json_string_value(one), first) != 0)
       json_array_append_new(out, json_incref(one));
-  }
   json_decref(names);
   return out;
 }

@@ -167,9 +167,8 @@ static json_t *null_listed(json_t *schema) {
       json_array_append_new(wider, json_incref(only));
     size_t i, nulls = 0;
     const json_t *one;
-    json_array_foreach(wider, i, one) {
+    json_array_foreach(wider, i, one)
       nulls += json_is_null(one);
-    }
     if (!nulls)
       json_array_append_new(wider, json_null());
     adapt_put(copy, "enum", wider);
@@ -228,9 +227,7 @@ static bool pattern_plain(const char *pattern) {
 
 static bool keeps(const struct adapter *a, const struct view_word *word, unsigned types) {
   uint32_t repetitions = a->dialect->limits.repetitions;
-  if (!(a->dialect->keeps & KEEP(word->id)))
-    return false;
-  if (a->opts->words_only)
+  if (!(a->dialect->keeps & KEEP(word->id)) || a->opts->words_only)
     return false;
   switch ((int)word->id) {
   case K_FORMAT: {
@@ -395,8 +392,7 @@ static struct built adapt_options_of(struct adapter *a, const struct adapt_view 
   bool together = adapt_single(types) || (adapt_has(a, ADAPT_TYPE_LIST) &&
                                           !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
   json_array_foreach(values, i, one) {
-    unsigned type = adapt_type_of(one);
-    unsigned part = 0;
+    unsigned type = adapt_type_of(one), part = 0;
     if (!together && type & T_NUMBER)
       part = 1;
     else if (!together)

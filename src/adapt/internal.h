@@ -256,11 +256,9 @@ struct adapt_view {
   bool extra_open;      /* no part says anything about them */
   bool extra_closed;    /* there may be none */
   struct sum *patterns; /* subschemas by pattern, then `extra` */
-  uint32_t pattern_count;
-  uint32_t extra_entry;
+  uint32_t pattern_count, extra_entry;
   struct sum *prefix;
-  uint32_t prefix_count;
-  uint32_t prefix_entry;
+  uint32_t prefix_count, prefix_entry;
   struct sum items; /* beyond the prefix */
   bool items_closed;
   bool items_open; /* no part says anything about them */

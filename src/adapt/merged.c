@@ -126,8 +126,7 @@ static const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry) {
 
 /* Returns the value of a keyword that the entry's draft knows; NULL if it has none. */
 static const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name) {
-  const json_t *schema = adapt_schema_at(a, entry);
-  const json_t *value = json_object_get(schema, name);
+  const json_t *schema = adapt_schema_at(a, entry), *value = json_object_get(schema, name);
   if (!value || !adapt_keyword_of(a, entry, name))
     return NULL;
   /* Until 2019-09 a reference pushed everything beside it aside. */
@@ -280,18 +279,16 @@ static bool combinations(struct adapter *a, uint32_t entry, struct adapt_view *v
       return false;
   if (adapt_value_of(a, entry, "allOf"))
     adapt_changed(a, entry, "allOf", NULL, ADAPT_REWRITTEN, "its parts are merged");
-  json_array_foreach((json_t *)adapt_value_of(a, entry, "allOf"), k, one) {
+  json_array_foreach((json_t *)adapt_value_of(a, entry, "allOf"), k, one)
     if (!adapt_sum_schema(a, &view->flat, one))
       return false;
-  }
   for (size_t i = 0; i < 2; i++) {
     list = adapt_value_of(a, entry, alternatives[i]);
     if (list && !group_add(a, view, alternatives[i], entry, json_array_size(list)))
       return false;
-    json_array_foreach((json_t *)list, k, one) {
+    json_array_foreach((json_t *)list, k, one)
       if (!adapt_sum_schema(a, &view->groups[view->group_count - 1].branches[k], one))
         return false;
-    }
   }
   const json_t *condition = adapt_value_of(a, entry, "if"),
                *then = adapt_value_of(a, entry, "then"),
@@ -376,40 +373,27 @@ static unsigned gather_types(const json_t *type) {
   size_t i;
   if (json_is_string(type))
     return type_bit(json_string_value(type));
-  json_array_foreach((json_t *)type, i, one) {
+  json_array_foreach((json_t *)type, i, one)
     bits |= type_bit(json_string_value(one));
-  }
   return bits;
 }
 
 unsigned adapt_type_of(const json_t *value) {
-  switch (json_typeof(value)) {
-  case JSON_NULL:
-    return T_NULL;
-  case JSON_TRUE:
-  case JSON_FALSE:
-    return T_BOOLEAN;
-  case JSON_OBJECT:
-    return T_OBJECT;
-  case JSON_ARRAY:
-    return T_ARRAY;
-  case JSON_STRING:
-    return T_STRING;
-  case JSON_INTEGER:
+  static const unsigned types[] = {
+      [JSON_NULL] = T_NULL,       [JSON_TRUE] = T_BOOLEAN, [JSON_FALSE] = T_BOOLEAN,
+      [JSON_OBJECT] = T_OBJECT,   [JSON_ARRAY] = T_ARRAY,  [JSON_STRING] = T_STRING,
+      [JSON_INTEGER] = T_INTEGER, [JSON_REAL] = T_REAL};
+  if (json_is_real(value) && schema_value_is_integral(value))
     return T_INTEGER;
-  case JSON_REAL:
-    return schema_value_is_integral(value) ? T_INTEGER : T_REAL;
-  }
-  return 0;
+  return types[json_typeof(value)];
 }
 
 unsigned adapt_types_of(const json_t *values) {
   unsigned types = 0;
   const json_t *one;
   size_t i;
-  json_array_foreach((json_t *)values, i, one) {
+  json_array_foreach((json_t *)values, i, one)
     types |= adapt_type_of(one);
-  }
   return types;
 }
 
@@ -682,10 +666,9 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
     if (adapt_sum_accepts(a, sum, options))
       json_array_append_new(values, json_incref((json_t *)options));
   } else {
-    json_array_foreach((json_t *)options, k, one) {
+    json_array_foreach((json_t *)options, k, one)
       if (adapt_sum_accepts(a, sum, one))
         json_array_append_new(values, json_incref((json_t *)one));
-    }
   }
   if (options) {
     json_array_append(a->out->kept, values);

@@ -162,8 +162,7 @@ bool aggregate_filter_text(struct aggregate *c, const char *text, int64_t now_ms
   char *copy = xstrndup(text, strlen(text)), *at = copy;
   bool ok = true;
   while (ok && *at != '\0') {
-    char *word = next_filter_word(&at);
-    char *value = strchr(word, ':');
+    char *word = next_filter_word(&at), *value = strchr(word, ':');
     if (value != NULL)
       *value++ = '\0';
     ok = word[0] == '\0' || filter_word(c, word, value, now_ms, err);

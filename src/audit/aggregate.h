@@ -54,8 +54,7 @@ struct aggregate_count { /* of sessions */
 
 struct aggregate_apart { /* a log that was not counted, or not in full */
   enum rows_log state;
-  char *log;
-  char why[160];
+  char *log, why[160];
 };
 
 struct aggregate {
@@ -68,8 +67,7 @@ struct aggregate {
   struct rows rows;
   struct group_by_table tables[AGGREGATE_TABLE_COUNT];
   size_t memory;
-  uint64_t logs[ROWS_LOG_COUNT];
-  uint64_t sessions, unavailable, no_match;
+  uint64_t logs[ROWS_LOG_COUNT], sessions, unavailable, no_match;
   uint32_t no_match_word;
   struct aggregate_count causes[LIMIT_AUDIT_CAUSE_COUNT], outcomes[LIMIT_AUDIT_CAUSE_COUNT];
   size_t cause_count, outcome_count;

@@ -7,7 +7,6 @@
  * that is not kept. */
 #include "audit/aggregate_shared.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "store/shared.h"
 

@@ -78,8 +78,7 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
 
 static void compare_on_session(struct compare_side *side, const json_t *record, const char *type) {
   if (strcmp(type, "session_start") == 0) {
-    struct str id = json_view_at(record, "session");
-    struct str hash = json_view_at(record, "workflow_sha256");
+    struct str id = json_view_at(record, "session"), hash = json_view_at(record, "workflow_sha256");
     if (id.n < sizeof side->session)
       print_into(side->session, sizeof side->session, STR_FMT, STR_ARG(id));
     if (hash.n == SHA256_HEX - 1)

@@ -155,9 +155,8 @@ static bool not_found(const char *what, bool judged, const struct explain_found 
   struct buf list = {.max = 300};
   const char *name;
   json_t *value;
-  json_object_foreach((json_t *)names, name, value) {
+  json_object_foreach((json_t *)names, name, value)
     buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", name);
-  }
   if (found->runs > 0)
     err_set(err, ERR_NOT_FOUND, "there is no %.160s%s: that movement ran %ld time%s", what,
             judged ? " that was judged" : "", found->runs, found->runs == 1 ? "" : "s");
@@ -504,9 +503,8 @@ static void put_prompt(struct story *s, const json_t *start) {
   json_t *part;
   put_asked(s, start, "");
   writer_text_begin(&s->writer);
-  json_array_foreach(json_object_get(start, "prompt"), i, part) {
+  json_array_foreach(json_object_get(start, "prompt"), i, part)
     put_part(s, part);
-  }
   writer_text_end(&s->writer);
 }
 
@@ -578,10 +576,9 @@ static void put_no_answer(struct story *s) {
   const json_t *last = NULL;
   size_t i;
   json_t *record;
-  json_array_foreach(s->records, i, record) {
+  json_array_foreach(s->records, i, record)
     if (strncmp(json_word_at(record, "type"), LIT("session_")) == 0)
       last = record;
-  }
   const char *why = " yet";
   if (explain_is_type(last, "session_end"))
     why = ": the session ended";
@@ -1011,9 +1008,8 @@ static void explain_stage(struct story *s, int index, const json_t *stage, const
   json_t *value;
   (void)judge_stage_from_name(json_view_at(stage, "stage"), &which);
   put_stage_head(s, index, stage);
-  json_array_foreach(json_object_get(stage, "calls"), i, value) {
+  json_array_foreach(json_object_get(stage, "calls"), i, value)
     explain_judge_call(s, json_integer_value(value), which);
-  }
   if (which == STAGE_PHASE1_TAG) {
     const struct chain_spec spec = explain_spec(s);
     reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
@@ -1051,16 +1047,14 @@ static void explain_check(struct story *s, const json_t *check) {
                json_int_at(check, "number"), json_word_at(check, "outcome"),
                json_int_at(check, "call"), check_words(json_word_at(check, "outcome")));
   explain_put_word_line(s, 1, "extract_stage: ", check, "extract_stage");
-  json_array_foreach(json_object_get(check, "repairs"), i, name) {
+  json_array_foreach(json_object_get(check, "repairs"), i, name)
     writer_line(&s->writer, 1, "repaired: %s", json_string_value(name));
-  }
   size_t k;
   json_t *error;
-  json_array_foreach(json_object_get(check, "errors"), k, error) {
+  json_array_foreach(json_object_get(check, "errors"), k, error)
     writer_line(&s->writer, 1, "error: %s%s%s",
                 json_object_get(error, "offset") ? "" : json_word_at(error, "path"),
                 json_object_get(error, "offset") ? "" : ": ", json_word_at(error, "message"));
-  }
   if (json_int_at(check, "errors_dropped") > 0)
     writer_line(&s->writer, 1, "and %" JSON_INTEGER_FORMAT " more",
                 json_int_at(check, "errors_dropped"));
@@ -1230,9 +1224,8 @@ static void put_untried(struct story *s, const json_t *stages) {
     bool tried = false;
     size_t k;
     json_t *stage;
-    json_array_foreach(stages, k, stage) {
+    json_array_foreach(stages, k, stage)
       tried |= strcmp(json_word_at(stage, "stage"), name) == 0;
-    }
     if (!tried)
       buf_printf(&names, "%s%s", names.n ? ", " : "", name);
   }

@@ -487,10 +487,9 @@ static json_t *rules_of(const struct format_error_log *log, const char *movement
         memcmp(name.p, whole.p, name.n) != 0)
       continue;
     const struct str of_child = {whole.p + name.n + 1, whole.n - name.n - 1};
-    json_array_foreach(json_at(item, "parallel"), k, child) {
+    json_array_foreach(json_at(item, "parallel"), k, child)
       if (str_eq(json_view_at(child, "name"), of_child))
         return json_at(child, "rules");
-    }
   }
   return NULL;
 }
@@ -615,9 +614,8 @@ static void count_flaw(struct format_errors *f, const struct format_error *forma
   if (!format_error_is_wanted(f, format_error))
     return;
   f->answers++;
-  json_array_foreach(format_error->errors, i, error) {
+  json_array_foreach(format_error->errors, i, error)
     count_error(f, format_error, error);
-  }
   if (f->on_case != NULL) {
     json_t *item = format_error_case(f->log, format_error);
     f->on_case(f->ctx, item);

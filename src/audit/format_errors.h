@@ -45,8 +45,7 @@ struct format_errors {
   size_t count, room;
   struct map map;
   struct arena arena;
-  uint64_t answers, errors, left_out;
-  uint64_t logs[ROWS_LOG_COUNT];
+  uint64_t answers, errors, left_out, logs[ROWS_LOG_COUNT];
   struct format_error_log *log; /* the log being read; owned */
   struct chain_schemas schemas; /* of judges' answers */
   bool has_schemas;

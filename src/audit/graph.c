@@ -98,12 +98,12 @@ void graph_feed(struct graph *g, const json_t *record) {
   if (!starts && !judges)
     return;
   long at = workflow_find(g->workflow, json_view_at(record, "movement"));
-  g->has_session = true;
   if (at < 0) {
     g->strangers += starts;
     return;
   }
   struct graph_node *node = &g->nodes[at];
+  g->has_session = true;
   g->entered = is_child ? g->entered : (size_t)at;
   node->runs += starts;
   node->open = starts;

@@ -35,12 +35,10 @@ const char *group_by_key_name(enum group_by_key key) {
 }
 
 bool group_by_key_from_name(struct str name, enum group_by_key *key) {
-  for (int i = 0; i < GROUP_BY_KEY_COUNT; i++)
-    if (str_eq_c(name, key_names[i])) {
-      *key = (enum group_by_key)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, key_names, GROUP_BY_KEY_COUNT);
+  if (i >= 0)
+    *key = (enum group_by_key)i;
+  return i >= 0;
 }
 
 bool group_by_stage(const struct group_by_table *t) {

@@ -43,8 +43,7 @@ void report_files_note(struct report_files *files, const json_t *record) {
 
 void report_files_look(struct report_files *files, const struct store *store, const char *session) {
   const char *file;
-  json_t *sha256;
-  json_t *found = json_object();
+  json_t *sha256, *found = json_object();
   json_object_foreach(files->newest, file, sha256) {
     char now[SHA256_HEX];
     const char *state = missing;

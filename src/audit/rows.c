@@ -472,8 +472,7 @@ static bool take_stage_calls(struct rows *rows, struct pull *at, long turn,
 }
 
 struct stage_said { /* members that may come before or after the calls */
-  struct str stage, error;
-  struct str class;
+  struct str stage, error, class;
   uint32_t provider, model;
   bool none;
 };

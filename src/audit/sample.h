@@ -20,8 +20,7 @@ enum { SAMPLE_MOST = 1000 };
 struct sample_turn {
   char session[STORE_ID_BYTES];
   long turn, rule; /* as recorded; rule 0: none */
-  uint32_t movement, method;
-  uint32_t stratum;
+  uint32_t movement, method, stratum;
   uint64_t order;
 };
 

@@ -300,8 +300,7 @@ static void on_turn_start(struct turn_lines *s, const struct record *record) {
 }
 
 static int64_t turn_lines_tokens(const json_t *usage) {
-  json_int_t in = json_int_at(usage, "input");
-  json_int_t out = json_int_at(usage, "output");
+  json_int_t in = json_int_at(usage, "input"), out = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
 }
@@ -652,9 +651,8 @@ const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t 
 void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
   const char *method;
   json_t *count;
-  json_object_foreach(s->methods, method, count) {
+  json_object_foreach(s->methods, method, count)
     buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
-  }
 }
 
 void turn_lines_deinit(struct turn_lines *s) {

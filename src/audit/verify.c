@@ -92,10 +92,9 @@ static bool is_call(const struct look *l, const char *key, json_int_t id) {
 static bool are_calls(const struct look *l, const char *key) {
   size_t i;
   json_t *id;
-  json_array_foreach(json_object_get(l->record->body, key), i, id) {
+  json_array_foreach(json_object_get(l->record->body, key), i, id)
     if (!is_call(l, key, json_integer_value(id)))
       return false;
-  }
   return true;
 }
 
@@ -263,19 +262,12 @@ void verifier_free(struct verifier *v) {
 }
 
 const char *verify_state_name(enum verify_state state) {
-  switch (state) {
-  case VERIFY_COMPLETE:
-    return "complete";
-  case VERIFY_OPEN:
-    return "open";
-  case VERIFY_EMPTY:
-    return "empty";
-  case VERIFY_TORN:
-    return "torn";
-  case VERIFY_BAD:
-    return "bad";
-  }
-  return "?";
+  static const char *const names[] = {[VERIFY_COMPLETE] = "complete",
+                                      [VERIFY_OPEN] = "open",
+                                      [VERIFY_EMPTY] = "empty",
+                                      [VERIFY_TORN] = "torn",
+                                      [VERIFY_BAD] = "bad"};
+  return names[state];
 }
 
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {

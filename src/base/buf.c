@@ -93,6 +93,16 @@ void buf_mended(struct buf *b, struct str s) {
   }
 }
 
+void buf_percent_decoded(struct buf *b, struct str text) {
+  buf_append(b, "", 0);
+  for (size_t i = 0; i < text.n; i++) {
+    int high = text.p[i] == '%' && i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
+    int low = high >= 0 ? str_hex_digit(text.p[i + 2]) : -1;
+    buf_putc(b, low >= 0 ? (char)(high * 16 + low) : text.p[i]);
+    i += low >= 0 ? 2 : 0;
+  }
+}
+
 void buf_base64(struct buf *b, struct str s) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < s.n; i += 3) {

@@ -35,6 +35,8 @@ void buf_clear(struct buf *b);             /* keeps the memory */
 void buf_set(struct buf *b, struct str s); /* clears it and appends */
 /* Appends a text with U+FFFD in place of each byte that is not UTF-8. */
 void buf_mended(struct buf *b, struct str s);
+/* Appends a text with its percent escapes decoded; what is no escape stays. */
+void buf_percent_decoded(struct buf *b, struct str text);
 void buf_base64(struct buf *b, struct str s); /* RFC 4648, with padding */
 void buf_deinit(struct buf *b);
 const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */

@@ -4,8 +4,7 @@
 #include "cli/resolve_id.h"
 
 bool audit_filters(struct aggregate *c, const struct cli_args *args, bool again, struct err *err) {
-  const char *since = cli_value(args, "since");
-  const char *least = cli_value(args, "min-stages");
+  const char *since = cli_value(args, "since"), *least = cli_value(args, "min-stages");
   long n = 0;
   for (int i = 0; i < AGGREGATE_WORD_COUNT; i++) {
     const char *option = aggregate_word_name((enum aggregate_word)i);

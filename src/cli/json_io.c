@@ -141,10 +141,8 @@ static void write_value(const json_t *value, int level, struct buf *out) {
       new_line(out, level);
     buf_putc(out, ']');
     break;
-  case JSON_REAL:
-    json_write_real(json_real_value(value), out);
-    break;
   case JSON_STRING:
+  case JSON_REAL:
   case JSON_INTEGER:
   case JSON_TRUE:
   case JSON_FALSE:

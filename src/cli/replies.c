@@ -19,8 +19,7 @@ bool replies_take(struct replies *r, const char *path, json_t *changed, struct e
 
 bool replies_find(struct replies *r, const json_t *config, struct err *err) {
   const json_t *written = json_object_get(config, "scenario");
-  const char *path = cli_text(written, "path");
-  const char *sha256 = cli_text(written, "sha256");
+  const char *path = cli_text(written, "path"), *sha256 = cli_text(written, "sha256");
   if (r->has || path == NULL)
     return true;
   if (!scenario_load(&r->scenario, path, err))

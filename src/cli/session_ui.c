@@ -67,17 +67,15 @@ static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   ask_put_lines(json_view(json_at(turn->question, "text")));
   if (runs != NULL) {
     printf("  it would run:");
-    json_array_foreach((json_t *)json_at(runs, "command"), i, v) {
+    json_array_foreach((json_t *)json_at(runs, "command"), i, v)
       cli_say(stdout, " %s", json_string_value(v));
-    }
     if (json_at(runs, "provider") != NULL)
       cli_say(stdout, " %s", json_view(json_at(runs, "provider")).p);
     putchar('\n');
     ask_put_lines(json_view(json_at(runs, "instruction")));
   }
-  json_array_foreach((json_t *)choices, i, v) {
+  json_array_foreach((json_t *)choices, i, v)
     cli_say(stdout, "  %zu  %s\n", i + 1, json_string_value(v));
-  }
   ask_put_prompt(turn);
 }
 
@@ -255,8 +253,7 @@ static void say_worktree(const struct record *record) {
   const json_t *data = record_tree(record, MEMBER_DATA);
   const char *path = cli_text(data, "path");
   const json_t *on = json_object_get(data, "branch"); /* null: HEAD is detached */
-  const char *branch = json_string_value(on);
-  const char *commit = cli_text(data, "commit");
+  const char *branch = json_string_value(on), *commit = cli_text(data, "commit");
   const char *head = cli_text(data, "head");
   if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
     cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);

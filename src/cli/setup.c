@@ -65,8 +65,7 @@ bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) {
 }
 
 static void inputs_ask_one(const json_t *param, json_t *inputs) {
-  const char *name = cli_text(param, "name");
-  const char *words = cli_text(param, "description");
+  const char *name = cli_text(param, "name"), *words = cli_text(param, "description");
   char_auto_t *line = NULL;
   size_t room = 0;
   if (words != NULL)
@@ -429,10 +428,9 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 bool setup_has_facet(const json_t *entry, const char *movement) {
   size_t i;
   const json_t *name;
-  json_array_foreach(json_object_get(entry, "movements"), i, name) {
+  json_array_foreach(json_object_get(entry, "movements"), i, name)
     if (movement == NULL || strcmp(json_string_value(name), movement) == 0)
       return true;
-  }
   return false;
 }
 

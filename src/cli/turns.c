@@ -211,8 +211,7 @@ static void turns_live(struct buf *out, const struct turn_line *line, unsigned t
   assert(look->columns >= LIMIT_TERM_MIN_COLUMNS);
   static const char *const frames[] = {"|", "/", "-", "\\"};
   const struct spend *s = &line->spends.all;
-  int64_t tokens = s->input + s->output + line->told_tokens;
-  int64_t silent_ms = now_ms - line->heard_ms;
+  int64_t tokens = s->input + s->output + line->told_tokens, silent_ms = now_ms - line->heard_ms;
   buf_auto_t tail = {0}, text = {0};
   buf_puts(&tail, "  ");
   view_put_time(&tail, now_ms > line->started_ms ? now_ms - line->started_ms : 0);

@@ -925,9 +925,7 @@ static bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struc
   }
   for (; i < e->ref_count; i++) {
     const struct ref_part *part = &e->ref[i];
-    if (!expr_eval_work(x, e, 1))
-      return false;
-    if (!ref_step(&w, part))
+    if (!expr_eval_work(x, e, 1) || !ref_step(&w, part))
       return false;
   }
   *out = w.value;

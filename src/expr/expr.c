@@ -208,8 +208,7 @@ static bool expr_parse_string(struct expr_parser *p, struct str *out) {
   bool raw = p->text[p->at] == 'r';
   p->at += raw;
   size_t open = p->at++, n = 0;
-  char quote = p->text[open];
-  char *to = arena_alloc(p->arena, p->n - open + 1);
+  char quote = p->text[open], *to = arena_alloc(p->arena, p->n - open + 1);
   for (; p->at < p->n; p->at++) {
     char c = p->text[p->at];
     if (c == quote) {
@@ -879,8 +878,7 @@ static struct expr *parse_clause(struct expr_parser *p) {
 /* Parses one or more `below` with `word` in between: a node of `kind` only if there are two. */
 static struct expr *parse_chain(struct expr_parser *p, struct expr *(*below)(struct expr_parser *),
                                 const char *word, enum node_kind kind) {
-  struct expr *first = below(p), *last = first;
-  struct expr *chain = NULL;
+  struct expr *first = below(p), *last = first, *chain = NULL;
   while (last && expr_accept(p, word)) {
     if (chain == NULL) {
       if (!expr_need_condition(p, first) || (chain = expr_node(p, kind, first->at)) == NULL)

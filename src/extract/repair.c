@@ -994,8 +994,7 @@ static bool set_at(struct repair *r) {
 struct members_reading {
   json_t *object;     /* borrowed */
   bool without_brace; /* it ends where the array around it does */
-  bool after_member, comma;
-  bool closed;
+  bool after_member, comma, closed;
 };
 
 /* Reads the closer c at r->i. */
@@ -1054,7 +1053,7 @@ static void members_object(struct repair *r, struct members_reading *m) {
   json_t *member;
   if (json_is_object(inner))
     json_object_keylen_foreach((json_t *)inner, key, n, member)
-        repair_set(r, m->object, (struct str){key, n}, json_incref(member));
+      repair_set(r, m->object, (struct str){key, n}, json_incref(member));
   json_decref(inner);
   m->after_member = true;
   m->comma = false;

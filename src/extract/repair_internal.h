@@ -24,8 +24,7 @@ struct repair {
   size_t n; /* shrinks when a closing fence or another end is met */
   size_t i;
   char stack[JSCAN_DEPTH_MAX + 1]; /* '{' '[' '(' and 's' for a set in braces */
-  size_t depth;
-  size_t work_left;
+  size_t depth, work_left;
   bool zeros;      /* 007 is a number */
   bool said_only;  /* as in the job */
   size_t cut_at;   /* the end of the whole text; SIZE_MAX: something follows */

@@ -40,9 +40,8 @@ static int nearness(void *ctx, const json_t *value) {
   size_t i;
   const char *key;
   json_t *item;
-  json_array_foreach(required, i, item) {
+  json_array_foreach(required, i, item)
     shared += json_is_string(item) && json_object_get(value, json_string_value(item)) != NULL;
-  }
   if (json_array_size(required) == 0)
     json_object_foreach(json_object_get(schema, "properties"), key, item) {
       shared += json_object_get(value, key) != NULL;
@@ -51,14 +50,12 @@ static int nearness(void *ctx, const json_t *value) {
 }
 
 bool extract_schema_key(const json_t *doc, const char *name, size_t n) {
-  const json_t *schema = extract_schema_root(doc);
-  const json_t *required = json_object_get(schema, "required");
+  const json_t *schema = extract_schema_root(doc), *required = json_object_get(schema, "required");
   size_t i;
   json_t *item;
-  json_array_foreach(required, i, item) {
+  json_array_foreach(required, i, item)
     if (json_string_length(item) == n && memcmp(json_string_value(item), name, n) == 0)
       return true;
-  }
   return json_array_size(required) == 0 &&
          json_object_getn(json_object_get(schema, "properties"), name, n) != NULL;
 }
@@ -76,10 +73,9 @@ static bool is_echo(void *ctx, const json_t *value) {
   if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
       !schema_has_known_keyword(value))
     return false;
-  json_object_foreach((json_t *)value, key, item) {
+  json_object_foreach((json_t *)value, key, item)
     if (json_object_get(doc, key) == NULL)
       return false;
-  }
   struct schema *schema = schema_compile(value, NULL, NULL, NULL);
   schema_free(schema);
   return schema != NULL;

@@ -311,9 +311,8 @@ static bool is_foreign_value(struct str reply, size_t from) {
 static bool stands_alone(struct str reply, size_t from) {
   size_t line;
   struct str before = before_value(reply, from, &line);
-  if (before.n > 0 && !(has_words(reply, line, from) && hands_over(reply, line, from)))
-    return false;
-  if (before.n > 0 && line_is_foreign(before))
+  if (before.n > 0 &&
+      (!has_words(reply, line, from) || !hands_over(reply, line, from) || line_is_foreign(before)))
     return false;
   size_t above;
   return line == 0 || !line_is_foreign(line_before(reply, line, &above));
@@ -489,9 +488,8 @@ bool extract_says_nothing(struct str text) {
     if (rest.n == 0)
       return true;
     i = (size_t)(rest.p - text.p);
-    if (*rest.p != '<' && *rest.p != '[' && *rest.p != '\xE2')
-      return false;
-    if (extract_tag_at(text.p, text.n, i, &closed) == EXTRACT_TAG_NO)
+    if ((*rest.p != '<' && *rest.p != '[' && *rest.p != '\xE2') ||
+        extract_tag_at(text.p, text.n, i, &closed) == EXTRACT_TAG_NO)
       return false;
     i = closed < text.n ? closed : text.n;
   }

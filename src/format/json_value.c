@@ -51,8 +51,7 @@ static json_t *member_copied(json_t *member, bool deep) {
 }
 
 static json_t *value_copied(const json_t *value, bool deep) {
-  json_t *v = (json_t *)value;
-  json_t *out;
+  json_t *v = (json_t *)value, *out;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     out = json_object();

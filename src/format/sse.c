@@ -98,9 +98,7 @@ bool sse_feed(struct sse *sse, struct str bytes) {
 }
 
 bool sse_end(struct sse *sse) {
-  if (sse->stopped || sse->over_max)
-    return false;
-  if (sse->line.n > 0 && !sse_line(sse, buf_view(&sse->line)))
+  if (sse->stopped || sse->over_max || (sse->line.n > 0 && !sse_line(sse, buf_view(&sse->line))))
     return false;
   buf_clear(&sse->line);
   return dispatch(sse);

@@ -12,8 +12,7 @@
 #include <stdbool.h>
 
 struct template_var {
-  struct str name;
-  struct str value;
+  struct str name, value;
 };
 
 /* Takes each piece in order: a slice of the template (var NULL) or a variable's value. */

@@ -1,7 +1,6 @@
 /* Composes YAML into nodes that know their line and column. */
 #include "format/yaml.h"
 
-#include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -241,22 +240,11 @@ bool yaml_unknown(struct err *err, const char *file, const struct yaml_node *key
 }
 
 const char *yaml_kind_name(enum yaml_kind kind) {
-  switch (kind) {
-  case YAML_NULL:
-    return "nothing";
-  case YAML_BOOL:
-    return "true or false";
-  case YAML_INTEGER:
-  case YAML_REAL:
-    return "a number";
-  case YAML_TEXT:
-    return "a text";
-  case YAML_LIST:
-    return "a list";
-  case YAML_MAP:
-    return "a map";
-  }
-  return "something else";
+  static const char *const names[] = {
+      [YAML_NULL] = "nothing",  [YAML_BOOL] = "true or false", [YAML_INTEGER] = "a number",
+      [YAML_REAL] = "a number", [YAML_TEXT] = "a text",        [YAML_LIST] = "a list",
+      [YAML_MAP] = "a map"};
+  return names[kind];
 }
 
 void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *column) {

@@ -75,16 +75,11 @@ static void release(struct gb *g) {
 }
 
 static enum gbnf_status gbnf_status_of(enum schema_status status) {
-  switch (status) {
-  case SCHEMA_OK:
-    return GBNF_OK;
-  case SCHEMA_INVALID_SCHEMA:
-  case SCHEMA_INVALID:
-    return GBNF_INVALID_SCHEMA;
-  case SCHEMA_TOO_COMPLEX:
-    return GBNF_TOO_COMPLEX;
-  }
-  return GBNF_OK;
+  static const enum gbnf_status same[] = {[SCHEMA_OK] = GBNF_OK,
+                                          [SCHEMA_INVALID_SCHEMA] = GBNF_INVALID_SCHEMA,
+                                          [SCHEMA_INVALID] = GBNF_INVALID_SCHEMA,
+                                          [SCHEMA_TOO_COMPLEX] = GBNF_TOO_COMPLEX};
+  return same[status];
 }
 
 enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,

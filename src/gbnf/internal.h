@@ -52,8 +52,7 @@ struct gb_node {
 struct gb_rule {
   const char *name;
   const struct gb_node *node; /* NULL: not made yet */
-  bool productive;
-  bool reached;
+  bool productive, reached;
 };
 
 /* --- what one value must match --- */
@@ -81,8 +80,7 @@ struct gb_limit { /* a count and its source */
 };
 struct gb_link { /* a list that shapes share; the newest comes first */
   const struct gb_link *next;
-  uint32_t entry;
-  uint32_t scope;
+  uint32_t entry, scope;
   const char *name; /* NUL-terminated; of `length` */
   size_t length;
   const json_t *value;
@@ -101,8 +99,7 @@ struct gb_shape {
   uint32_t number_entry;
   struct gb_limit min_length, max_length, min_items, max_items, min_members, max_members;
   bool finite; /* it is one of `values` */
-  const struct gb_link *values, *not_values;
-  const struct gb_link *patterns, *formats;
+  const struct gb_link *values, *not_values, *patterns, *formats;
   const struct gb_link *items, *members, *required, *forbidden, *names;
   const struct gb_link *multiples, *unique, *contains; /* only listed */
   const struct gb_link *merged;                        /* schemas already merged */

@@ -159,6 +159,40 @@ static bool may_end(const struct magnitudes *r, int at, bool on_low, bool on_hig
   return !on_high || r->high->fraction > at || !r->high_out;
 }
 
+/* Writes the digits from `at` on, which so far are those of the low or the high bound. */
+typedef const struct gb_node *digits_fn(struct gb *g, const struct magnitudes *r, int at,
+                                        bool on_low, bool on_high);
+struct digit_place {
+  digits_fn *rest;
+  const struct magnitudes *r;
+  int at;
+  bool on_low, on_high;
+};
+
+/* Writes the digit at a place, from low to high, and what may follow each. */
+static const struct gb_node *by_digit(struct gb *g, const struct digit_place *p, int low,
+                                      int high) {
+  const struct gb_node *node = &gb_never;
+  if (p->on_low && p->on_high && low == high)
+    return gb_seq(g, digits(g, low, low), p->rest(g, p->r, p->at + 1, true, true));
+  if (p->on_low && p->on_high && low > high)
+    return node;
+  if (p->on_low) {
+    node =
+        gb_alt(g, node, gb_seq(g, digits(g, low, low), p->rest(g, p->r, p->at + 1, true, false)));
+    low++;
+  }
+  if (p->on_high) {
+    node =
+        gb_alt(g, node, gb_seq(g, digits(g, high, high), p->rest(g, p->r, p->at + 1, false, true)));
+    high--;
+  }
+  if (low <= high)
+    node =
+        gb_alt(g, node, gb_seq(g, digits(g, low, high), p->rest(g, p->r, p->at + 1, false, false)));
+  return node;
+}
+
 static const struct gb_node *fraction(struct gb *g, const struct magnitudes *r, int at, bool on_low,
                                       bool on_high) {
   const struct gb_node *end = at > 0 && may_end(r, at, on_low, on_high) ? &gb_empty : &gb_never;
@@ -186,22 +220,8 @@ static const struct gb_node *fraction(struct gb *g, const struct magnitudes *r, 
   }
   int low = on_low ? fraction_digit(r->low, at) : 0,
       high = on_high ? fraction_digit(r->high, at) : 9;
-  const struct gb_node *node = end;
-  if (on_low && on_high && low == high)
-    return gb_alt(g, end, gb_seq(g, digits(g, low, low), fraction(g, r, at + 1, true, true)));
-  if (on_low && on_high && low > high)
-    return end;
-  if (on_low) {
-    node = gb_alt(g, node, gb_seq(g, digits(g, low, low), fraction(g, r, at + 1, true, false)));
-    low++;
-  }
-  if (on_high) {
-    node = gb_alt(g, node, gb_seq(g, digits(g, high, high), fraction(g, r, at + 1, false, true)));
-    high--;
-  }
-  if (low <= high)
-    node = gb_alt(g, node, gb_seq(g, digits(g, low, high), fraction(g, r, at + 1, false, false)));
-  return node;
+  const struct digit_place place = {fraction, r, at, on_low, on_high};
+  return gb_alt(g, end, by_digit(g, &place, low, high));
 }
 
 static const struct gb_node *after_whole(struct gb *g, const struct magnitudes *r, bool on_low,
@@ -228,22 +248,8 @@ static const struct gb_node *whole(struct gb *g, const struct magnitudes *r, int
     return gb_seq(g, some_digits(g, left, left), after_whole(g, r, false, false));
   int low = on_low ? whole_digit(r->low, at) : !at && r->length > 1;
   int high = on_high ? whole_digit(r->high, at) : 9;
-  if (on_low && on_high && low == high)
-    return gb_seq(g, digits(g, low, low), whole(g, r, at + 1, true, true));
-  if (on_low && on_high && low > high)
-    return &gb_never;
-  const struct gb_node *node = &gb_never;
-  if (on_low) {
-    node = gb_alt(g, node, gb_seq(g, digits(g, low, low), whole(g, r, at + 1, true, false)));
-    low++;
-  }
-  if (on_high) {
-    node = gb_alt(g, node, gb_seq(g, digits(g, high, high), whole(g, r, at + 1, false, true)));
-    high--;
-  }
-  if (low <= high)
-    node = gb_alt(g, node, gb_seq(g, digits(g, low, high), whole(g, r, at + 1, false, false)));
-  return node;
+  const struct digit_place place = {whole, r, at, on_low, on_high};
+  return by_digit(g, &place, low, high);
 }
 
 /* Returns true if numbers of this length may be so little below an excluded bound that they are

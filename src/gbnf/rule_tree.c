@@ -146,9 +146,8 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
     bool flat = kids[i]->kind == kind;
     const struct gb_node *const *from = flat ? kids[i]->kids : &kids[i];
     for (size_t k = 0, n = flat ? kids[i]->count : 1; k < n; k++) {
-      if (kind == GB_ALT && from[k]->kind == GB_NEVER)
-        continue;
-      if (kind == GB_ALT && room <= COMPARED_MAX && !alternative_is_new(node, from[k]))
+      if (kind == GB_ALT && (from[k]->kind == GB_NEVER ||
+                             (room <= COMPARED_MAX && !alternative_is_new(node, from[k]))))
         continue;
       node->kids[node->count++] = from[k];
     }

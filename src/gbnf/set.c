@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define NO_SCOPE UINT32_MAX
@@ -367,8 +366,7 @@ static void merge_combinations(struct gb *g, struct gb_shape *shape, const json_
 
 static void merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t scope) {
   assert(entry < g->compiler.schema->entry_count);
-  const json_t *have[KEYWORD_COUNT];
-  const json_t *schema = g->compiler.schema->entries[entry].schema;
+  const json_t *have[KEYWORD_COUNT], *schema = g->compiler.schema->entries[entry].schema;
   if (!gb_spend(g, 1))
     return;
   if (json_is_boolean(schema)) {
@@ -931,8 +929,7 @@ static const struct gb_node *comma(struct gb *g, const struct gb_node *item) {
 
 static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {
   size_t fixed = t->prefix < t->max ? t->prefix : (size_t)t->max;
-  const struct gb_node *rest = item_node(g, t, t->prefix, NODE_NONE);
-  const struct gb_node *tail = &gb_empty;
+  const struct gb_node *rest = item_node(g, t, t->prefix, NODE_NONE), *tail = &gb_empty;
   if (t->max > fixed && fixed == t->prefix) {
     uint64_t before = fixed ? fixed : 1; /* items before the tail of commas */
     uint64_t more = t->max == UINT64_MAX ? UINT64_MAX : t->max - before;
@@ -952,8 +949,7 @@ static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {
  * them. */
 static const struct gb_node *containing(struct gb *g, const struct tuple *t, uint32_t entry,
                                         uint64_t count) {
-  const struct gb_node *any = item_node(g, t, 0, NODE_NONE);
-  const struct gb_node *one = item_node(g, t, 0, entry);
+  const struct gb_node *any = item_node(g, t, 0, NODE_NONE), *one = item_node(g, t, 0, entry);
   const struct gb_node *before =
       gb_repeat(g, t->name, gb_seq(g, any, gb_word(g, ","), gb_space(g)), 0, UINT64_MAX);
   const struct gb_node *next = gb_seq(g, before, one);

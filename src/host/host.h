@@ -75,7 +75,7 @@ struct host {
   struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
   uint64_t wait_for_kept_ms; /* how long for a folder that a stopped session keeps */
-  bool sync_now;             /* one session only: sync on the loop's thread while that takes few milliseconds */
+  bool sync_now; /* one session only: sync on the loop's thread while that takes few milliseconds */
   bool draining; /* no new calls: then host_drain each session */
   bool attended; /* a person sees questions and can answer: no session stops for them */
   const char *cut_by;               /* who asked to cut damaged ends off logs; NULL: nobody */

@@ -158,8 +158,8 @@ static json_t *plan_budget(const struct workflow *wf) {
   add_limits(list, json_at(wf->doc, "budget"), NULL);
   json_array_foreach((json_t *)movements, i, movement) {
     add_limits(list, json_at(movement, "budget"), &wf->movements[i]);
-    json_array_foreach(json_at(movement, "parallel"), k, child) add_limits(
-        list, json_at(child, "budget"), &wf->movements[wf->movements[i].first_child + k]);
+    json_array_foreach(json_at(movement, "parallel"), k, child)
+      add_limits(list, json_at(child, "budget"), &wf->movements[wf->movements[i].first_child + k]);
   }
   if (json_array_size(list) > 0)
     return json_pack("{so s[]}", "limits", list, "unseen");

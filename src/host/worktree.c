@@ -416,7 +416,7 @@ static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
   size_t i;
   buf_deinit(&job->names);
   json_array_foreach(names, i, name)
-      buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+    buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
   json_decref(names);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";

@@ -115,7 +115,8 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
     json_array_foreach((json_t *)json_object_get(record, "files"), i, file) {
       json_t *path = json_object_get(file, "path");
       bool there = !json_is_string(path);
-      json_array_foreach(r->t->paths, k, known) there = there || json_same(known, path);
+      json_array_foreach(r->t->paths, k, known)
+        there = there || json_same(known, path);
       if (there)
         continue;
       if (json_array_size(r->t->paths) < LIMIT_TREE_PATH_COUNT)
@@ -204,7 +205,8 @@ bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
                                     "--relative", "--end-of-options", there ? own->base : "HEAD",
                                     "--"},
                           .extra = {"GIT_LITERAL_PATHSPECS=1"}};
-  json_array_foreach(t->paths, i, path) ask->words[n++] = json_string_value(path);
+  json_array_foreach(t->paths, i, path)
+    ask->words[n++] = json_string_value(path);
   return n > 8;
 }
 

@@ -521,7 +521,6 @@ static size_t http_curl_on_header(char *bytes, size_t one, size_t n, void *ctx) 
   if (line.n > 9 && str_starts(line, "HTTP/")) { /* also after a 100 Continue */
     const char *space = memchr(line.p, ' ', line.n);
     x->end.status = space ? (int)strtol(space + 1, NULL, 10) : 0;
-    x->end.http2 = line.p[5] == '2';
     return n;
   }
   const char *colon = memchr(line.p, ':', line.n);

@@ -70,9 +70,8 @@ enum http_end_kind {
 
 struct http_end {
   enum http_end_kind kind;
-  int status;     /* 0: no reply began */
-  uint64_t bytes; /* of the body, decoded */
-  bool http2;
+  int status;        /* 0: no reply began */
+  uint64_t bytes;    /* of the body, decoded */
   char message[256]; /* one sentence for people, unless complete */
 };
 

@@ -105,12 +105,6 @@ bool proxy_is_loopback(struct str host) {
 
 /* --- the proxy behind ours --- */
 
-static int hex_pair(struct str text, size_t i) {
-  int high = i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
-  int low = i + 2 < text.n ? str_hex_digit(text.p[i + 2]) : -1;
-  return high >= 0 && low >= 0 ? high * 16 + low : -1;
-}
-
 void proxy_read_upstream(struct str url, char **where, char **credentials) {
   *where = *credentials = NULL;
   if (str_starts_fold(url, "http://"))
@@ -123,11 +117,7 @@ void proxy_read_upstream(struct str url, char **where, char **credentials) {
   if (at != NULL) {
     const struct str user = {url.p, (size_t)(at - url.p)};
     struct buf plain = {0};
-    for (size_t i = 0; i < user.n; i++) { /* %40 is an @ of a password */
-      int escaped = user.p[i] == '%' ? hex_pair(user, i) : -1;
-      buf_putc(&plain, escaped >= 0 ? (char)escaped : user.p[i]);
-      i += escaped >= 0 ? 2 : 0;
-    }
+    buf_percent_decoded(&plain, user); /* %40 is an @ of a password */
     struct buf coded = {0};
     buf_base64(&coded, buf_view(&plain));
     *credentials = buf_take(&coded);

@@ -215,8 +215,7 @@ static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char o
                                    size_t *len) {
   if (*i >= n)
     return JSCAN_TRUNCATED;
-  char c = text[*i];
-  char plain = simple_escape(c);
+  char c = text[*i], plain = simple_escape(c);
   if (plain) {
     out[0] = plain;
     *len = 1;
@@ -306,8 +305,7 @@ enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size
     if (i >= n || text[i] != '\\')
       continue;
     char out[UTF8_BYTES_MAX];
-    size_t out_len = 0;
-    size_t at = i + 1;
+    size_t out_len = 0, at = i + 1;
     enum jscan_code code = read_escape(text, n, &at, out, &out_len);
     *end = i;
     if (code != JSCAN_OK)
@@ -347,25 +345,15 @@ void jscan_deinit(struct jscan *js) {
 }
 
 const char *jscan_code_name(enum jscan_code code) {
-  switch (code) {
-  case JSCAN_OK:
-    return "ok";
-  case JSCAN_SYNTAX:
-    return "syntax";
-  case JSCAN_TRUNCATED:
-    return "truncated";
-  case JSCAN_CONTROL:
-    return "control_character";
-  case JSCAN_ESCAPE:
-    return "bad_escape";
-  case JSCAN_UTF8:
-    return "bad_utf8";
-  case JSCAN_DEPTH:
-    return "depth_limit";
-  case JSCAN_NUMBER_RANGE:
-    return "number_range";
-  }
-  return "?";
+  static const char *const names[] = {[JSCAN_OK] = "ok",
+                                      [JSCAN_SYNTAX] = "syntax",
+                                      [JSCAN_TRUNCATED] = "truncated",
+                                      [JSCAN_CONTROL] = "control_character",
+                                      [JSCAN_ESCAPE] = "bad_escape",
+                                      [JSCAN_UTF8] = "bad_utf8",
+                                      [JSCAN_DEPTH] = "depth_limit",
+                                      [JSCAN_NUMBER_RANGE] = "number_range"};
+  return names[code];
 }
 
 size_t jscan_skip(struct jscan *js, size_t from, size_t depth) {

@@ -161,10 +161,9 @@ static bool stage_object_is_vote(const json_t *object) {
 static const json_t *stage_object_find(const json_t *stages, enum judge_stage stage) {
   size_t i;
   json_t *object;
-  json_array_foreach(stages, i, object) {
+  json_array_foreach(stages, i, object)
     if (stage_object_stage(object) == stage && !stage_object_is_vote(object))
       return object;
-  }
   return NULL;
 }
 
@@ -251,9 +250,8 @@ static const struct rule *chain_walk(const struct chain_spec *spec, const struct
   for (size_t i = 0; i < spec->rule_count; i++) {
     const struct rule *rule = &spec->rules[i];
     struct expr_error err;
-    if (!chain_shows(spec, rule))
-      continue;
-    if (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label))
+    if (!chain_shows(spec, rule) ||
+        (rule->kind != RULE_WHEN && !str_eq(rule->label, chosen->label)))
       continue;
     if (rule->kind == RULE_LABEL)
       return rule;
@@ -381,10 +379,9 @@ static void doubt_agent(json_t *object, struct str text, const struct tag_place 
 static const json_t *none_holds(const json_t *stages) {
   size_t i;
   json_t *object;
-  json_array_foreach(stages, i, object) {
+  json_array_foreach(stages, i, object)
     if (json_is_true(json_at(object, "none")))
       return object;
-  }
   return NULL;
 }
 
@@ -642,9 +639,8 @@ static void count_rule(struct tally *t, long rule) {
   size_t i;
   json_t *other;
   int same = 0;
-  json_array_foreach(t->said, i, other) {
+  json_array_foreach(t->said, i, other)
     same += json_int_at(other, "rule") == rule;
-  }
   if (same > t->most) {
     t->most = same;
     t->rule = rule;
@@ -732,10 +728,9 @@ static void chain_panel(const struct chain_spec *spec, enum judge_stage stage, c
   struct tally t = {.said = json_array()};
   size_t i;
   json_t *object;
-  json_array_foreach(stages, i, object) {
+  json_array_foreach(stages, i, object)
     if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
       count_vote(&t, object);
-  }
   int left = spec->panel - t.votes;
   assert(spec->panel > 0 && spec->agree > 0);
   if (left <= 0 || t.most >= spec->agree || t.most + left < spec->agree) {

@@ -76,8 +76,7 @@ struct chain_reply { /* one finished judge call of this turn, in order; borrowed
   int vote; /* number in a panel, from 1; else 0 */
   long call;
   const char *error_class; /* NULL: it was answered */
-  struct str error_text;
-  struct str text;
+  struct str error_text, text;
   const json_t *structured;                  /* value from the backend's own schema mode, or NULL */
   struct str provider, model, prompt_sha256; /* may be empty */
   const json_t *usage;                       /* sum over all its attempts, or NULL */

@@ -55,12 +55,10 @@ bool judge_stage_from_name(struct str name, enum judge_stage *out) {
 }
 
 bool stage_outcome_from_name(struct str name, enum stage_outcome *out) {
-  for (int i = 0; i < OUTCOME_COUNT; i++)
-    if (str_eq_c(name, outcomes[i])) {
-      *out = (enum stage_outcome)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, outcomes, OUTCOME_COUNT);
+  if (i >= 0)
+    *out = (enum stage_outcome)i;
+  return i >= 0;
 }
 
 bool judge_stage_is_listable(enum judge_stage stage) {

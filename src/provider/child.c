@@ -24,10 +24,9 @@ const char *const *call_env_names(struct arena *a, const struct provider_env *en
   const char **names = arena_array(a, n + json_array_size(request->secrets) + 1, sizeof *names);
   if (n > 0)
     memcpy(names, env->pass_env, n * sizeof *names);
-  json_array_foreach((json_t *)request->secrets, i, name) {
+  json_array_foreach((json_t *)request->secrets, i, name)
     if (may_have(env, name))
       names[n++] = json_string_value(name);
-  }
   return names;
 }
 

@@ -28,8 +28,7 @@ struct command_run {
   struct provider_sink sink;
   bool gates; /* see call_request */
   const struct call_request *request;
-  uint64_t wall_ms;
-  uint64_t stall_ms;
+  uint64_t wall_ms, stall_ms;
   const char *cwd;         /* the environment's */
   struct secrets *secrets; /* see call_env.h */
   struct kept out, err;

@@ -3,8 +3,6 @@
 
 #include "base/buf.h"
 
-#include <string.h>
-
 struct model_family_word {
   const char *word, *family;
 };

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- what is looked at --- */
@@ -52,8 +51,7 @@ static bool find_login(const struct profile *profile, const json_t *settings,
                        struct backend_probe *p) {
   const json_t *login = json_object_get(profile->keys, "login");
   const json_t *names[] = {json_object_get(login, "env"), json_object_get(settings, "env")};
-  const json_t *files = json_object_get(login, "files");
-  const json_t *set = json_object_get(settings, "set");
+  const json_t *files = json_object_get(login, "files"), *set = json_object_get(settings, "set");
   for (size_t k = 0; k < ARRAY_LEN(names); k++)
     for (size_t i = 0; i < json_array_size(names[k]); i++) {
       const char *name = json_string_value(json_array_get(names[k], i)), *value = getenv(name);

@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "core/sandbox_settings.h"
 #include "format/json_write.h"
 #include "http/proxy.h"
 #include "os/fs.h"
@@ -294,10 +293,9 @@ static void add_all(struct confining *c, struct arena_list *list, const char *co
 static void add_json(struct confining *c, struct arena_list *list, const json_t *paths) {
   const json_t *path;
   size_t i;
-  json_array_foreach((json_t *)paths, i, path) {
+  json_array_foreach((json_t *)paths, i, path)
     if (json_is_string(path))
       add(c, list, json_string_value(path));
-  }
 }
 
 /* Makes a folder and those above it, for this user alone. */
@@ -325,8 +323,7 @@ static void add_program(struct confining *c, const char *word, int depth) {
    * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
   char folder[PATH_MAX];
   print_into(folder, sizeof folder, "%s", real);
-  char *modules = strstr(folder, "/node_modules/");
-  char *slash = strrchr(folder, '/');
+  char *modules = strstr(folder, "/node_modules/"), *slash = strrchr(folder, '/');
   if (modules != NULL)
     modules[sizeof "/node_modules" - 1] = '\0';
   else if (slash != NULL && slash != folder)
@@ -616,8 +613,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .no_sockets = level == SANDBOX_STRICT,
       .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
   if (is_contained(c)) {
-    const json_t *words = c->spec->request->sandbox;
-    const json_t *image = json_object_get(words, "image");
+    const json_t *words = c->spec->request->sandbox, *image = json_object_get(words, "image");
     const struct sandbox_container wanted = {
         .plan = &plan,
         .engine = json_string_value(json_object_get(words, "mechanism")),

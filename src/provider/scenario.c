@@ -147,7 +147,8 @@ static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err
   bool texts = chunks == NULL || json_is_array(chunks);
   size_t i;
   json_t *value;
-  json_array_foreach(chunks, i, value) texts = texts && json_is_string(value);
+  json_array_foreach(chunks, i, value)
+    texts = texts && json_is_string(value);
   spot->key = "chunks";
   if (!texts || (chunks && json_object_get(reply, "text")))
     return scenario_wrong(spot, err, "chunks must be a list of texts, instead of text");
@@ -203,7 +204,8 @@ static bool check_tools(const json_t *tools, struct spot *spot, struct err *err)
   const json_t *tool;
   size_t i;
   bool fine = tools == NULL || json_is_array(tools);
-  json_array_foreach((json_t *)tools, i, tool) fine = fine && scenario_is_tool(tool);
+  json_array_foreach((json_t *)tools, i, tool)
+    fine = fine && scenario_is_tool(tool);
   spot->key = "tools";
   return fine || scenario_wrong(spot, err,
                                 "tools must be a list of names, such as [Read, Bash], or of maps "
@@ -285,14 +287,12 @@ static bool holds_nul(const json_t *value) {
   size_t i, n;
   if (json_is_string(value))
     return strlen(json_string_value(value)) != json_string_length(value);
-  json_array_foreach(value, i, item) {
+  json_array_foreach(value, i, item)
     if (holds_nul(item))
       return true;
-  }
-  json_object_keylen_foreach((json_t *)value, key, n, item) {
+  json_object_keylen_foreach((json_t *)value, key, n, item)
     if (strlen(key) != n || holds_nul(item))
       return true;
-  }
   return false;
 }
 

@@ -33,8 +33,7 @@ struct script_run {
   struct call_result result;
   struct provider_sink sink;
   bool finished;
-  uint64_t wait_ms;
-  uint64_t started;
+  uint64_t wait_ms, started;
 };
 
 static json_t *script_prepare(const struct provider *self, const struct provider_env *env,
@@ -142,10 +141,9 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
     return err_set_errno(err, errno, "cannot use the working directory %s", env->cwd);
   bool ok = true;
   *files = json_array();
-  json_object_foreach((json_t *)write, path, content) {
+  json_object_foreach((json_t *)write, path, content)
     if (ok)
       ok = script_write_file(dir, path, json_view(content), *files, err);
-  }
   close(dir);
   return ok;
 }
@@ -154,8 +152,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 static void build_result(struct script_run *run) {
   struct call_result *result = &run->result;
-  const json_t *error = json_at(run->reply, "error");
-  const json_t *text = json_at(run->reply, "text");
+  const json_t *error = json_at(run->reply, "error"), *text = json_at(run->reply, "text");
   const json_t *structured = json_at(run->reply, "structured");
   const char *session = json_string_value(json_at(run->reply, "provider_session"));
   struct err err;
@@ -168,7 +165,7 @@ static void build_result(struct script_run *run) {
   if (text)
     buf_str(&result->text.bytes, json_view(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
-      buf_str(&result->text.bytes, json_view(chunk));
+    buf_str(&result->text.bytes, json_view(chunk));
   if (json_at(run->reply, "usage") != NULL)
     result->usage = json_clone_top(json_at(run->reply, "usage"));
   if (json_at(run->reply, "cost") != NULL) {
@@ -251,9 +248,8 @@ static void on_begin(uv_timer_t *timer) {
   tell_tools(run);
   size_t i;
   json_t *chunk;
-  json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
+  json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
     provider_tell(&run->sink, NEWS_TEXT, json_view(chunk), NULL);
-  }
   json_t *usage = json_at(run->reply, "usage_so_far");
   if (usage != NULL)
     provider_tell(&run->sink, NEWS_USAGE, STR(""), json_incref(usage));

@@ -2,9 +2,9 @@
 #include "render/line_text.h"
 
 #include "base/utf8.h"
+#include "format/json_write.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Returns true for controls, line and paragraph separators, marks without width, and what turns the
@@ -75,7 +75,6 @@ void render_number(const json_t *value, struct buf *out) {
 void render_json(const json_t *value, bool spaced, struct buf *out) {
   assert(out != NULL);
   const char *comma = spaced ? ", " : ",";
-  size_t start = out->n;
   bool first = true;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
@@ -102,19 +101,11 @@ void render_json(const json_t *value, bool spaced, struct buf *out) {
     render_quoted(json_string_value(value), json_string_length(value), out);
     return;
   case JSON_INTEGER:
-  case JSON_REAL:
-    render_number(value, out);
-    if (json_is_real(value) && !strpbrk(out->p + start, ".e"))
-      buf_puts(out, ".0"); /* a reader may tell 1 and 1.0 apart */
-    return;
+  case JSON_REAL: /* 1.0, not 1: a reader may tell them apart */
   case JSON_TRUE:
-    buf_puts(out, "true");
-    return;
   case JSON_FALSE:
-    buf_puts(out, "false");
-    return;
   case JSON_NULL:
-    buf_puts(out, "null");
+    json_write(value, out);
     return;
   }
 }

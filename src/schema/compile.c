@@ -560,7 +560,6 @@ static bool compile_dynamic(struct compiler *c) {
                            strlen(text), &entry))
       s->dynamic[i] = s->entries[entry].node;
   }
-  s->dynamic_count = c->dynamic_name_count;
   return true;
 }
 
@@ -585,8 +584,7 @@ static bool check_cycles(struct compiler *c) {
   struct schema *s = c->schema;
   size_t n = s->node_count;
   enum { NEW, OPEN, DONE };
-  uint32_t *stack = xmalloc(n * sizeof *stack);
-  uint32_t *next = xmalloc(n * sizeof *next);
+  uint32_t *stack = xmalloc(n * sizeof *stack), *next = xmalloc(n * sizeof *next);
   unsigned char *state = xcalloc(n, 1); /* NEW */
   bool ok = true;
   for (uint32_t root = 0; ok && root < n; root++) {
@@ -597,8 +595,7 @@ static bool check_cycles(struct compiler *c) {
     next[root] = 0;
     stack[depth++] = root;
     while (ok && depth) {
-      uint32_t node = stack[depth - 1];
-      uint32_t to = unconditional(s, node, next[node]++);
+      uint32_t node = stack[depth - 1], to = unconditional(s, node, next[node]++);
       if (to == NODE_NONE) {
         state[node] = DONE;
         depth--;

@@ -299,7 +299,6 @@ struct schema {
   size_t pattern_bytes; /* total of all patterns, compiled */
   uint32_t *dynamic; /* [name * resource_count + resource] -> node; NULL if no dynamic reference is
                         used */
-  size_t dynamic_count;
   uint32_t root;
 };
 

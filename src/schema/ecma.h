@@ -54,8 +54,7 @@ struct ecma_node {
   bool negated; /* CLASS, LOOK, EDGE */
   bool behind;  /* LOOK */
   bool lazy;    /* REPEAT */
-  uint32_t min, max;
-  uint32_t number;
+  uint32_t min, max, number;
   struct str name; /* name of the group, also in its references; may be empty */
   const struct ecma_member *members;
   const struct ecma_node *kids, *next; /* the first kid; the next kid of the same node */

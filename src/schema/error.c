@@ -1,8 +1,9 @@
 /* Puts errors into words, for a person and for a model that has to correct its output. */
 #include "schema/validate.h"
 
+#include "format/json_write.h"
+
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,17 +183,6 @@ void schema_quote_text(const char *bytes, size_t length, struct buf *out) {
   buf_puts(out, shown < length ? "...\"" : "\"");
 }
 
-static void shown_number(const json_t *value, struct buf *out) {
-  char text[STR_REAL_BYTES];
-  if (json_is_integer(value))
-    str_from_number(text, json_integer_value(value));
-  else
-    str_from_real(text, json_real_value(value));
-  buf_puts(out, text);
-  if (json_is_real(value) && !strpbrk(text, ".en"))
-    buf_puts(out, ".0");
-}
-
 static void add_value(const json_t *value, struct buf *out, size_t start, int levels) {
   bool full = out->n - start > SCHEMA_MESSAGE_VALUE_BYTES || !levels;
   switch (json_typeof(value)) {
@@ -227,16 +217,10 @@ static void add_value(const json_t *value, struct buf *out, size_t start, int le
     return;
   case JSON_INTEGER:
   case JSON_REAL:
-    shown_number(value, out);
-    return;
   case JSON_TRUE:
-    buf_puts(out, "true");
-    return;
   case JSON_FALSE:
-    buf_puts(out, "false");
-    return;
   case JSON_NULL:
-    buf_puts(out, "null");
+    json_write(value, out);
     return;
   }
 }

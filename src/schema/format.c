@@ -360,9 +360,7 @@ static bool read_time(struct format_cursor *c) {
     while (c->p < c->end && str_is_digit(*c->p))
       c->p++;
   }
-  if (!schema_cursor_zone(c, &away))
-    return false;
-  if (hour > 23 || minute > 59 || second > 60)
+  if (!schema_cursor_zone(c, &away) || hour > 23 || minute > 59 || second > 60)
     return false;
   int utc = (hour * 60 + minute + away + 2 * 1440) % 1440;
   return second < 60 || utc == 1439; /* a leap second is the last second of a UTC day */

@@ -69,8 +69,7 @@ static uint32_t reference_target(const struct schema *s, const struct op *op) {
 struct gathering {
   struct walk *walk;
   uint32_t *nodes;
-  size_t count, capacity;
-  size_t ops;
+  size_t count, capacity, ops;
 };
 
 static bool gather_add(struct gathering *g, uint32_t node) {

@@ -36,8 +36,7 @@ struct pattern_error {
 /* Holds working memory for successive matches; zero it before the first, deinit it after the
  * last. */
 struct pattern_scratch {
-  void *match_data;
-  void *match_context;
+  void *match_data, *match_context;
   uint64_t
       cost; /* grows with each match, in units of some 20 ns; the caller may set limits on it */
   size_t used;

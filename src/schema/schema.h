@@ -45,8 +45,7 @@ struct schema_error {
  * beyond the maximum. */
 struct schema_errors {
   struct schema_error *items;
-  size_t count;
-  size_t dropped;
+  size_t count, dropped;
 };
 
 enum {

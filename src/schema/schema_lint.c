@@ -24,7 +24,7 @@ static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
     for (const char *p = ref + 1; *p == '/' && at;) {
       struct buf raw = {0}, key = {0};
       size_t n = strcspn(++p, "/");
-      schema_uri_decode(p, n, &raw);
+      buf_percent_decoded(&raw, (struct str){p, n});
       for (size_t k = 0; k < raw.n; k++) {
         bool tilde = raw.p[k] == '~' && k + 1 < raw.n;
         char c = raw.p[k];

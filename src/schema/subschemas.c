@@ -137,19 +137,6 @@ static size_t schema_uri_without_fragment(const char *uri) {
   return strcspn(uri, "#");
 }
 
-void schema_uri_decode(const char *bytes, size_t length, struct buf *out) {
-  buf_append(out, "", 0);
-  for (size_t i = 0; i < length; i++) {
-    char c = bytes[i];
-    if (c == '%' && i + 2 < length && str_hex_digit(bytes[i + 1]) >= 0 &&
-        str_hex_digit(bytes[i + 2]) >= 0) {
-      c = (char)(str_hex_digit(bytes[i + 1]) * 16 + str_hex_digit(bytes[i + 2]));
-      i += 2;
-    }
-    buf_putc(out, c);
-  }
-}
-
 /* --- documents by URI --- */
 
 struct schema_registry {
@@ -493,8 +480,7 @@ static void index_map(struct compiler *c, uint32_t entry, const char *keyword, e
 
 static void index_keyword(struct compiler *c, uint32_t entry, const struct keyword *keyword,
                           const json_t *value) {
-  const char *name = keyword->name;
-  const char *wanted = shape_wrong(keyword->shape, value);
+  const char *name = keyword->name, *wanted = shape_wrong(keyword->shape, value);
   char *suffix = schema_pointer_suffix(c, name, NULL);
   if (wanted) {
     c->misshapen = true;
@@ -859,7 +845,7 @@ static bool target_find(struct compiler *c, const struct schema_resource *from,
   struct buf base = {0}, fragment = {0};
   const char *raw = absolute[length] ? absolute + length + 1 : "";
   buf_append(&base, absolute, length);
-  schema_uri_decode(raw, strlen(raw), &fragment);
+  buf_percent_decoded(&fragment, str_from(raw));
   bool ok = true;
   uint32_t resource = ref_resource(c, base.p, from);
   if (resource == NODE_NONE) {

@@ -14,8 +14,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* Percent-decodes; the result is NUL-terminated. */
-void schema_uri_decode(const char *bytes, size_t length, struct buf *out);
 
 /* --- values (schema/value.c) --- */
 

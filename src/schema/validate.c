@@ -2,7 +2,6 @@
 #include "schema/validate.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- which members were evaluated, for unevaluatedProperties and unevaluatedItems --- */
@@ -175,8 +174,7 @@ static bool find_discriminator(struct vm *vm, uint32_t index, struct str name, i
 struct kinds { /* collects the values of all branches, each once */
   const json_t *shown[KINDS_SHOWN];
   size_t count;
-  bool more;
-  bool has_member;
+  bool more, has_member;
 };
 
 static void kinds_add(struct vm *vm, struct kinds *kinds, const json_t *value,

@@ -2,7 +2,6 @@
 #include "schema/support.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 bool schema_value_is_integral(const json_t *value) {

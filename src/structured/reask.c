@@ -6,7 +6,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <string.h>
 
 static const char *const outcomes[REASK_OUTCOME_COUNT] = {
     [REASK_OUTCOME_VALID] = "valid",     [REASK_OUTCOME_PARSE] = "parse",

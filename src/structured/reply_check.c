@@ -5,7 +5,6 @@
 #include "extract/schema_check.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "json/scan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -104,10 +103,9 @@ static bool nul_name_error(const json_t *value, char *message, size_t size) {
   size_t i, length;
   const char *key;
   json_t *item;
-  json_array_foreach((json_t *)value, i, item) {
+  json_array_foreach((json_t *)value, i, item)
     if (nul_name_error(item, message, size))
       return true;
-  }
   json_object_keylen_foreach((json_t *)value, key, length, item) {
     size_t n = strlen(key);
     if (n == length && !nul_name_error(item, message, size))

@@ -33,8 +33,7 @@ struct view_piece {
 struct view_judgment {
   struct arena arena;
   struct view_piece *pieces;
-  size_t count, room;
-  size_t text_max, referred_max;
+  size_t count, room, text_max, referred_max;
   long parts;       /* parts so far of the prompt being told; 0: none is */
   json_t *judgment; /* the record; NULL: not judged yet */
 };

@@ -32,8 +32,8 @@ const char *view_chain_name(enum view_chain chain) {
 }
 
 const char *view_class_name(enum view_class class) {
-  static const char *const names[VIEW_CLASS_COUNT] = {"failed",  "asking", "waiting",
-                                                      "running", "finished",      "cancelled"};
+  static const char *const names[VIEW_CLASS_COUNT] = {"failed",  "asking",   "waiting",
+                                                      "running", "finished", "cancelled"};
   return class < VIEW_CLASS_COUNT ? names[class] : "";
 }
 

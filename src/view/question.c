@@ -17,19 +17,16 @@ static const json_t *movement_in(const json_t *value, struct str name, const cha
   const char *key;
   size_t i;
   json_t *inner;
-  const json_t *found = NULL;
-  const json_t *own = json_object_get(value, "name");
+  const json_t *found = NULL, *own = json_object_get(value, "name");
   if (json_is_string(own) && str_eq(json_view(own), name) &&
       (of == NULL || json_object_get(value, of) != NULL))
     return value;
-  json_object_foreach((json_t *)value, key, inner) {
+  json_object_foreach((json_t *)value, key, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
-  }
-  json_array_foreach((json_t *)value, i, inner) {
+  json_array_foreach((json_t *)value, i, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
-  }
   return found;
 }
 

@@ -15,8 +15,7 @@
 struct view_raw {
   uint64_t seq;
   long turn; /* 0: belongs to the session */
-  struct str type, ts, hash;
-  struct str line;
+  struct str type, ts, hash, line;
   size_t more_bytes; /* rest of the line, which is left out */
   bool unproven;
 };

@@ -13,8 +13,7 @@ enum { VIEW_RUNNING_CALLS = 64, VIEW_RUNNING_TOOLS = 20 };
 
 struct view_tool {
   /* state: started, ended ..., in the words of the provider's driver */
-  struct str name, argument, state;
-  struct str id;
+  struct str name, argument, state, id;
   size_t argument_more_bytes; /* bytes of the argument that are left out here */
   uint64_t argument_seq;      /* the record that has all of it, at /data/argument */
   long exit;

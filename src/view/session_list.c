@@ -171,14 +171,13 @@ static int64_t list_row_time(const char *text) {
 static void keep_methods(struct view_row *row, const json_t *methods) {
   const char *name;
   json_t *count;
-  json_object_foreach((json_t *)methods, name, count) {
+  json_object_foreach((json_t *)methods, name, count)
     for (int i = 0; i < STAGE_COUNT; i++)
       if (strcmp(name, skim_method_name(i)) == 0 ||
           strcmp(name, judge_stage_name((enum judge_stage)i)) == 0) {
         row->methods[i] = (long)json_integer_value(count);
         break;
       }
-  }
 }
 
 static void keep_wait(struct view_row *row, const struct summary *b) {
@@ -222,10 +221,9 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
   buf_auto_t text = {0};
   const char *name;
   const json_t *used;
-  json_object_foreach((json_t *)json_at(b.spent, "providers"), name, used) {
+  json_object_foreach((json_t *)json_at(b.spent, "providers"), name, used)
     if (strcmp(name, "command") != 0)
       buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
-  }
   row->providers = list_row_line(buf_view(&text));
   keep_wait(row, &b);
   d->unfinished = strcmp(b.status, "running") == 0 && !summary_waits(&b);

@@ -62,8 +62,7 @@ struct call_bound {
 };
 
 static struct call_bound *bound_of(const struct call_bounds *b, const json_t *record) {
-  long turn = (long)json_int_at(record, "turn");
-  long call = (long)json_int_at(record, "call");
+  long turn = (long)json_int_at(record, "turn"), call = (long)json_int_at(record, "call");
   for (size_t i = b->count; i-- > 0;)
     if (b->calls[i].turn == turn && b->calls[i].call == call)
       return &b->calls[i];
@@ -332,9 +331,8 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
     memset(b->calls.calls[i].used, 0, sizeof b->calls.calls[i].used);
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
-  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
+  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value)
     add_to_budget(b, v, key, value);
-  }
 }
 
 static void bounds_on_turn_start(struct bounds *b, const struct view_session *v,
@@ -775,8 +773,7 @@ static void spans_deinit(struct spans *s) {
 
 /* Keeps an open turn as it was before its last span was closed for a viewer. */
 struct open_turn {
-  size_t index;
-  size_t span_count;
+  size_t index, span_count;
   struct view_span last;
 };
 

@@ -134,8 +134,7 @@ static void graph_layout_put_edge(struct html *h, const struct graph_layout *r,
     return;
   }
   int side = goes_back(e) ? -1 : 1;
-  int lane = x + side * (LANE + e->lane * LANE) - side * 6;
-  int tip = x + side * DOT;
+  int lane = x + side * (LANE + e->lane * LANE) - side * 6, tip = x + side * DOT;
   if (e->from == e->to) /* it loops back to its own row */
     HTML_FMT(h, " d=\"M%d %dH%dV%dH%d\" />", tip, from + 7, lane, to - 5, tip);
   else

@@ -1,7 +1,6 @@
 /* Writes a report's parts as Markdown. */
 #include "web/markdown.h"
 
-#include "base/utf8.h"
 #include "view/number_format.h"
 #include "web/sanitize.h"
 

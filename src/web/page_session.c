@@ -101,26 +101,15 @@ static void part_acts(struct html *h, const struct view_session *v, bool asks) {
 
 /* --- now --- */
 
-static const char *doing_words(enum view_span_kind kind) {
-  switch (kind) {
-  case VIEW_WORK:
-  case VIEW_JUDGING:
-    break;
-  case VIEW_WAITING:
-    return "waits for a place";
-  case VIEW_RETRY:
-    return "waits for the next attempt";
-  case VIEW_PERSON:
-    return "waits for a person";
-  case VIEW_SPAN_KINDS:
-    return "between two calls";
-  }
-  return "";
-}
-
 /* Says what a turn does. For a call leads_to says it; a wait has its kind and its reason. */
 static void put_doing(struct html *h, const struct view_turn *t) {
-  const char *words = doing_words(t->doing->kind);
+  static const char *const all[VIEW_SPAN_KINDS + 1] = {[VIEW_WORK] = "",
+                                                       [VIEW_JUDGING] = "",
+                                                       [VIEW_WAITING] = "waits for a place",
+                                                       [VIEW_RETRY] = "waits for the next attempt",
+                                                       [VIEW_PERSON] = "waits for a person",
+                                                       [VIEW_SPAN_KINDS] = "between two calls"};
+  const char *words = all[t->doing->kind];
   bool between = t->doing->kind == VIEW_SPAN_KINDS;
   if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group's children speak for it */
     HTML_FMT(h, "%s<bdi>%.*s</bdi>", words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "",
@@ -222,28 +211,19 @@ static void put_reason(struct html *h, const struct view_session *v) {
 /* --- limits --- */
 
 static const char *bound_before(const struct view_bound *b) {
-  switch (b->kind) {
-  case VIEW_BOUND_MOVEMENTS:
-  case VIEW_BOUND_KINDS:
-    return "";
-  case VIEW_BOUND_BUDGET:
-    return b->of.n > 0 ? "budget of " : "budget";
-  case VIEW_BOUND_LOOP:
-    return "loop of ";
-  case VIEW_BOUND_SAME_MOVEMENT:
-  case VIEW_BOUND_SAME_FAILURE:
-  case VIEW_BOUND_SAME_TOOL:
-    return "guard of ";
-  case VIEW_BOUND_CALL:
-    return "budget of one call of ";
-  case VIEW_BOUND_TIMEOUT:
-    return "time limit for the call of ";
-  case VIEW_BOUND_STALL:
-    return "stall limit for the call of ";
-  case VIEW_BOUND_DEADLINE:
-    return "deadline for the question of ";
-  }
-  return "";
+  static const char *const words[VIEW_BOUND_KINDS] = {
+      [VIEW_BOUND_BUDGET] = "budget",
+      [VIEW_BOUND_LOOP] = "loop of ",
+      [VIEW_BOUND_SAME_MOVEMENT] = "guard of ",
+      [VIEW_BOUND_SAME_FAILURE] = "guard of ",
+      [VIEW_BOUND_SAME_TOOL] = "guard of ",
+      [VIEW_BOUND_CALL] = "budget of one call of ",
+      [VIEW_BOUND_TIMEOUT] = "time limit for the call of ",
+      [VIEW_BOUND_STALL] = "stall limit for the call of ",
+      [VIEW_BOUND_DEADLINE] = "deadline for the question of "};
+  if (b->kind == VIEW_BOUND_BUDGET && b->of.n > 0)
+    return "budget of ";
+  return words[b->kind] != NULL ? words[b->kind] : "";
 }
 
 /* Gives the words around a limit's two numbers. False: it has amounts, or a time. */

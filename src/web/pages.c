@@ -92,9 +92,8 @@ static bool is_absent(const json_t *p) {
 static void put_absent(struct html *h, const struct page_ask *ask) {
   size_t i, count = 0;
   json_t *p;
-  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p)
     count += is_absent(p);
-  }
   if (count == 0)
     return;
   HTML_FMT(h, "<details id=absent><summary>%zu not installed</summary><dl>", count);

@@ -34,8 +34,7 @@ enum page_kind {
 };
 
 struct page_live { /* a state that the log does not say: queued, paused */
-  char id[STORE_ID_BYTES];
-  char status[24];
+  char id[STORE_ID_BYTES], status[24];
 };
 
 struct page_said { /* the end of a running call's output; texts are malloc'd */

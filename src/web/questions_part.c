@@ -1,6 +1,5 @@
 /* Writes what waits for a person's answer, with the forms for it. */
 #include "base/log.h"
-#include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -69,9 +68,8 @@ static void put_select(struct html *h, const json_t *words, const json_t *schema
   HTML(h, "<select");
   field_is(h, "json", property, required);
   HTML(h, "><option value=\"\"></option>");
-  json_array_foreach((json_t *)words, i, word) {
+  json_array_foreach((json_t *)words, i, word)
     put_word(h, word, json_at(schema, "default"));
-  }
   HTML(h, "</select>");
 }
 
@@ -158,18 +156,16 @@ static void put_field(struct html *h, const json_t *schema, const char *property
 static bool field_is_required(const json_t *schema, const char *property) {
   size_t i;
   json_t *name;
-  json_array_foreach(json_at(schema, "required"), i, name) {
+  json_array_foreach(json_at(schema, "required"), i, name)
     if (str_eq_c(json_view(name), property))
       return true;
-  }
   return false;
 }
 
 /* Writes a property's title, or else its name, then its field and description. */
 static void put_property_field(struct html *h, const json_t *schema, const char *name,
                                bool required) {
-  struct str title = json_view_at(schema, "title");
-  struct str about = json_view_at(schema, "description");
+  struct str title = json_view_at(schema, "title"), about = json_view_at(schema, "description");
   HTML_FMT(h, "<p><label><span class=name><bdi>%.*s</bdi>%s</span> ",
            STR_ARG(title.n > 0 ? title : str_from(name)), required ? "" : " (optional)");
   put_field(h, schema, name, required);
@@ -199,9 +195,8 @@ static void answer_form_fields(struct html *h, const json_t *schema) {
     HTML(h, "</label></p>");
     return;
   }
-  json_object_foreach(json_object_get(schema, "properties"), name, of) {
+  json_object_foreach(json_object_get(schema, "properties"), name, of)
     put_property_field(h, of, name, field_is_required(schema, name));
-  }
 }
 
 /* --- questions --- */
@@ -213,9 +208,8 @@ static void put_said_list(struct html *h, const char *name, const json_t *list,
   if (json_array_size(list) == 0)
     return;
   HTML_FMT(h, "<p class=dim>%s", name);
-  json_array_foreach(list, i, text) {
+  json_array_foreach(list, i, text)
     HTML_FMT(h, "%s<bdi>%.*s</bdi>", i > 0 ? between : " ", STR_ARG(json_view(text)));
-  }
   HTML(h, "</p>");
 }
 
@@ -255,9 +249,8 @@ static void put_answer_forms(struct html *h, const json_t *item) {
     size_t i;
     json_t *text;
     HTML(h, "<label>Answer <select name=choice data-number>");
-    json_array_foreach(json_at(item, "choices"), i, text) {
+    json_array_foreach(json_at(item, "choices"), i, text)
       HTML_FMT(h, "<option value=\"%zu\">%.*s</option>", i + 1, STR_ARG(json_view(text)));
-    }
     HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {
     HTML(h, "</p>");

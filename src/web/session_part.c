@@ -56,10 +56,9 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_auto_t methods = {0};
   const char *method;
   json_t *n;
-  json_object_foreach(v->methods, method, n) {
+  json_object_foreach(v->methods, method, n)
     buf_printf(&methods, "%s%s %lld", methods.n > 0 ? ", " : "", method,
                (long long)json_integer_value(n));
-  }
   part_fact(h, "decided by", buf_view(&methods));
   buf_auto_t spent = {0};
   spend_print(v->spent, &spent);
@@ -411,9 +410,8 @@ void part_totals(struct html *h, const struct view_session *v) {
                words[i], json_object_size(group));
       continue;
     }
-    json_object_foreach(group, name, part) {
+    json_object_foreach(group, name, part)
       put_total(h, words[i], name, part);
-    }
   }
   HTML(h, "</tbody></table></div>");
 }

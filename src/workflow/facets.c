@@ -170,8 +170,7 @@ static const char *facets_from(const struct facets *f, enum facet_from from) {
 }
 
 static json_t *absolute_path(const char *folder, const char *path) {
-  char joined[PATH_BYTES];
-  char *real = NULL;
+  char joined[PATH_BYTES], *real = NULL;
   if (snprintf(joined, sizeof joined, "%s/%s", folder, path) < (int)sizeof joined)
     real = realpath(joined, NULL);
   json_t *text = json_text(str_from(real ? real : path));
@@ -204,11 +203,10 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
 static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, json_t *file) {
   size_t i;
   json_t *entry;
-  json_array_foreach(files, i, entry) {
+  json_array_foreach(files, i, entry)
     if (json_same(json_object_get(entry, "file"), file) &&
         strcmp(json_string_value(json_object_get(entry, "kind")), facets[kind].name) == 0)
       return entry;
-  }
   entry = json_pack("{ss ss sO s[]}", "kind", facets[kind].name, "from", from, "file", file,
                     "movements");
   if (entry == NULL || json_array_append_new(files, entry) != 0)

@@ -261,9 +261,8 @@ static void read_movements(struct lint *l) {
   json_auto_t *by_name = json_object();
   l->loops = json_object_get(l->doc, "loop_monitors");
   size_t i, most = json_array_size(list) + json_array_size(l->loops);
-  json_array_foreach(list, i, v) {
+  json_array_foreach(list, i, v)
     most += json_array_size(json_object_get(v, "parallel"));
-  }
   l->movements = arena_array(&l->arena, most, sizeof *l->movements);
   l->names = arena_array(&l->arena, most + 1, sizeof *l->names);
   l->places = arena_array(&l->arena, most + 3, sizeof *l->places);
@@ -658,9 +657,8 @@ static size_t lint_add_files(const struct lint *l, size_t movement, const char *
   size_t k;
   if (lint_text(object, "report", NULL) != NULL)
     files[n++] = lint_text(object, "report", "");
-  json_array_foreach(reports_of(object), k, item) {
+  json_array_foreach(reports_of(object), k, item)
     files[n++] = lint_text(item, "name", "");
-  }
   return n;
 }
 
@@ -807,10 +805,9 @@ static void unknown_member(struct lint *l, const char *place, size_t movement, s
   const char *names[LIMIT_RULE_COUNT + 1], *key;
   size_t n = 0;
   json_t *value;
-  json_object_foreach((json_t *)properties, key, value) {
+  json_object_foreach((json_t *)properties, key, value)
     if (n < LIMIT_RULE_COUNT)
       names[n++] = key;
-  }
   names[n] = NULL;
   struct buf all = {.max = 200};
   for (size_t i = 0; i < n; i++)

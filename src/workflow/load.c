@@ -120,11 +120,10 @@ static void gates_expand(json_t *doc) {
   assert(doc == NULL || json_is_object(doc));
   json_t *movements = json_object_get(doc, "movements"), *movement, *made = json_array();
   size_t i;
-  json_array_foreach(movements, i, movement) {
+  json_array_foreach(movements, i, movement)
     if (json_array_size(json_object_get(movement, "gates")) > 0 &&
         json_array_size(made) < LIMIT_MOVEMENT_COUNT)
       expand_one(movement, movements, made);
-  }
   if (json_array_size(made) > 0)
     json_array_extend(movements, made);
   json_decref(made);
@@ -223,10 +222,9 @@ static bool is_worth_lint(const json_t *doc) {
   size_t i;
   json_t *movement;
   const json_t *movements = json_object_get(doc, "movements");
-  json_array_foreach(movements, i, movement) {
+  json_array_foreach(movements, i, movement)
     if (!json_is_string(json_object_get(movement, "name")))
       return false;
-  }
   return json_array_size(movements) > 0;
 }
 

@@ -383,11 +383,11 @@ static inline json_t *play_prepare(void *ctx, const struct call_request *request
   json_t *counts;
   (void)token_counts; /* replies are used up whichever provider took them */
   json_object_foreach(p->core.token_counts, provider, counts)
-      json_object_foreach(counts, used, count) {
-    json_auto_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
-    if (str_eq_c(data_str(json_array_get(token, 0)), key))
-      n += json_integer_value(count);
-  }
+    json_object_foreach(counts, used, count) {
+      json_auto_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
+      if (str_eq_c(data_str(json_array_get(token, 0)), key))
+        n += json_integer_value(count);
+    }
   return json_pack("[sI]", key, n);
 }
 

@@ -83,8 +83,7 @@ static void offer_movements_of(const struct completing *c, const json_t *workflo
   size_t i;
   const json_t *movement;
   json_array_foreach(json_object_get(workflow, "movements"), i, movement) {
-    const char *name = cli_text(movement, "name");
-    const char *what = cli_text(movement, "description");
+    const char *name = cli_text(movement, "name"), *what = cli_text(movement, "description");
     if (name != NULL)
       offer(c, name, what);
   }

@@ -304,8 +304,7 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
 /* Says what confines agents here. */
 static void look_at_sandbox(struct doctor_report *r, const struct config *user, bool quick) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
-  const char *level = cli_text(sandbox, "level");
-  const char *why;
+  const char *level = cli_text(sandbox, "level"), *why;
   (void)sandbox_mechanism(user->sandbox, &why);
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   const char *by = json_string_value(json_object_get(mechanisms, level));

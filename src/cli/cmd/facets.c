@@ -33,8 +33,7 @@ static void print_facets(const json_t *list) {
   const json_t *entry;
   const char *last = "";
   json_array_foreach((json_t *)list, i, entry) {
-    const char *kind = cli_text(entry, "kind");
-    const char *by = cli_text(entry, "shadowed_by");
+    const char *kind = cli_text(entry, "kind"), *by = cli_text(entry, "shadowed_by");
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);
     last = kind;

@@ -70,9 +70,8 @@ static bool find_newest_of(const char *branch, const char *logs, struct store_re
   struct store_id *ids = NULL;
   size_t count = 0;
   bool found = false;
-  if (!resolve_id_store(logs, &store, err))
-    return false;
-  if (store_exists(&store) && !store_list(&store, &ids, &count, err))
+  if (!resolve_id_store(logs, &store, err) ||
+      (store_exists(&store) && !store_list(&store, &ids, &count, err)))
     return false;
   for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
     for (size_t i = 0; i < count && !found; i++)

@@ -164,8 +164,7 @@ struct stop_seen {
 };
 
 static void see_record(struct stop_seen *seen, json_t *record) {
-  const char *type = cli_text(record, "type");
-  const char *movement = cli_text(record, "movement");
+  const char *type = cli_text(record, "type"), *movement = cli_text(record, "movement");
   json_t **into = NULL;
   if (type == NULL)
     return;
@@ -200,8 +199,7 @@ static const char *stop_reason(const json_t *judgment) {
 
 static enum stop_verdict stop_told(const struct stop_hook *hook, const struct stop_seen *seen,
                                    int status, struct buf *why) {
-  const char *reason = stop_reason(seen->judgment);
-  const char *method = cli_text(seen->judgment, "method");
+  const char *reason = stop_reason(seen->judgment), *method = cli_text(seen->judgment, "method");
   json_int_t rule = json_integer_value(json_object_get(seen->judgment, "rule"));
   if (status == 0)
     return STOP_MAY;
@@ -234,8 +232,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   char program[PATHS_BYTES], flow[PATHS_BYTES + 32], scenario[PATHS_BYTES + 32];
   const char *words[STOP_WORDS_MAX] = {program,      "run",    flow,          "--json",
                                        "--scenario", scenario, "--task-file", "-"};
-  const char *cwd = cli_text(event, "cwd");
-  const char *id = cli_text(event, "session_id");
+  const char *cwd = cli_text(event, "cwd"), *id = cli_text(event, "session_id");
   size_t n = 8;
   buf_auto_t task = {0};
   if (!fs_own_program(program, sizeof program))
@@ -441,11 +438,11 @@ static json_t *find_installed_hook(const json_t *stop) {
   const json_t *group;
   json_t *hook;
   json_array_foreach((json_t *)(size_t)stop, i, group)
-      json_array_foreach(json_object_get(group, "hooks"), k, hook) {
-    const char *command = cli_text(hook, "command");
-    if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
-      return hook;
-  }
+    json_array_foreach(json_object_get(group, "hooks"), k, hook) {
+      const char *command = cli_text(hook, "command");
+      if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
+        return hook;
+    }
   return NULL;
 }
 

@@ -140,12 +140,10 @@ static int init_run(const struct cli_args *args) {
   } else if (ok) {
     size_t i;
     const json_t *path;
-    json_array_foreach(init.written, i, path) {
+    json_array_foreach(init.written, i, path)
       printf("wrote  %s\n", json_string_value(path));
-    }
-    json_array_foreach(init.kept, i, path) {
+    json_array_foreach(init.kept, i, path)
       printf("kept   %s\n", json_string_value(path));
-    }
     printf("\nnext:\n  segue lint %s\n  segue plan %s --input 'check=make test' --task 'Fix the "
            "first failing test'\n  segue run %s --input 'check=make test' --task 'Fix the first "
            "failing test'\n",

@@ -104,8 +104,7 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
 static void append_note(const json_t *stage, struct buf *out) {
   const char *outcome = cli_text(stage, "outcome");
   const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
-  const char *reason = cli_text(stage, "reason");
-  const char *tag = cli_text(stage, "tag");
+  const char *reason = cli_text(stage, "reason"), *tag = cli_text(stage, "tag");
   const char *class = cli_text(stage, "class");
   const char *text = reason ? reason : tag;
   if (strcmp(outcome, "matched") != 0) {

@@ -17,7 +17,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -211,9 +210,8 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
       return -1;
     if (client_problem(&reply, err))
       return cli_fail("ls", err);
-    json_array_foreach(json_object_get(reply.value, "sessions"), i, session) {
+    json_array_foreach(json_object_get(reply.value, "sessions"), i, session)
       print_session(ls, session);
-    }
     print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
     if (before[0] == '\0')
       break;
@@ -225,8 +223,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* Adds to a session of a shared store which worker has it, or why none has. */
 static void ls_put_place(json_t *s, const json_t *place) {
-  const char *worker = cli_text(place, "worker");
-  const char *waits = cli_text(place, "waits");
+  const char *worker = cli_text(place, "worker"), *waits = cli_text(place, "waits");
   const char *moved_to = cli_text(place, "moved_to");
   buf_auto_t say = {0};
   json_object_update(s, (json_t *)place);

@@ -1,7 +1,9 @@
 /* segue mcp: lets a client of the Model Context Protocol submit, watch and read sessions. */
+#include "base/resource.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/fs.h"
 
@@ -14,152 +16,11 @@
  * of its eras: up to 2025-11-25 with a handshake, and 2026-07-28 without one
  * (modelcontextprotocol.io, specification).
  *
- * A tool is a command of segue with its words (mcp_tools.c): the same program runs it, so a client
- * sees exactly what a person would. */
-
-enum mcp_place { MCP_WORD, MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_INPUT, MCP_FILE };
-
-struct mcp_param {
-  const char *name; /* NULL ends the list */
-  enum mcp_place place;
-  const char *type;   /* string, integer, boolean, object */
-  const char *option; /* for MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_FILE: without dashes */
-  bool required;
-  const char *description;
-};
-
-struct mcp_tool {
-  const char *name; /* NULL ends the table */
-  const char *title, *description;
-  const char *command[6]; /* its first words */
-  bool reads;             /* changes nothing */
-  const struct mcp_param *params;
-};
-
-extern const struct mcp_tool mcp_tools[];
-
-/* --- the tools --- */
-
-static const struct mcp_param submit_params[] = {
-    {"workflow", MCP_WORD, "string", NULL, true, "a file, or the name of a workflow"},
-    {"task", MCP_INPUT, "string", NULL, false, "what to do"},
-    {"cwd", MCP_OPTION, "string", "--cwd", false, "where agents work"},
-    {"provider", MCP_OPTION, "string", "--provider", false, "the backend of all agent movements"},
-    {"model", MCP_OPTION, "string", "--model", false, "the model of all agent movements"},
-    {0},
-};
-static const struct mcp_param list_params[] = {
-    {"status", MCP_OPTION, "string", "--status", false,
-     "running, waiting, needs_input, stopped, complete, ...; several, separated by commas"},
-    {"workflow", MCP_OPTION, "string", "--workflow", false, "sessions of this workflow"},
-    {"since", MCP_OPTION, "string", "--since", false, "90m, 12h or 3d ago, or a date"},
-    {"number", MCP_OPTION, "integer", "--number", false, "how many to list at most (default 50)"},
-    {0},
-};
-static const struct mcp_param show_params[] = {
-    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
-    {"movement", MCP_WORD, "string", NULL, false,
-     "one judgment in full: the movement's name, or NAME#N for its run N"},
-    {"full", MCP_FLAG, "boolean", "--full", false, "do not shorten texts"},
-    {0},
-};
-static const struct mcp_param id_params[] = {
-    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
-    {0},
-};
-static const struct mcp_param cancel_params[] = {
-    {"id", MCP_WORD, "string", NULL, true, "the session's id"},
-    {0},
-};
-static const struct mcp_param watch_params[] = {
-    {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
-    {"seconds", MCP_INPUT, "integer", NULL, false, "how long to wait at most (default 30)"},
-    {0},
-};
-static const struct mcp_param answer_params[] = {
-    {"id", MCP_WORD, "string", NULL, true, "the session that asks"},
-    {"movement", MCP_WORD, "string", NULL, false, "which movement, where several ask"},
-    {"text", MCP_FILE, "string", "--file", false, "the answer as text"},
-    {"choice", MCP_OPTION, "integer", "--choice", false, "the number of one of the choices"},
-    {0},
-};
-static const struct mcp_param judge_params[] = {
-    {"text", MCP_INPUT, "string", NULL, true, "the report to judge"},
-    {"rules", MCP_REPEATED, "string", "--rule", true,
-     "the conditions, in order; the first is rule 1"},
-    {"provider", MCP_OPTION, "string", "--provider", false, "who judges"},
-    {"model", MCP_OPTION, "string", "--model", false, "the judge's model"},
-    {"stages", MCP_OPTION, "string", "--stages", false,
-     "the ways to judge: structured_output, phase3_tag, phase1_tag, ai_judge; separated by commas"},
-    {0},
-};
-static const struct mcp_param extract_params[] = {
-    {"text", MCP_INPUT, "string", NULL, true, "what a model said"},
-    {"schema", MCP_FILE, "object", "--schema", false, "the JSON Schema that the value must pass"},
-    {0},
-};
-
-const struct mcp_tool mcp_tools[] = {
-    {"submit",
-     "Start a session",
-     "Hands a workflow to segue's daemon, which runs it in the background, even after this client "
-     "has exited. Returns the session.",
-     {"submit", "--json"},
-     false,
-     submit_params},
-    {"list",
-     "List sessions",
-     "Lists sessions with their status, newest first, one JSON object per line.",
-     {"ls", "--json"},
-     true,
-     list_params},
-    {"show",
-     "Read a session",
-     "Shows what ran, turn by turn, and why it led where it did; with a movement, one judgment in "
-     "full.",
-     {"show"},
-     true,
-     show_params},
-    {"watch",
-     "Wait for a session",
-     "Waits until a session ends or stops, or the time is over, and lists its turns.",
-     {"show", "--follow"},
-     true,
-     watch_params},
-    {"answer",
-     "Answer a question",
-     "Answers a question of a session that is waiting for a person. Pass on only what the person "
-     "said.",
-     {"answer", "--name", "a client of MCP"}, /* the log must not say that a person answered */
-     false,
-     answer_params},
-    {"cancel",
-     "Cancel a session",
-     "Ends a session for good.",
-     {"cancel", "--json"},
-     false,
-     cancel_params},
-    {"judge",
-     "Judge a text",
-     "Judges which of the rules holds for a report: by structured output, then by a tag, then by "
-     "an AI. Returns the judgment with its method.",
-     {"judge", "--json"},
-     true,
-     judge_params},
-    {"extract",
-     "Read JSON out of a text",
-     "Finds the JSON value in what a model said, repairs it where that is safe, and checks it.",
-     {"extract", "--json"},
-     true,
-     extract_params},
-    {"verify",
-     "Check a log",
-     "Checks whether a session's log is what was written.",
-     {"verify", "--json"},
-     true,
-     id_params},
-    {0},
-};
+ * A tool is a command of segue with its words: the same program runs it, so a client sees exactly
+ * what a person would. cli/mcp_tools.json is the list of them as clients get it, with the words of
+ * each command, and of each parameter where it goes: a word, the value of an option (repeated for
+ * each item; a flag has none), the input, or a file that an option names. An answer has a name,
+ * because the log must not say that a person answered. */
 
 /* --- the protocol --- */
 
@@ -200,30 +61,30 @@ static json_t *mcp_error(const json_t *id, int code, const char *text) {
 
 /* ---- what there is ---- */
 
-static json_t *schema_of(const struct mcp_tool *tool) {
-  json_t *properties = json_object(), *required = json_array();
-  for (const struct mcp_param *p = tool->params; p->name; p++) {
-    json_t *value = NULL;
-    if (p->place == MCP_REPEATED)
-      value = json_pack("{sss{ss}siss}", "type", "array", "items", "type", p->type, "minItems", 1,
-                        "description", p->description);
-    else
-      value = json_pack("{ssss}", "type", p->type, "description", p->description);
-    json_object_set_new(properties, p->name, value);
-    if (p->required)
-      json_array_append_new(required, json_string(p->name));
-  }
-  return json_pack("{sssososb}", "type", "object", "properties", properties, "required", required,
-                   "additionalProperties", 0);
+/* Returns the tools as in their file. */
+static json_t *mcp_tools(void) {
+  const struct resource *r = resource_find("cli/mcp_tools.json");
+  json_t *tools = json_loadb(r->p, r->n, 0, NULL);
+  if (tools == NULL)
+    BUG("the list of tools cannot be read");
+  return tools;
+}
+
+static json_t *mcp_properties(const json_t *tool) {
+  return json_object_get(json_object_get(tool, "inputSchema"), "properties");
 }
 
 static json_t *tools_list(void) {
-  json_t *tools = json_array();
-  for (const struct mcp_tool *t = mcp_tools; t->name; t++)
-    json_array_append_new(tools, json_pack("{sssssssos{sbsb}}", "name", t->name, "title", t->title,
-                                           "description", t->description, "inputSchema",
-                                           schema_of(t), "annotations", "readOnlyHint", t->reads,
-                                           "openWorldHint", !t->reads));
+  json_t *tools = mcp_tools(), *tool, *param;
+  const char *name;
+  size_t i;
+  json_array_foreach(tools, i, tool) {
+    json_object_del(tool, "command");
+    json_object_foreach(mcp_properties(tool), name, param) {
+      json_object_del(param, "at");
+      json_object_del(param, "option");
+    }
+  }
   return json_pack("{so}", "tools", tools);
 }
 
@@ -236,8 +97,7 @@ static json_t *capabilities(void) {
 }
 
 static json_t *initialize(const json_t *params) {
-  const char *asked = cli_text(params, "protocolVersion");
-  const char *version = eras[1];
+  const char *asked = cli_text(params, "protocolVersion"), *version = eras[1];
   for (size_t i = 1; i < ARRAY_LEN(eras); i++)
     if (asked != NULL && strcmp(asked, eras[i]) == 0)
       version = eras[i];
@@ -255,7 +115,7 @@ struct mcp_run {
   struct buf input;
   char *kept[MCP_WORDS_MAX]; /* numbers as texts */
   size_t kept_count;
-  char file[4096]; /* the file of an MCP_FILE argument; "": none */
+  char file[4096]; /* the file of an argument; "": none */
   unsigned timeout_s;
 };
 
@@ -275,7 +135,7 @@ static const char *mcp_text(struct mcp_run *run, const json_t *value) {
   return text ? text : "";
 }
 
-static bool mcp_file(struct mcp_run *run, const struct mcp_param *p, const json_t *value,
+static bool mcp_file(struct mcp_run *run, const char *name, const char *option, const json_t *value,
                      struct err *err) {
   const char *text = mcp_text(run, value), *folder = getenv("TMPDIR");
   if (snprintf(run->file, sizeof run->file, "%s/segue-mcp-XXXXXX", folder ? folder : "/tmp") >=
@@ -288,96 +148,85 @@ static bool mcp_file(struct mcp_run *run, const struct mcp_param *p, const json_
   if (fd < 0 || write(fd, text, n) != (ssize_t)n) {
     if (fd >= 0)
       close(fd);
-    return err_set(err, ERR_IO, "cannot keep %s", p->name);
+    return err_set(err, ERR_IO, "cannot keep %s", name);
   }
   close(fd);
-  mcp_word(run, p->option);
+  mcp_word(run, option);
   mcp_word(run, run->file);
   return true;
 }
 
-static bool is_of_type(const json_t *value, const struct mcp_param *p) {
-  if (p->place == MCP_REPEATED)
+static bool is_of_type(const json_t *value, const char *type) {
+  if (strcmp(type, "array") == 0)
     return json_is_array(value);
-  if (strcmp(p->type, "string") == 0)
+  if (strcmp(type, "string") == 0)
     return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
-  if (strcmp(p->type, "integer") == 0)
+  if (strcmp(type, "integer") == 0)
     return json_is_integer(value);
-  return strcmp(p->type, "boolean") == 0 ? json_is_boolean(value) : json_is_object(value);
+  return strcmp(type, "boolean") == 0 ? json_is_boolean(value) : json_is_object(value);
 }
 
-static bool mcp_place(struct mcp_run *run, const struct mcp_param *p, const json_t *value,
-                      struct err *err) {
+/* Places an argument, except a word: it goes after "--", see mcp_words. */
+static bool mcp_place(struct mcp_run *run, const char *name, const json_t *param,
+                      const json_t *value, struct err *err) {
+  const char *option = cli_text(param, "option");
+  struct str at = json_view_at(param, "at");
   size_t i;
   const json_t *item;
-  switch (p->place) {
-  case MCP_WORD: /* goes after "--", and options come before that: see mcp_words */
-    return true;
-  case MCP_OPTION:
-    mcp_word(run, p->option);
+  if (str_eq_c(at, "file"))
+    return mcp_file(run, name, option, value, err);
+  if (str_eq_c(at, "option")) {
+    mcp_word(run, option);
     mcp_word(run, mcp_text(run, value));
-    return true;
-  case MCP_REPEATED:
+  } else if (str_eq_c(at, "flag") && json_is_true(value)) {
+    mcp_word(run, option);
+  } else if (str_eq_c(at, "input") && json_is_string(value)) {
+    buf_append(&run->input, json_string_value(value), json_string_length(value));
+  } else if (str_eq_c(at, "input")) {
+    run->timeout_s = (unsigned)json_integer_value(value);
+  } else if (str_eq_c(at, "repeated")) {
     json_array_foreach(value, i, item) {
       if (!json_is_string(item))
-        return err_set(err, ERR_USAGE, "%s must be texts", p->name);
-      mcp_word(run, p->option);
+        return err_set(err, ERR_USAGE, "%s must be texts", name);
+      mcp_word(run, option);
       mcp_word(run, json_string_value(item));
     }
     return run->count + 2 < ARRAY_LEN(run->words) ||
-           err_set(err, ERR_USAGE, "%s are too many", p->name);
-  case MCP_FLAG:
-    if (json_is_true(value))
-      mcp_word(run, p->option);
-    return true;
-  case MCP_INPUT:
-    if (json_is_string(value))
-      buf_append(&run->input, json_string_value(value), json_string_length(value));
-    else
-      run->timeout_s = (unsigned)json_integer_value(value);
-    return true;
-  case MCP_FILE:
-    return mcp_file(run, p, value, err);
+           err_set(err, ERR_USAGE, "%s are too many", name);
   }
-  BUG("a place that does not exist");
-}
-
-static const struct mcp_param *mcp_param(const struct mcp_tool *tool, const char *name) {
-  for (const struct mcp_param *p = tool->params; p->name; p++)
-    if (strcmp(p->name, name) == 0)
-      return p;
-  return NULL;
+  return true;
 }
 
 /* Builds the words of the command: options, then "--", then the rest, so that no text of a model is
  * read as an option. */
-static bool mcp_words(struct mcp_run *run, const struct mcp_tool *tool, const json_t *arguments,
+static bool mcp_words(struct mcp_run *run, const json_t *tool, const json_t *arguments,
                       struct err *err) {
-  const char *name;
-  const json_t *value;
-  for (size_t i = 0; tool->command[i]; i++)
-    mcp_word(run, tool->command[i]);
+  const char *name, *tool_name = cli_text(tool, "name");
+  const json_t *value, *param;
+  size_t i;
+  json_array_foreach(json_object_get(tool, "command"), i, value)
+    mcp_word(run, json_string_value(value));
   json_object_foreach((json_t *)(size_t)arguments, name, value) {
-    const struct mcp_param *p = mcp_param(tool, name);
-    if (p == NULL)
-      return err_set(err, ERR_USAGE, "%s has no argument \"%.60s\"", tool->name, name);
-    if (!is_of_type(value, p))
-      return err_set(err, ERR_USAGE, "%s must be of type %s", name,
-                     p->place == MCP_REPEATED ? "array" : p->type);
-    if (!mcp_place(run, p, value, err))
+    param = json_object_get(mcp_properties(tool), name);
+    if (param == NULL)
+      return err_set(err, ERR_USAGE, "%s has no argument \"%.60s\"", tool_name, name);
+    if (!is_of_type(value, cli_text(param, "type")))
+      return err_set(err, ERR_USAGE, "%s must be of type %s", name, cli_text(param, "type"));
+    if (!mcp_place(run, name, param, value, err))
       return false;
   }
-  bool takes_task = strcmp(tool->name, "submit") == 0 && json_object_get(arguments, "task");
+  bool takes_task = strcmp(tool_name, "submit") == 0 && json_object_get(arguments, "task");
   if (takes_task) {
     mcp_word(run, "--task-file");
     mcp_word(run, "-");
   }
   mcp_word(run, "--");
-  for (const struct mcp_param *p = tool->params; p->name; p++) {
-    value = json_object_get(arguments, p->name);
-    if (p->required && value == NULL)
-      return err_set(err, ERR_USAGE, "%s needs %s", tool->name, p->name);
-    if (p->place == MCP_WORD && value != NULL)
+  json_array_foreach(json_object_get(json_object_get(tool, "inputSchema"), "required"), i, value)
+    if (json_object_get(arguments, json_string_value(value)) == NULL)
+      return err_set(err, ERR_USAGE, "%s needs %s", tool_name, json_string_value(value));
+  json_object_foreach(mcp_properties(tool), name, param) {
+    value = json_object_get(arguments, name);
+    if (value != NULL && str_eq_c(json_view_at(param, "at"), "word"))
       mcp_word(run, json_string_value(value));
   }
   return true;
@@ -417,8 +266,7 @@ static json_t *told_result(const struct program *p) {
 /* Runs segue with these words. Returns NULL if it could not be run. */
 static json_t *run_segue(struct mcp_run *run, json_t *(*tell)(const struct program *),
                          struct err *err) {
-  char program[4096];
-  char *argv[MCP_WORDS_MAX + 2];
+  char program[4096], *argv[MCP_WORDS_MAX + 2];
   if (!fs_own_program(program, sizeof program))
     return err_set(err, ERR_IO, "segue cannot find its own program"), NULL;
   argv[0] = program;
@@ -443,14 +291,17 @@ static void run_deinit(struct mcp_run *run) {
 static json_t *tools_call(const json_t *message) {
   const json_t *params = json_object_get(message, "params");
   const char *name = cli_text(params, "name");
-  const struct mcp_tool *tool = mcp_tools;
+  json_auto_t *tools = mcp_tools();
+  const json_t *tool = NULL;
   struct err err = {0};
-  while (tool->name && (name == NULL || strcmp(tool->name, name) != 0))
-    tool++;
-  if (tool->name == NULL)
+  size_t i;
+  json_array_foreach(tools, i, tool)
+    if (name != NULL && strcmp(cli_text(tool, "name"), name) == 0)
+      break;
+  if (i == json_array_size(tools))
     return mcp_error(json_object_get(message, "id"), RPC_INVALID_PARAMS, "there is no such tool");
   struct mcp_run run = {0};
-  bool watches = strcmp(tool->name, "watch") == 0;
+  bool watches = strcmp(name, "watch") == 0;
   bool ok = mcp_words(&run, tool, json_object_get(params, "arguments"), &err);
   if (watches && (run.timeout_s < 1 || run.timeout_s > MCP_WATCH_MAX_S))
     run.timeout_s = MCP_WATCH_S;
@@ -469,8 +320,7 @@ static json_t *sessions_told(const struct program *p) {
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
     json_auto_t *session = json_loadb(line.p, line.n, 0, NULL);
-    const char *id = cli_text(session, "id");
-    const char *status = cli_text(session, "status");
+    const char *id = cli_text(session, "id"), *status = cli_text(session, "status");
     char uri[100];
     if (id != NULL && strlen(id) < 40) {
       print_into(uri, sizeof uri, MCP_SCHEME "%s", id);

@@ -44,9 +44,8 @@ static void plan_each_who(json_t *plan, void (*fn)(void *ctx, json_t *who), void
   json_t *movement, *who;
   json_array_foreach(json_object_get(plan, "movements"), i, movement) {
     for (size_t r = 0; r < ARRAY_LEN(roles); r++) {
-      json_array_foreach(json_object_get(movement, roles[r]), k, who) {
+      json_array_foreach(json_object_get(movement, roles[r]), k, who)
         fn(ctx, who);
-      }
     }
   }
 }
@@ -157,9 +156,8 @@ static void plan_put_list(struct buf *out, const json_t *list, const char *betwe
 static void plan_put_words(struct buf *out, const json_t *list, const char *between) {
   size_t i;
   json_t *word;
-  json_array_foreach((json_t *)list, i, word) {
+  json_array_foreach((json_t *)list, i, word)
     buf_printf(out, "%s%s", i > 0 ? between : "", json_string_value(word));
-  }
 }
 
 static void plan_print_judge(const struct plan_page *page, const json_t *m) {
@@ -361,9 +359,8 @@ static void plan_print(const json_t *plan) {
   page.width = page.width > 24 ? 24 : page.width;
   buf_puts(&text, cli_word(plan, "workflow"));
   plan_row(&page, "workflow", COLOUR_DIM, &text);
-  json_array_foreach(json_object_get(plan, "movements"), i, m) {
+  json_array_foreach(json_object_get(plan, "movements"), i, m)
     plan_print_movement(&page, m);
-  }
   plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
   plan_print_budget(&page, json_object_get(plan, "budget"));

@@ -61,9 +61,8 @@ static void note_panel(const json_t *votes, long shown) {
           json_array_size(votes), shown);
   json_array_foreach((json_t *)votes, i, vote) {
     fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1, cli_text(vote, "provider"));
-    json_array_foreach(json_object_get(vote, "rules"), k, number) {
+    json_array_foreach(json_object_get(vote, "rules"), k, number)
       fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));
-    }
     fputc('\n', stderr);
   }
 }
@@ -206,10 +205,9 @@ static json_t *facets_of(const struct setup *setup, const char *movement) {
   json_t *list = json_array();
   size_t i;
   json_t *entry;
-  json_array_foreach(setup->facets, i, entry) {
+  json_array_foreach(setup->facets, i, entry)
     if (setup_has_facet(entry, movement))
       json_array_append(list, entry);
-  }
   return list;
 }
 

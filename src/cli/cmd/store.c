@@ -44,9 +44,8 @@ static void print_worker(const json_t *worker) {
     printf("lease ends in %.1f s ", lease);
   else
     printf("lease expired %.1f s ago ", -lease);
-  json_array_foreach(json_object_get(worker, "labels"), i, label) {
+  json_array_foreach(json_object_get(worker, "labels"), i, label)
     cli_say(stdout, " %s", json_string_value(label));
-  }
   putchar('\n');
 }
 
@@ -80,16 +79,14 @@ static int store_status(const struct cli_args *args, const char *url) {
   printf("store     %s  version %d, PostgreSQL %s\n", cli_word(status, "store"),
          (int)json_integer_value(json_object_get(status, "version")), cli_word(status, "server"));
   fputs("sessions ", stdout);
-  json_object_foreach(json_object_get(status, "sessions"), state, value) {
+  json_object_foreach(json_object_get(status, "sessions"), state, value)
     printf(" %s %d", state, (int)json_integer_value(value));
-  }
   if (json_object_size(json_object_get(status, "sessions")) == 0)
     fputs(" none", stdout);
   printf("\nrecords   %lld\n", (long long)json_integer_value(json_object_get(status, "records")));
   printf("bytes    ");
-  json_object_foreach(json_object_get(status, "bytes"), state, value) {
+  json_object_foreach(json_object_get(status, "bytes"), state, value)
     printf(" %s %lld", state, (long long)json_integer_value(value));
-  }
   putchar('\n');
   print_workers(json_object_get(status, "workers"));
   json_array_foreach(json_object_get(status, "providers"), i, value) {

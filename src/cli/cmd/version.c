@@ -72,7 +72,7 @@ static int version_run(const struct cli_args *args) {
   } else {
     printf("segue %s%s%s\n", SEGUE_VERSION, SEGUE_COMMIT[0] ? ", commit " : "", SEGUE_COMMIT);
     json_object_foreach(libraries, name, version)
-        printf("%s %s\n", name, json_string_value(version));
+      printf("%s %s\n", name, json_string_value(version));
     version_print_late(cli_flag(args, "all"));
   }
   json_decref(libraries);

@@ -310,10 +310,9 @@ static json_t *login_of(const json_t *object, const char *name) {
 static void gh_said(struct forge_item *item, const json_t *list, const char *author) {
   size_t i;
   const json_t *comment;
-  json_array_foreach((json_t *)list, i, comment) {
+  json_array_foreach((json_t *)list, i, comment)
     forge_say(item, login_of(comment, author), json_object_get(comment, "body"),
               json_object_get(comment, "path"));
-  }
 }
 
 static bool is_red(const json_t *check) {
@@ -377,9 +376,8 @@ static void glab_said(struct forge_item *item, const json_t *list) {
     json_t *notes = json_object_get(entry, "notes"); /* those of a discussion */
     if (notes == NULL)
       glab_note(item, entry);
-    json_array_foreach(notes, k, note) {
+    json_array_foreach(notes, k, note)
       glab_note(item, note);
-    }
   }
 }
 
@@ -396,10 +394,9 @@ static bool glab_checks(const struct forge *f, struct forge_item *item, const js
              "projects/:fullpath/pipelines/%" JSON_INTEGER_FORMAT "/jobs?scope[]=failed",
              json_integer_value(json_object_get(pipeline, "id")));
   json_auto_t *jobs = forge_json(f, words, STR(""), err);
-  json_array_foreach(jobs, i, job) {
+  json_array_foreach(jobs, i, job)
     if (json_is_string(json_object_get(job, "name")))
       json_array_append(item->red, json_object_get(job, "name"));
-  }
   return jobs != NULL;
 }
 

@@ -125,7 +125,8 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
   if (r->to[0])
     ask.words[n++] = r->to;
   ask.words[n++] = "--";
-  json_array_foreach((json_t *)r->paths, i, path) ask.words[n++] = json_string_value(path);
+  json_array_foreach((json_t *)r->paths, i, path)
+    ask.words[n++] = json_string_value(path);
   if (!git_now(&ask, answer, err))
     return false;
   if (answer->exit == 0 && !answer->out.cut)

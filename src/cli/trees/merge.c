@@ -125,7 +125,8 @@ static int tell_conflicts(const struct merging *m, bool json) {
   }
   cli_say(stderr, "segue merge: nothing was changed; these files are in conflict with %s:\n",
           m->into);
-  json_array_foreach(m->conflicts, i, file) cli_say(stderr, "  %s\n", json_string_value(file));
+  json_array_foreach(m->conflicts, i, file)
+    cli_say(stderr, "  %s\n", json_string_value(file));
   return STATUS_FAILED;
 }
 

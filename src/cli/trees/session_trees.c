@@ -2,7 +2,6 @@
 #include "cli/trees/session_trees.h"
 
 #include "cli/cli.h"
-#include "cli/resolve_id.h"
 #include "format/json_object.h"
 #include "host/paths.h"
 
@@ -10,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- git --- */
 
@@ -73,7 +71,9 @@ char *trees_tip(const char *repo, const char *branch, struct err *err) {
 static bool is_left_out(const struct trees *t, struct str name) {
   const json_t *entry;
   size_t i;
-  json_array_foreach(t->left_out, i, entry) if (str_eq(json_view(entry), name)) return true;
+  json_array_foreach(t->left_out, i, entry)
+    if (str_eq(json_view(entry), name))
+      return true;
   return false;
 }
 
@@ -133,8 +133,7 @@ static char *stood_at(const char *repo, const char *path, char branch[256], stru
 
 bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
                         struct err *err) {
-  char on[256];
-  char *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
+  char on[256], *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
   bool ok = head == NULL ? err->code == ERR_NONE : strcmp(on, branch) == 0;
   if (!ok && head != NULL)
     tip = trees_tip(repo, branch, err);

@@ -11,7 +11,6 @@
 #include "provider/agent/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct claude {
   bool closed; /* its result has come: stdin is closed */

@@ -293,10 +293,10 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
   for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
     if (strcmp(m->name, asks[i].method) != 0)
       continue;
-    json_t *paths = json_array();
-    json_t *changes = json_object_get(m->params, "fileChanges"), *change;
+    json_t *paths = json_array(), *changes = json_object_get(m->params, "fileChanges"), *change;
     const char *path;
-    json_object_foreach(changes, path, change) json_array_append_new(paths, json_string(path));
+    json_object_foreach(changes, path, change)
+      json_array_append_new(paths, json_string(path));
     if (json_view_at(m->params, "grantRoot").n > 0)
       json_array_append(paths, json_object_get(m->params, "grantRoot"));
     struct str title = json_view_at(m->params, "command");

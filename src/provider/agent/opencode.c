@@ -156,8 +156,7 @@ static void serve_open_session(struct driver *d) {
 static void serve_prompt(struct driver *d) {
   struct opencode *o = opencode_of(d);
   const struct agent_call *call = d->call;
-  struct str model = call->request->model;
-  struct str name = model, vendor = str_cut(&name, '/');
+  struct str model = call->request->model, name = model, vendor = str_cut(&name, '/');
   json_t *effort = json_object_get(call->request->options, "effort");
   char path[160];
   if (model.n > 0 && (vendor.n == 0 || name.n == 0)) {
@@ -386,8 +385,7 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
   const json_t *known = key ? json_object_get(o->parts, key) : NULL;
   if (key == NULL || json_is_true(known))
     return;
-  const json_t *now = json_object_get(part, "state");
-  const json_t *input = json_object_get(now, "input");
+  const json_t *now = json_object_get(part, "state"), *input = json_object_get(now, "input");
   bool told = json_is_false(known) || (known == NULL && tool_has_argument(input));
   if (known == NULL)
     stream_tool(d, &(struct tool_summary){

@@ -168,9 +168,7 @@ static bool is_refused(const struct profile_project_file *file, const char *path
   struct stat st;
   struct buf text = {0};
   struct err err;
-  if (lstat(path, &st) != 0)
-    return false;
-  if (S_ISDIR(st.st_mode) && is_empty_folder(path))
+  if (lstat(path, &st) != 0 || (S_ISDIR(st.st_mode) && is_empty_folder(path)))
     return false;
   if (file->allowed == NULL && file->refused == NULL && file->variables == NULL) {
     buf_puts(sets, " is there");

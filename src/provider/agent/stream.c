@@ -1436,7 +1436,8 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
   /* Tasks that ran in the background when the process ended were stopped as well. */
   const char *id;
   json_t *what;
-  json_object_foreach(d->tasks, id, what) stream_unfinished(d, what);
+  json_object_foreach(d->tasks, id, what)
+    stream_unfinished(d, what);
   if (d->unfinished != NULL)
     print_into(r->note, sizeof r->note, "a background task was stopped: %s",
                json_string_value(json_array_get(d->unfinished, 0)));

@@ -65,8 +65,7 @@ struct driver {
   struct buf last_id;
   bool has_text; /* an event said the final text: */
   struct buf text;
-  json_t *structured;
-  json_t *usage;
+  json_t *structured, *usage;
   const json_t *before; /* tokens of the conversation before this call; NULL: not known */
   /* its background tasks that run, and all whose end it has not told: id -> what; NULL: none yet */
   json_t *tasks, *known;

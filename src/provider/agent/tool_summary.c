@@ -9,7 +9,6 @@
 #include "format/json_write.h"
 
 #include <ctype.h>
-#include <string.h>
 
 enum { FIRST_LINES = 4, LAST_LINES = 6, LINE_BYTES = 160, HASH_DIGITS = 12, MAX_DEPTH = 8 };
 
@@ -68,7 +67,8 @@ static void gather(const json_t *value, int depth, struct buf *out) {
       buf_putc(out, '\n');
     buf_str(out, json_view(value));
   }
-  json_array_foreach((json_t *)value, i, item) gather(item, depth + 1, out);
+  json_array_foreach((json_t *)value, i, item)
+    gather(item, depth + 1, out);
   for (i = 0; i < ARRAY_LEN(names) && json_is_object(value); i++)
     gather(json_object_get(value, names[i]), depth + 1, out);
 }

@@ -412,9 +412,8 @@ static char *api_url(const struct api_config *config, const char *path) {
 static void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
   const char *name;
   json_t *value;
-  json_object_foreach(config->headers, name, value) {
+  json_object_foreach(config->headers, name, value)
     secrets_add(secrets, name, str_from(own_value(value)));
-  }
   json_object_foreach(config->query, name, value) {
     if (json_string_value(value)[0] == '$') /* others are written in the file, such as a version */
       secrets_add(secrets, name, str_from(own_value(value)));
@@ -429,9 +428,8 @@ static const char *api_version(const struct api_config *config) {
 static void api_own_headers(const struct api_config *config, struct wire *wire) {
   const char *name;
   json_t *value;
-  json_object_foreach(config->headers, name, value) {
+  json_object_foreach(config->headers, name, value)
     wire_header(wire, name, str_from(own_value(value)));
-  }
 }
 
 static void api_fill_request(struct api *api, const struct api_config *config,
@@ -565,9 +563,8 @@ static void tell_notes(struct api_run *run) {
   size_t i;
   json_t *note, *notes = run->notes;
   run->notes = NULL;
-  json_array_foreach(notes, i, note) {
+  json_array_foreach(notes, i, note)
     provider_tell(&run->sink, NEWS_NOTE, STR(""), json_incref(note));
-  }
   json_decref(notes);
 }
 
@@ -1326,7 +1323,6 @@ struct probe {
   const struct api_config *config;
   api_probe_fn done;
   void *ctx;
-  uint64_t started_ms;
   struct buf key, body;
   struct reply reply; /* for its class and message */
   struct wire wire;
@@ -1347,7 +1343,6 @@ static void api_probe_say(struct probe *p, enum error_class class, const char *f
 
 static void api_probe_finish(void *ctx) {
   struct probe *p = ctx;
-  p->result.elapsed_ms = (long)(uv_now(p->api->loop) - p->started_ms);
   p->done(p->ctx, &p->result);
   json_decref(p->result.models);
   api_key_wipe(&p->key);
@@ -1483,7 +1478,6 @@ bool api_probe(struct api *api, const struct provider *provider, api_probe_fn do
   p->config = provider->data;
   p->done = done;
   p->ctx = ctx;
-  p->started_ms = uv_now(api->loop);
   p->result.model_count = -1;
   p->body.max = LIMIT_STRUCTURED_BYTES * 4;
   print_into(p->result.base_url, sizeof p->result.base_url, "%s", p->config->base_url);

@@ -42,7 +42,6 @@ struct api_probe_result {
   bool keyed;             /* a key was sent along */
   enum error_class class; /* CLASS_NONE: it answered as expected */
   int status;             /* HTTP; 0: no reply */
-  long elapsed_ms;
   char base_url[256];
   char version[64];  /* Ollama's; "" elsewhere */
   long model_count;  /* -1: unknown */

@@ -76,26 +76,22 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
 
 static void chat_read(struct reply *r, const json_t *doc) {
   const json_t *choice = json_array_get(json_object_get(doc, "choices"), 0);
-  const json_t *usage = json_object_get(doc, "usage");
-  const json_t *delta = json_object_get(choice, "delta");
+  const json_t *usage = json_object_get(doc, "usage"), *delta = json_object_get(choice, "delta");
   const json_t *stop = json_object_get(choice, "finish_reason");
   const json_t *error = json_object_get(choice, "error"); /* OpenRouter */
   /* Reads `delta` of a stream or `message` of a document. */
   const json_t *message = delta ? delta : json_object_get(choice, "message");
-  const json_t *call, *part;
-  const json_t *content = json_object_get(message, "content");
+  const json_t *call, *part, *content = json_object_get(message, "content");
   size_t i;
   reply_thinking(r, json_object_get(message, "reasoning_content"));
   if (!json_is_string(json_object_get(message, "reasoning_content")))
     reply_thinking(r, json_object_get(message, "reasoning"));
   reply_text(r, content);
-  json_array_foreach((json_t *)content, i, part) {
+  json_array_foreach((json_t *)content, i, part)
     reply_text(r, json_object_get(part, "text"));
-  }
   reply_refusal(r, json_object_get(message, "refusal"));
-  json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
+  json_array_foreach(json_object_get(message, "tool_calls"), i, call)
     reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
-  }
   reply_usage(
       r, json_object_get(usage, "prompt_tokens"), json_object_get(usage, "completion_tokens"),
       json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"),

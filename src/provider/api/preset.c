@@ -222,7 +222,6 @@ static const char *read_schema_mode(struct api_config *c, const json_t *value) {
   if ((c->rungs & RUNG_BIT(rung)) == 0)
     return "names a way that this backend does not support: use auto";
   c->rungs = RUNG_BIT(rung);
-  c->forced = true;
   return NULL;
 }
 
@@ -291,11 +290,10 @@ static const char *read_texts(json_t **out, const json_t *value, bool header) {
   const char *name;
   json_t *text;
   bool ok = json_is_object(value) && json_object_size(value) <= LIMIT_HTTP_OWN_HEADERS;
-  json_object_foreach((json_t *)value, name, text) {
+  json_object_foreach((json_t *)value, name, text)
     ok = ok && name[0] != '\0' && json_is_string(text) &&
          strpbrk(json_string_value(text), "\r\n") == NULL &&
          (!header || name[str_span(str_from(name), "-_")] == '\0');
-  }
   return preset_keep(out, value, ok, wanted);
 }
 

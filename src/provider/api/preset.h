@@ -44,8 +44,7 @@ struct api_config {
   char *key_env, *key_file, *ca_file, *model; /* or NULL */
   char **key_command; /* a program that prints the key: NULL-terminated; or NULL */
   bool key_needed, allow_http, stream;
-  bool local;  /* answers on this machine, as far as the preset knows */
-  bool forced; /* schema_mode names one rung: `rungs` has only that */
+  bool local; /* answers on this machine, as far as the preset knows */
   unsigned rungs, quirks, concurrency;
   long connect_ms, stall_ms, idle_ms; /* idle: bytes come, but no content */
   long key_ms;                        /* for key_command */

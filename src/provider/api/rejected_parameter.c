@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 /* These members of a request hold parameters. */
 static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",
@@ -49,10 +48,9 @@ static bool has_word(const char *text, const char *word) {
 static const char *named_member(const char *text, const json_t *object) {
   const char *name, *found = NULL;
   json_t *value;
-  json_object_foreach((json_t *)object, name, value) {
+  json_object_foreach((json_t *)object, name, value)
     if (found == NULL && !str_is_one(str_from(name), essential) && has_word(text, name))
       found = name;
-  }
   return found;
 }
 

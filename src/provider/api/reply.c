@@ -314,10 +314,9 @@ static enum error_class failure_decide(int status, const json_t *error) {
   size_t i;
   for (i = 0; i < ARRAY_LEN(words) && class == CLASS_NONE; i++)
     class = reply_word_class(decisive, words[i], CLASS_NONE);
-  json_array_foreach((json_t *)details, i, detail) {
+  json_array_foreach((json_t *)details, i, detail)
     if (class == CLASS_NONE)
       class = reply_word_class(decisive, json_object_get(detail, "reason"), CLASS_NONE);
-  }
   if (class == CLASS_NONE && json_object_get(metadata, "flagged_input"))
     class = CLASS_REFUSED;
   /* Gemini says this of an exhausted minute, too. */

@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -257,8 +256,7 @@ static const char *joined(struct arena *a, const json_t *names) {
 
 /* Fills {runs}: the profile's `each_run` for each program. */
 static const char *runs_of(const struct filling *f) {
-  const json_t *each = json_object_get(f->profile->keys, "each_run");
-  const json_t *run = f->call->request->run;
+  const json_t *each = json_object_get(f->profile->keys, "each_run"), *run = f->call->request->run;
   struct buf out = {0};
   for (size_t i = 0; json_is_string(each) && i < json_array_size(run); i++) {
     struct filling one = *f;
@@ -299,15 +297,13 @@ static const char *const *profile_command_finish(struct arena *a, struct words *
 static void pass_names(const json_t *names, struct words *pass) {
   const json_t *name;
   size_t i;
-  json_array_foreach((json_t *)names, i, name) {
+  json_array_foreach((json_t *)names, i, name)
     push(pass, json_string_value(name));
-  }
 }
 
 static void set_environment(const struct filling *f, const json_t *mode_set,
                             struct agent_command *out) {
-  const json_t *env = json_object_get(f->profile->keys, "env");
-  const json_t *switched;
+  const json_t *env = json_object_get(f->profile->keys, "env"), *switched;
   struct words pass = {0}, assignments = {0};
   size_t i;
   pass_names(json_object_get(env, "pass"), &pass);
@@ -438,7 +434,8 @@ static bool setting_is_map_of_texts(const json_t *value) {
   const char *variable;
   json_t *text;
   bool ok = json_is_object(value);
-  json_object_foreach((json_t *)value, variable, text) ok = ok && json_is_string(text);
+  json_object_foreach((json_t *)value, variable, text)
+    ok = ok && json_is_string(text);
   return ok;
 }
 

@@ -227,9 +227,8 @@ static void read_lists(struct profile *p) {
   p->patterns = arena_array(a, json_array_size(patterns), sizeof *p->patterns);
   p->stderr_rules = arena_array(a, json_array_size(lines), sizeof *p->stderr_rules);
   p->notices = arena_array(a, json_array_size(notices), sizeof *p->notices);
-  json_array_foreach(rules, p->rule_count, item) {
+  json_array_foreach(rules, p->rule_count, item)
     read_rule(p, item, &p->rules[p->rule_count]);
-  }
   json_array_foreach(patterns, p->pattern_count, item) {
     p->patterns[p->pattern_count].pattern = pattern_of(p, item, "match");
     p->patterns[p->pattern_count].class = profile_class_of(json_object_get(item, "class"));
@@ -279,10 +278,10 @@ static bool profile_mentions(const json_t *words, const char *placeholder) {
   json_t *item;
   size_t i;
   bool found = json_is_string(words) && strstr(json_string_value(words), placeholder) != NULL;
-  json_array_foreach(words, i, item) found = found || profile_mentions(item, placeholder);
-  json_object_foreach((json_t *)words, key, item) {
+  json_array_foreach(words, i, item)
+    found = found || profile_mentions(item, placeholder);
+  json_object_foreach((json_t *)words, key, item)
     found = found || strstr(key, placeholder) != NULL || profile_mentions(item, placeholder);
-  }
   return found;
 }
 
@@ -324,8 +323,7 @@ static void profile_build(struct profile *p) {
   const json_t *keys = p->keys;
   struct {
     const char *name;
-    uint64_t *out;
-    uint64_t otherwise;
+    uint64_t *out, otherwise;
   } times[] = {{"stall_ms", &p->stall_ms, LIMIT_CALL_STALL_MS},
                {"judge_stall_ms", &p->judge_stall_ms, LIMIT_JUDGE_STALL_MS}};
   p->capability.summary = json_string_value(json_object_get(keys, "summary"));
@@ -396,10 +394,9 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
     return fail_at(errors, p->file, extends, "the profile of this name has a mistake of its own");
   const char *key;
   json_t *value;
-  json_object_foreach(base->keys, key, value) {
+  json_object_foreach(base->keys, key, value)
     if (json_object_get(p->keys, key) == NULL && strcmp(key, "extends") != 0)
       json_object_set(p->keys, key, value);
-  }
   return true;
 }
 
@@ -445,7 +442,7 @@ static json_t *plain(const json_t *value, bool keep_types) {
   if (json_is_object(value)) {
     out = json_object();
     json_object_foreach((json_t *)value, key, item)
-        json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
+      json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
     return out;
   }
   if (json_is_array(value)) {
@@ -795,7 +792,8 @@ struct profiles *profiles_load(const char *folder, struct err_list *errors) {
   const char *name;
   json_t *about;
   p->index = profile_document("index");
-  json_object_foreach(p->index, name, about) profiles_put(p, profile_shipped(name, about));
+  json_object_foreach(p->index, name, about)
+    profiles_put(p, profile_shipped(name, about));
   if (folder != NULL)
     load_folder(p, folder, errors);
   if (errors->count + errors->dropped == before)

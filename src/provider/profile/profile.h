@@ -111,8 +111,7 @@ struct profile_rule {
   struct profile_value tool[TOOL_FIELDS];
   struct profile_value background[TASK_FIELDS]; /* the client's own tasks */
   struct profile_value usage[USAGE_FIELDS];     /* all that are there are added up */
-  struct profile_value retry[RETRY_FIELDS];
-  struct profile_value permission[ASKED_FIELDS];
+  struct profile_value retry[RETRY_FIELDS], permission[ASKED_FIELDS];
   struct profile_value error[ERROR_FIELDS]; /* of kind: every one that is there counts */
   struct profile_value note;
   struct profile_value text;       /* the final text */
@@ -214,7 +213,7 @@ enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
 
-/* schemas/provider-profile.json, generated: a new reference. */
+/* schemas/provider-profile.json: a new reference. */
 json_t *profile_schema(void);
 
 /* --- all profiles of this run: the shipped ones and those in the user's folder ---

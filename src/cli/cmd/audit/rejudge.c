@@ -484,9 +484,8 @@ static bool left_go(struct again *a, struct rejudge_job *job, const struct rejud
     host_cancel(job->session, "its turn is judged again in another session");
     return true;
   }
-  if (!can_judge(a, core->workflow))
-    return false;
-  if (!host_go(job->session, left_choose, a, "rejudge", NULL, &a->failed))
+  if (!can_judge(a, core->workflow) ||
+      !host_go(job->session, left_choose, a, "rejudge", NULL, &a->failed))
     return false;
   if (wanted)
     *rejudging_verdict(a, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
@@ -742,16 +741,14 @@ static void again_default_name(const struct again *a, struct buf *out) {
   const json_t *word;
   if (as->provider != NULL)
     buf_puts(out, as->provider);
-  json_array_foreach(as->panel, i, word) {
+  json_array_foreach(as->panel, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : "", json_string_value(word));
-  }
   if (out->n == 0)
     buf_puts(out, "as recorded");
   if (as->model != NULL)
     buf_printf(out, "/%s", as->model);
-  json_array_foreach(as->stages, i, word) {
+  json_array_foreach(as->stages, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : ", ", json_string_value(word));
-  }
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);
   if (a->permute)
@@ -906,8 +903,7 @@ static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
   const long *verdicts = &a->verdicts[i * (size_t)a->repeat];
   long first = REJUDGE_OPEN;
   size_t readable = 0;
-  bool flips = false;
-  bool own = is_own_work(a, t);
+  bool flips = false, own = is_own_work(a, t);
   for (long k = 0; k < a->repeat; k++) {
     sum->same += verdicts[k] == t->rule;
     sum->other += verdicts[k] >= 0 && verdicts[k] != t->rule;

@@ -555,8 +555,7 @@ static size_t test_sum(const struct testing *t) {
 /* --- the command --- */
 
 static bool test_options(struct testing *t, const struct cli_args *args, struct err *err) {
-  const char *junit = cli_value(args, "junit");
-  const char *provider;
+  const char *junit = cli_value(args, "junit"), *provider;
   t->json = cli_flag(args, "json");
   t->model = cli_value(args, "model") ? cli_value(args, "model") : t->setup->user.model;
   for (; (provider = cli_values(args, "provider", t->provider_count)) != NULL;
@@ -568,9 +567,8 @@ static bool test_options(struct testing *t, const struct cli_args *args, struct 
   if (t->provider_count == 0)
     t->providers[t->provider_count++] = t->setup->user.provider;
   t->repeat = 1;
-  if (!cli_number(args, "repeat", 1, REPEAT_MAX, &t->repeat, err))
-    return false;
-  if (!setup_stages(cli_value(args, "stages"), &t->stages, err))
+  if (!cli_number(args, "repeat", 1, REPEAT_MAX, &t->repeat, err) ||
+      !setup_stages(cli_value(args, "stages"), &t->stages, err))
     return false;
   if (junit == NULL)
     return true;

@@ -324,8 +324,7 @@ static void count_class(json_t *counts, const char *class) {
 
 static void ask_batch_count(struct ask_tally *t, const json_t *result) {
   const json_t *first = json_array_get(json_object_get(result, "checks"), 0);
-  const char *outcome = cli_word(result, "outcome");
-  const char *class = cli_text(first, "outcome");
+  const char *outcome = cli_word(result, "outcome"), *class = cli_text(first, "outcome");
   size_t attempts = (size_t)json_integer_value(json_object_get(result, "attempts"));
   bool repaired = json_is_true(json_object_get(first, "repaired"));
   t->asked++;
@@ -411,9 +410,8 @@ static json_t *summary_of(const struct ask_tally *t) {
 static void put_counts(struct buf *out, const json_t *counts) {
   const char *class;
   json_t *n;
-  json_object_foreach((json_t *)counts, class, n) {
+  json_object_foreach((json_t *)counts, class, n)
     buf_printf(out, " %s %d", class, (int)json_integer_value(n));
-  }
   buf_putc(out, '\n');
 }
 

@@ -34,8 +34,7 @@ struct rendering_job {
   struct schema_opts opts;
   struct registry_in registry;
   enum describe_language language;
-  bool annotations;
-  bool think;
+  bool annotations, think;
 };
 
 /* ---- the renderings ---- */
@@ -199,9 +198,8 @@ static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
   size_t i, n = 0;
-  json_array_foreach(notes, i, item) {
+  json_array_foreach(notes, i, item)
     n += strcmp(cli_word(item, "effect"), rewritten) != 0;
-  }
   return n;
 }
 
@@ -322,8 +320,7 @@ static int overview(const struct rendering_job *job) {
 
 static bool schema_prepare(struct rendering_job *job, const struct cli_args *args,
                            struct err *err) {
-  const char *language = cli_value(args, "language");
-  const char *annotations = cli_value(args, "annotations");
+  const char *language = cli_value(args, "language"), *annotations = cli_value(args, "annotations");
   job->file = args->words[0];
   job->annotations = annotations == NULL || strcmp(annotations, "keep") == 0;
   job->opts.assert_formats = cli_flag(args, "formats");
