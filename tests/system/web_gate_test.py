@@ -479,7 +479,7 @@ def who_acted(box: WebBox):
     unsure = box.file("unsure.yaml", UNSURE)
     nothing = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
     asked, resumed, plain = [box.submit(which) for _ in "ab"], box.submit(unsure, nothing), box.submit(which)
-    box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 3, "they do not wait")
+    box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 4, "they do not wait")
     box.wait_status(resumed, "rule_no_match")
     expect(second.ask("POST", f"s/{asked[0]}/answer", body={"choice": 2})[0] in (200, 202))
     expect(first.ask("POST", f"s/{asked[1]}/cancel", body={})[0] in (200, 202))
