@@ -403,7 +403,7 @@ def old_ones_are_pruned():
             expect(done.returncode == 0, done)
         stopped = box.segue("run", box.file("a.yaml", "name: a\nmovements:\n  - name: a\n    ask: {question: why?}\n"
                                             "    rules: [{condition: when(true), next: COMPLETE}]\n"), "--task", "x", "--cwd", box.cwd)
-        expect(b"STOPPED" in stopped.stdout, stopped)
+        expect(b"NEEDS INPUT" in stopped.stdout, stopped)
         ids = [s["id"] for s in box.json("ls")[1]]
         expect(len(ids) == 4, ids)
         done = box.segue("store", "prune", "--older-than", "1d")
@@ -425,7 +425,7 @@ def old_ones_are_pruned():
         expect(told.stdout.count(b"\n") == 4 and b"3 would be removed" in told.stdout and len(box.json("ls")[1]) == 4, told)
         done = box.segue("store", "prune", "--older-than", "0s", "--json")
         expect(json.loads(done.stdout) == {"removed": 3, "dry_run": False}, done)
-        expect([s["status"] for s in box.json("ls")[1]] == ["stopped"], box.json("ls")[1])
+        expect([s["status"] for s in box.json("ls")[1]] == ["needs_input"], box.json("ls")[1])
         whole = box.segue("verify", box.store)
         expect(whole.returncode == 0, whole)
         expect(box.segue("store", "prune", "--older-than", "0s", "--stopped").stdout == b"1 removed\n", "stopped")

@@ -77,22 +77,26 @@ CREATE TRIGGER session_gone AFTER DELETE ON segue.session FOR EACH ROW EXECUTE F
 -- is not lost.
 CREATE OR REPLACE FUNCTION segue.settle() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-DECLARE v_id uuid;
+DECLARE v_id uuid; v_plain text; v_any text;
 BEGIN
   IF NOT EXISTS (SELECT FROM segue.over) THEN
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock(hashtext('segue.settle')); -- one at a time
   FOR v_id IN DELETE FROM segue.over RETURNING id LOOP
-    WITH w AS (SELECT s.id FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
+    v_plain := segue.stands(v_id, false);
+    v_any := segue.stands(v_id, true);
+    WITH w AS (SELECT s.id, s.after, CASE WHEN s.after_any THEN v_any ELSE v_plain END AS stands
+                 FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
                   FOR UPDATE SKIP LOCKED),
-         p AS (SELECT s.id, segue.pending(s.after, s.after_any) AS after FROM segue.session s JOIN w USING (id))
-    UPDATE segue.session s SET after = p.after,
-           state = CASE WHEN s.state = 'waits' AND p.after IS NULL THEN 'ready' ELSE s.state END
-      FROM p WHERE s.id = p.id;
+         u AS (SELECT w.id, CASE WHEN w.stands = 'done' THEN nullif(array_remove(w.after, v_id), '{}') END AS after
+                 FROM w WHERE w.stands <> 'pending')
+    UPDATE segue.session s SET after = u.after,
+           state = CASE WHEN s.state = 'waits' AND u.after IS NULL THEN 'ready' ELSE s.state END
+      FROM u WHERE s.id = u.id;
     INSERT INTO segue.over (id)
     SELECT v_id WHERE EXISTS (SELECT FROM segue.session s WHERE s.after IS NOT NULL AND s.after @> ARRAY[v_id]
-                                 AND segue.stands(v_id, s.after_any) <> 'pending');
+                                 AND CASE WHEN s.after_any THEN v_any ELSE v_plain END <> 'pending');
   END LOOP;
 END $$;
 
