@@ -200,7 +200,7 @@ void summary_feed(struct summary *b, const struct record *record) {
     summary_keep_spent(b, record);
   } else if (record->type == RECORD_SESSION_RESUME) {
     copy_word(b->status, sizeof b->status, "running");
-    b->stop_reason[0] = '\0';
+    b->stop_reason[0] = b->stop_class[0] = '\0';
     b->answered = false;
     summary_keep(&b->message, "");
   } else if (record->type == RECORD_SESSION_END) {
@@ -209,7 +209,7 @@ void summary_feed(struct summary *b, const struct record *record) {
     json_decref(b->methods);
     b->methods = json_incref((json_t *)record_tree(record, MEMBER_METHODS));
     copy_word(b->status, sizeof b->status, record_text_c(record, MEMBER_OUTCOME));
-    b->stop_reason[0] = '\0';
+    b->stop_reason[0] = b->stop_class[0] = '\0';
     json_decref(b->questions);
     b->questions = NULL;
     summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
@@ -351,7 +351,8 @@ bool summary_waits(const struct summary *b) {
 
 bool summary_goes_on(const struct summary *b) {
   return b->submitted && !summary_is_over(b) &&
-         (b->answered || !session_stop_is_for_person(str_from(b->stop_reason)));
+         (b->answered || (strcmp(b->stop_class, "auth") != 0 && /* somebody has to log in first */
+                          !session_stop_is_for_person(str_from(b->stop_reason))));
 }
 
 bool summary_is_over(const struct summary *b) {
