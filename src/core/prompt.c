@@ -829,7 +829,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 23
+  QUESTION_VARS = 24
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -931,7 +931,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("unfinished"), buf_view(&unfinished)},
       {STR("said"), buf_view(&said)},
       {STR("error"), v->error},
-      {STR("fence"), str_from(v->nonce)},
+      [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);
   for (size_t i = 0; i < SESSION_VARS; i++)

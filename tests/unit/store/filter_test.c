@@ -75,7 +75,7 @@ static const struct {
     {{.statuses = "running,"}, "status: an empty word is no status: write"},
     {{.statuses = "run"}, "there is no status \"run\": did you mean running? write queued, "},
     {{.statuses = "foo"},
-     "no status \"foo\": write queued, running, waiting, paused, stopped, open, "
+     "no status \"foo\": write queued, running, waiting, paused, needs_input, stopped, open, "
      "complete, abort, rule_no_match, max_movements, cancelled, failed, bad or "
      "empty"},
     {{.statuses = "running, paused"}, "there is no status \" paused\""},

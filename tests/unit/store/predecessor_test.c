@@ -56,7 +56,7 @@ static void put(const char *id, const char *config, const char *rest, const char
   folder_write(path, buf_view(&text));
 }
 
-TEST(which_ends_count) {
+TEST_WITH(setup, teardown, which_ends_count) {
   static const struct {
     const char *records, *word;
     enum predecessor stands, any;
@@ -100,7 +100,7 @@ static enum predecessor stands(const char *config, struct buf *why) {
   return all;
 }
 
-TEST(one_that_never_ends_decides) {
+TEST_WITH(setup, teardown, one_that_never_ends_decides) {
   buf_auto_t why = {0};
   char both[200], self[100];
   print_into(both, sizeof both, "\"after\":[\"%s\",\"%s\"]", one, two);
@@ -121,7 +121,7 @@ TEST(one_that_never_ends_decides) {
 }
 
 /* Whatever follows the first record, it no longer waits. */
-TEST(it_waits_until_something_is_written) {
+TEST_WITH(setup, teardown, it_waits_until_something_is_written) {
   static const char *const later[] = {"t", "ts", "te", "tsr"};
   char config[100];
   print_into(config, sizeof config, "\"after_any_end\":true,\"after\":[\"%s\"]", one);
@@ -139,7 +139,7 @@ TEST(it_waits_until_something_is_written) {
   }
 }
 
-TEST(words_mean_sessions_that_are_there) {
+TEST_WITH(setup, teardown, words_mean_sessions_that_are_there) {
   static const struct {
     const char *words;
     size_t count; /* 0: refused */
