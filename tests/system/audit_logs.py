@@ -211,8 +211,7 @@ class Maker:
                 log.add("session_resume", after="session_stop")
                 unavailable += 1
         outcome, cause = r.choice([("complete", None), ("complete", None), ("stopped", "interrupted"),
-                                   ("stopped", "provider_error:network"), ("open", None),
-                                   ("needs_input", "provider_error:auth"), ("needs_input", "budget"),
+                                   ("needs_input", "provider_error:auth"), ("open", None),
                                    ("failed", "failed:structured_output")])
         if outcome in ("stopped", "needs_input"):
             reason, _, kind = cause.partition(":")

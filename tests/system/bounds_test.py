@@ -146,7 +146,7 @@ def a_resume_sees_its_prompt(box):
                         "  - {contains: hello, text: \"fine\\n[A:1]\"}\n")
     log, path = run(box, "name: x\nprovider: script\njudge: {stages: [phase1_tag]}\nmovements:\n"
                     "  - name: a\n    instruction: say hello" + LABELS,
-                    "--scenario", scenario, status=1)
+                    "--scenario", scenario, status=7)
     expect(log[-1]["type"] == "session_stop" and log[-1]["class"] == "auth", log[-1])
     box.segue("resume", path, status=0)
     verified(box, path)
@@ -169,7 +169,7 @@ def a_judge_that_is_down_says_so_in_any_script(box):
         {"purpose": "judge", "times": 0,
          "error": {"class": "auth", "message": "鍵がありません" * 40}}]}))
     log, _ = run(box, "name: x\nprovider: script\nmovements:\n  - name: a\n    instruction: do it"
-                 + LABELS, "--scenario", scenario, status=1)
+                 + LABELS, "--scenario", scenario, status=7)
     expect("鍵" in log[-1]["message"], log[-1])
 
 

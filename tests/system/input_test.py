@@ -215,7 +215,7 @@ def bad_words(box):
         (["run", *words, "-O", "temperature=hot"], "temperature"),
         (["run", *words, "-O", "seed=1.5"], "seed"),
         (["run", *words[:3], "--cwd", box.dir + "/none", *words[5:]], "--cwd"),
-        (["resume"], "missing argument"),
+        (["resume"], "give a session, or --all"),
         (["resume", "nosuch", "--logs", box.cwd], "no session"),
         (["resume", "last", "--logs", box.cwd], "no session"),
         (["resume", box.dir + "/none.ndjson"], "No such file"),
@@ -568,7 +568,7 @@ def exit_statuses():
                "a provider's error is not 1")
         down = script_workflow(box, [{"purpose": "execute", "text": "x"},
                                      {"purpose": "judge", "error": {"class": "auth"}, "times": 0}])
-        expect(status(*down) == 1, "a judge that is down is not 1")
+        expect(status(*down) == 7, "a judge that refuses the login is not 7")
         last = records(box.begun()[-1])[-1]
         expect(last["type"] == "session_stop" and last["reason"] == "judge_unavailable", last)
         expect(status("/nowhere.yaml") == 2, "a missing file is not 2")

@@ -461,7 +461,7 @@ def a_sandbox_of_its_own_is_within_ours():
         flow = ("name: c\nprovider: codex\nmovements:\n  - {name: a, instruction: Do it., permission: edit, sandbox: %s,\n"
                 "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
         for level, own in (("off", True), ("guard", False)):
-            box.segue("run", box.file("w.yaml", flow % level), "--task", "t", "--logs", box.logs, env={"OPENAI_API_KEY": "none"})
+            box.segue("run", box.file("w.yaml", flow % level), "--task", "t", "--logs", box.logs, "--no-lock", env={"OPENAI_API_KEY": "none"})
             argv = Path(box.cwd + "/argv").read_text(encoding="utf-8")
             os.remove(box.cwd + "/argv")
             expect(("workspace-write" in argv) == own, level, argv)

@@ -213,7 +213,7 @@ def other_providers():
         with Box() as box:
             box.config(AWAY)
             replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
-            path, _ = run(box, ELSEWHERE, status=1)
+            path, _ = run(box, ELSEWHERE, status=7)
             expect(records(path)[-1]["reason"] == "provider_error", records(path)[-1])
             refused(box, path, "--provider", "script", word="--scenario")
             refused(box, path, "--provider", "scrip", "-s", replies, word='there is no provider "scrip"')
@@ -232,7 +232,7 @@ def another_judge():
         box.config(AWAY)
         flow = JUDGED.replace("judge: {", "judge: {provider: away, ")
         replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
-        path, _ = run(box, flow, "-s", replies, status=1)
+        path, _ = run(box, flow, "-s", replies, status=7)
         expect(records(path)[-1]["reason"] == "judge_unavailable", records(path)[-1])
         resume(box, path, "--judge-provider", "script", status=0)
         verified(box, path)
@@ -245,7 +245,7 @@ def the_configuration_of_now():
     with Box() as box:
         box.config(AWAY)
         replies = box.file("r.json", json.dumps({"replies": [WORKED, GOOD]}))
-        path, _ = run(box, ELSEWHERE, "-s", replies, status=1)
+        path, _ = run(box, ELSEWHERE, "-s", replies, status=7)
         box.config(AWAY + "fallback: {away: [script]}\n")
         resume(box, path, status=0)
         log = records(path)
