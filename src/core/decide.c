@@ -909,23 +909,27 @@ static enum error_class refused_login(const struct turn *turn) {
   return CLASS_NONE;
 }
 
+/* Makes a person's verdict a stage like others, with who gave it and why, unless it is one. */
+static bool put_persons_verdict(struct step *s, const struct turn *turn) {
+  const json_t *last = json_array_get(turn->stages, json_array_size(turn->stages) - 1);
+  if (turn->verdict == NULL || str_eq_c(json_view_at(last, "stage"), judge_stage_name(STAGE_HUMAN)))
+    return false;
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_STAGE, turn);
+  record_put_body(&d,
+                  json_pack("{ss ss s[] sO sO* sO* si}", "stage", judge_stage_name(STAGE_HUMAN),
+                            "outcome", stage_outcome_name(OUTCOME_MATCHED), "calls", "rule",
+                            json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"),
+                            "by", json_at(turn->verdict, "by"), "duration_ms", 0));
+  step_emit(s, &d);
+  return true;
+}
+
 /* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
-  struct str last =
-      json_view(json_at(json_array_get(turn->stages, json_array_size(turn->stages) - 1), "stage"));
-  if (turn->verdict != NULL && !str_eq_c(last, judge_stage_name(STAGE_HUMAN))) {
-    /* A person's verdict becomes a stage like others, with who gave it and why. */
-    struct record_draft d;
-    step_turn_record(s, &d, RECORD_STAGE, turn);
-    record_put_body(
-        &d, json_pack("{ss ss s[] sO sO* sO* si}", "stage", judge_stage_name(STAGE_HUMAN),
-                      "outcome", stage_outcome_name(OUTCOME_MATCHED), "calls", "rule",
-                      json_at(turn->verdict, "rule"), "reason", json_at(turn->verdict, "why"), "by",
-                      json_at(turn->verdict, "by"), "duration_ms", 0));
-    step_emit(s, &d);
+  if (put_persons_verdict(s, turn))
     return true;
-  }
   if (turn->verdict == NULL && group_lacks_items(s->core, turn, &why)) {
     no_verdict(s, turn, END_FAILED, buf_c(&why));
     buf_deinit(&why);

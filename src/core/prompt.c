@@ -889,9 +889,9 @@ static bool is_measured(const struct prompt_view *v) {
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
   const struct prompt_view *v = nested->view;
-  struct buf criteria = {0}, tags = {0}, none = {0};
+  buf_auto_t criteria = {0}, tags = {0}, none = {0};
   char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
-  struct buf files = {0}, lost = {0}, unfinished = {0}, said = {0};
+  buf_auto_t files = {0}, lost = {0}, unfinished = {0}, said = {0};
   bool works = v->movement->edit && !v->has_exit; /* others are asked what they think of it */
   bool unchanged = works && v->files != NULL && json_array_size(v->files) == 0 && !v->unseen;
   struct buf told[SESSION_VARS] = {0};
@@ -904,7 +904,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
     prompt_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->own_name, true);
-  struct buf readable = {0};
+  buf_auto_t readable = {0};
   bool cut;
   struct str report = end_of_report(v->answer, &readable, &cut);
   struct template_var vars[QUESTION_VARS + SESSION_VARS + 1] = {
@@ -937,16 +937,8 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   for (size_t i = 0; i < SESSION_VARS; i++)
     vars[QUESTION_VARS + i] = (struct template_var){str_from(told_names[i]), buf_view(&told[i])};
   prompt_render(judge_template(nested->stage), vars, &(struct prompt_sink){out, NULL, v});
-  buf_deinit(&readable);
   for (size_t i = 0; i < SESSION_VARS; i++)
     buf_deinit(&told[i]);
-  buf_deinit(&files);
-  buf_deinit(&lost);
-  buf_deinit(&unfinished);
-  buf_deinit(&said);
-  buf_deinit(&criteria);
-  buf_deinit(&none);
-  buf_deinit(&tags);
 }
 
 void prompt_judge(const struct prompt_view *v, const struct chain_spec *spec,

@@ -48,10 +48,6 @@ const char *session_stop_status(struct str reason, struct str class) {
   return asks ? "needs_input" : "stopped";
 }
 
-bool session_status_is_stop(struct str status) {
-  return str_among(status, "stopped needs_input rule_no_match max_movements failed");
-}
-
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
   return str_among(reason, "interrupted terminated budget looping protected question escalated "

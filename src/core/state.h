@@ -110,13 +110,12 @@ const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* Returns the status of a session that stopped for this reason, with this class of error or "":
  *   needs_input                            somebody must choose or act before it goes on: question,
- *                                          escalated, judge_split, protected, budget, after, folder,
- *                                          and provider_error or judge_unavailable of class auth
+ *                                          escalated, judge_split, protected, budget, after,
+ *                                          folder; provider_error or judge_unavailable
+ *                                          of class auth
  *   rule_no_match, max_movements, failed   the reason itself
  *   stopped                                it broke, or was interrupted: all others */
 const char *session_stop_status(struct str reason, struct str class);
-/* Returns true for the status of a session that can be resumed: each of the above. */
-bool session_status_is_stop(struct str status);
 /* Returns true if only a person's resume continues the session, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);
 /* With structured_output, EXECUTING lasts until there is a value, or it is clear that none will

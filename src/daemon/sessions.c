@@ -291,11 +291,6 @@ static bool entry_is_early(struct daemon_entry *e) {
 
 /* --- reports from the host --- */
 
-/* It reported something just now. */
-static void entry_heard(struct daemon_entry *e) {
-  e->heard_ms = uv_now(e->sessions->host->loop);
-}
-
 /* Marks its session to be freed from the loop. */
 static void let_go(struct daemon_entry *e) {
   e->next_dead = e->sessions->dead;
@@ -324,7 +319,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
   bool ran = strcmp(e->summary.status, "running") == 0;
   (void)line;
   summary_feed(&e->summary, record);
-  entry_heard(e);
+  e->heard_ms = uv_now(e->sessions->host->loop);
   if (ss->news != NULL)
     ss->news(ss->ctx, e, record);
   if (ss->recorded != NULL)
@@ -374,7 +369,7 @@ static void sessions_on_trouble(void *ctx, const char *message) {
 
 static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct daemon_entry *e = ctx;
-  entry_heard(e);
+  e->heard_ms = uv_now(e->sessions->host->loop);
   if (e->feed != NULL)
     feed_delta(e->feed, turn, call, thinking, text);
   if (e->sessions->said != NULL)
@@ -565,9 +560,8 @@ bool entry_mend_later(struct daemon_entry *e, const struct err *why) {
     e->breaks = 0;
   if (!of_the_disk || ss->draining || e->summary.seq == 0 || e->breaks == LIMIT_MEND_COUNT)
     return false;
-  uint64_t wait_ms = (uint64_t)LIMIT_MEND_MS << e->breaks;
+  uint64_t wait_ms = (uint64_t)LIMIT_MEND_MS << e->breaks++;
   wait_ms = wait_ms < LIMIT_MEND_MAX_MS ? wait_ms : LIMIT_MEND_MAX_MS;
-  e->breaks++;
   e->broken_turns = e->summary.turns;
   e->not_before_ms = uv_now(ss->host->loop) + wait_ms;
   print_into(text, sizeof text, "%s: the log is opened again in %u s", why->text,
@@ -589,12 +583,10 @@ void entry_mend_soon(struct daemon_entry *e) {
 
 /* Cuts the log back to what is surely on disk and lets go of it. False: not even that works. */
 static bool entry_mend_now(struct daemon_entry *e, struct err *err) {
-  if (e->session == NULL)
-    return true;
-  if (!session_settle(e->session, err))
-    return false;
-  entry_drop_session(e);
-  return true;
+  bool settled = e->session == NULL || session_settle(e->session, err);
+  if (settled && e->session != NULL)
+    entry_drop_session(e);
+  return settled;
 }
 
 static void sessions_mend_on(uv_timer_t *timer) {
@@ -706,11 +698,6 @@ void sessions_leave(struct sessions *ss, struct daemon_entry *e) {
 }
 
 /* --- what a client asks of one that does not run here --- */
-
-void entry_ask_deinit(struct entry_ask *ask) {
-  resume_options_deinit(&ask->steer);
-  parsed_answer_deinit(&ask->said);
-}
 
 static const char CRASHED[] = "its program was killed: resume it first, as it is";
 static const char NO_CHANNEL[] = "another program runs it, and it cannot be told anything there: "

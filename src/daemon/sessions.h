@@ -65,7 +65,10 @@ void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_a
  * after sessions_update. */
 void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask);
 
-void entry_ask_deinit(struct entry_ask *ask);
+static inline void entry_ask_deinit(struct entry_ask *ask) {
+  resume_options_deinit(&ask->steer);
+  parsed_answer_deinit(&ask->said);
+}
 void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last_seq);
 
 size_t sessions_busy(const struct sessions *ss); /* in memory: the daemon must not end */

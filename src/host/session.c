@@ -811,7 +811,8 @@ static bool gives_up_waiting(struct session *s, const struct folder_holder *hold
              "session %s has stopped and keeps %.300s: go on with it, or let it go: segue resume "
              "%s --release",
              holder->session, holder->path, holder->session);
-  host_stop(s, "folder", text);
+  struct event ev = {.kind = EVENT_STOP, .reason = "folder", .message = text};
+  session_event(s, &ev);
   return true;
 }
 
@@ -920,11 +921,12 @@ static void session_give_folder(struct session *s) {
   s->folder = NULL;
   if (keep != FOLDER_KEEP_NOT) {
     char text[LIMIT_ERROR_TEXT_BYTES];
+    const char *how_long = "until its changes are committed or it goes on";
+    if (keep == FOLDER_KEEP_QUESTION)
+      how_long = "while it waits for you";
     print_into(text, sizeof text,
                "this session keeps %.300s %s; segue resume %s --release releases it", s->env.cwd,
-               keep == FOLDER_KEEP_QUESTION ? "while it waits for you"
-                                            : "until its changes are committed or it goes on",
-               s->core.session);
+               how_long, s->core.session);
     session_trouble(s, text);
   }
   folder_arm(&s->host->folders, 0);

@@ -30,7 +30,7 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
   }
 }
 
-/* What a session waits for, in a word or two, and the command that goes on with it. */
+/* Says in a word or two what a session waits for, and the command that goes on with it. */
 static const struct {
   const char *reason, *cause, *command, *flag;
 } causes[] = {{"protected", "protected files", "approve", ""},
@@ -193,8 +193,9 @@ bool inbox_dismiss(const struct store_ref *ref, const char *by, const char *why,
   store_ref_id(ref, label.session);
   print_into(label.by, sizeof label.by, "%s", by);
   print_into(label.stratum, sizeof label.stratum, "%s", why);
-  return waits ? labels_append(&store, &label, 1, err)
-               : err_set(err, ERR_NOT_FOUND, "%s does not wait for anybody", label.session);
+  if (!waits)
+    return err_set(err, ERR_NOT_FOUND, "%s does not wait for anybody", label.session);
+  return labels_append(&store, &label, 1, err);
 }
 
 /* --- the list --- */

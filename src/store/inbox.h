@@ -5,10 +5,10 @@
  *   inbox_dismiss(&ref, by, why, &err)              takes a session out of the list
  *
  * An item is a question as the session's log lists it (core/answer.h), or, for a session that has
- * stopped without one, {kind: "stop", movement, status, submitted, text, since} with its `cause` and the `command` that
- * goes on; both with `id`, `workflow`, `seq` and `spent` of the session. Most logs are skipped by
- * the index or by their last records; only one that is running, or crashed, and that changed since
- * the index was made is read to its end. */
+ * stopped without one, {kind: "stop", movement, status, submitted, text, since} with its `cause`
+ * and the `command` that goes on; both with `id`, `workflow`, `seq` and `spent` of the session.
+ * Most logs are skipped by the index or by their last records; only one that is running, or
+ * crashed, and that changed since the index was made is read to its end. */
 #ifndef SEGUE_STORE_INBOX_H
 #define SEGUE_STORE_INBOX_H
 

@@ -155,6 +155,20 @@ bool summary_asks(const struct summary *b, uint64_t question) {
   return false;
 }
 
+static void summary_on_stop(struct summary *b, const struct record *record) {
+  struct str reason = record_text(record, MEMBER_REASON), class = record_text(record, MEMBER_CLASS);
+  const json_t *list = record_tree(record, MEMBER_QUESTIONS); /* all that there are */
+  json_decref(b->questions);
+  b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
+  b->answered = false;
+  copy_word(b->status, sizeof b->status, session_stop_status(reason, class));
+  copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
+  copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
+  summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
+  summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
+  summary_keep_spent(b, record);
+}
+
 void summary_feed(struct summary *b, const struct record *record) {
   b->seq = record->seq;
   copy_word(b->updated, sizeof b->updated, record->ts.p);
@@ -185,19 +199,7 @@ void summary_feed(struct summary *b, const struct record *record) {
     summary_drop_question(b, turn);
     b->answered |= summary_is_stopped(b);
   } else if (record->type == RECORD_SESSION_STOP) {
-    /* A stop lists all questions that there are. */
-    const json_t *list = record_tree(record, MEMBER_QUESTIONS);
-    json_decref(b->questions);
-    b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
-    b->answered = false;
-    copy_word(
-        b->status, sizeof b->status,
-        session_stop_status(record_text(record, MEMBER_REASON), record_text(record, MEMBER_CLASS)));
-    copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
-    copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
-    summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
-    summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
-    summary_keep_spent(b, record);
+    summary_on_stop(b, record);
   } else if (record->type == RECORD_SESSION_RESUME) {
     copy_word(b->status, sizeof b->status, "running");
     b->stop_reason[0] = b->stop_class[0] = '\0';

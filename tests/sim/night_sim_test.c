@@ -1,7 +1,7 @@
 /* A night in virtual time: many sessions over the pure core, behind the gate that they share, while
  * their provider is away for a second or two hours, refuses the login, has limits, stalls, and the
- * program that runs them is killed. In the morning each has ended, or waits for a person for a reason
- * that a person can do something about. Which seeds: support/seeds.h. */
+ * program that runs them is killed. In the morning each has ended, or waits for a person who can do
+ * something about it. Which seeds: support/seeds.h. */
 #include "support/play.h"
 #include "support/seeds.h"
 
@@ -265,12 +265,9 @@ static void night_check(struct night *n, size_t i, struct night_totals *t) {
   if (!night_over(p))
     fail_msg("session %zu neither ended nor stopped", i);
   struct str reason = buf_view(&p->core.stop_reason);
-  const char *status =
-      p->core.status == SESSION_STOPPED
-          ? session_stop_status(reason, str_from(error_class_name(p->core.stop_class)))
-          : session_outcome_name(p->core.outcome);
+  struct str class = str_from(error_class_name(p->core.stop_class));
   bool person = p->core.status == SESSION_STOPPED &&
-                (p->core.stop_class == CLASS_AUTH || strcmp(status, "stopped") != 0);
+                strcmp(session_stop_status(reason, class), "stopped") != 0;
   if (p->core.status == SESSION_STOPPED && !person)
     fail_msg("session %zu: stopped: " STR_FMT ": %s", i, STR_ARG(reason),
              buf_c(&p->core.stop_message));

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* What chains are run with: TEST_GROUP(chain_setup, chain_teardown) compiles it. */
+/* Chains are run with these: TEST_GROUP(chain_setup, chain_teardown) compiles it. */
 static struct chain_schemas schemas;
 
 static inline int chain_setup(void **state) {

@@ -1387,6 +1387,21 @@ static void give_text(struct driver *d, struct call_result *r) {
   buf_say_cut(&r->text.bytes);
 }
 
+/* Tasks that ran in the background when the process ended were stopped as well. */
+static void give_unfinished(struct driver *d, struct call_result *r) {
+  const char *id;
+  json_t *what;
+  json_object_foreach(d->tasks, id, what)
+    stream_unfinished(d, what);
+  if (d->unfinished != NULL)
+    print_into(r->note, sizeof r->note, "a background task was stopped: %s",
+               json_string_value(json_array_get(d->unfinished, 0)));
+  else if (d->works_on)
+    print_into(r->note, sizeof r->note, "after this answer it began a turn that did not end");
+  r->unfinished = d->unfinished;
+  d->unfinished = NULL;
+}
+
 void stream_end(struct driver *d, const struct process_result *p, struct call_result *r) {
   stream_take_rest(d);
   while (d->questions.count > 0)
@@ -1433,18 +1448,7 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
     else if (r->message[0] == '\0')
       call_result_fail(r, r->class, "it ended with exit status %d", p->exit_code);
   }
-  /* Tasks that ran in the background when the process ended were stopped as well. */
-  const char *id;
-  json_t *what;
-  json_object_foreach(d->tasks, id, what)
-    stream_unfinished(d, what);
-  if (d->unfinished != NULL)
-    print_into(r->note, sizeof r->note, "a background task was stopped: %s",
-               json_string_value(json_array_get(d->unfinished, 0)));
-  else if (d->works_on)
-    print_into(r->note, sizeof r->note, "after this answer it began a turn that did not end");
-  r->unfinished = d->unfinished;
-  d->unfinished = NULL;
+  give_unfinished(d, r);
   if (d->garbage_count > 0 && r->note[0] == '\0')
     print_into(r->note, sizeof r->note, "%zu line%s of its output %s no JSON", d->garbage_count,
                d->garbage_count == 1 ? "" : "s", d->garbage_count == 1 ? "was" : "were");

@@ -726,7 +726,7 @@ static void run_into_outage(struct play *p, int tries) {
   }
 }
 
-/* What the host's gate says of call 1. */
+/* Tells call 1 what the host's gate says. */
 static void gate_says(struct play *p, enum admission_answer answer, const char *class,
                       const struct event_away *away) {
   struct event ev = play_event(p, EVENT_ADMISSION);
