@@ -316,7 +316,8 @@ static void call_queue_arm(struct call_queue *g) {
   for (const struct call_queue_entry *e = g->first; e; e = e->next) {
     if (e->asked == NULL)
       first = call_queue_earlier(first, call_queue_earlier(e->until_ms, e->retry_ms));
-    if (e->gated && !admission_away_of(&g->admission, str_from(e->provider))->probing)
+    const struct admission_away *gate = admission_away_of(&g->admission, str_from(e->provider));
+    if (e->gated && gate != NULL && !gate->probing)
       first = call_queue_earlier(first, e->gives_up_ms);
   }
   if (g->first == NULL || (first == 0 && !g->due))
@@ -558,7 +559,7 @@ enum admission_answer call_queue_ask(struct call_queue *g, const struct admissio
       e->gated = e->probe;
       call_queue_undo(g, e);
       *why = (struct admission_why){.reason = "concurrency"};
-      if (e->gated)
+      if (e->gated && away != NULL)
         *why = (struct admission_why){.reason = error_class_name(away->class), .away = *away};
       answer = ADMISSION_WAIT;
       g->due = true;
@@ -602,8 +603,10 @@ void call_queue_await(struct call_queue *g, const struct admission_call *call,
   e->awaited = true;
   e->gated = gate != NULL && gate->class != CLASS_NONE;
   e->reason = error_class_name(away->class);
-  e->until_ms = e->gated ? gate->next_ms : 0;
-  e->retry_ms = e->gated ? 0 : now_of(g) + away->next_ms; /* others were just answered */
+  if (gate != NULL && e->gated)
+    e->until_ms = gate->next_ms;
+  else
+    e->retry_ms = now_of(g) + away->next_ms; /* others were just answered */
   call_queue_put(g, e);
 }
 
