@@ -551,7 +551,10 @@ static char *verdicts(const struct play *p, bool *timed) {
   struct buf b = {0};
   for (size_t i = 0; i < play_lines(p) && !*timed; i++) {
     const json_t *r = play_record(p, i);
-    *timed = is_given_up(r) || (is_type(r, "call_end") && json_object_get(r, "fallback") != NULL);
+    /* A repeat after a crash may go on with a conversation, and then has another attempt. */
+    bool failed = is_type(r, "turn_end") && str_eq_c(data_get(r, "outcome"), "error");
+    *timed = is_given_up(r) || failed ||
+             (is_type(r, "call_end") && json_object_get(r, "fallback") != NULL);
     if (is_type(r, "judgment"))
       buf_printf(&b, "turn %d " STR_FMT ": rule %d " STR_FMT " > " STR_FMT "\n",
                  (int)number(r, "turn"), STR_ARG(data_get(r, "movement")), (int)number(r, "rule"),
