@@ -49,13 +49,13 @@ def test_two_sessions_share_a_day(box):
     Nobody starts a call any more, not a resume either; more in the file lets it go on."""
     box.config("budget: {day: {tokens: 1500}}\n")
     start(box, 0)
-    path, said = start(box, 1)
+    path, said = start(box, 7)
     stop = stop_of(path, of="day", unit="tokens", used=1600, limit=1500)
     expect(len(of_type(records(path), "call_start")) == 1, "calls of the second session")
     expect("1600 of 1500 tokens (100 over)" in stop["message"] and "midnight" in stop["message"], stop)
     expect("raise budget" in said and "segue resume" in said and "--add-budget" not in said, said)
     expect("budget" in box.segue("ls", "--logs", box.logs).stdout.decode(), "ls")
-    box.segue("resume", path, status=1)
+    box.segue("resume", path, status=7)
     expect(len(of_type(records(path), "call_start")) == 1, "a resume started a call")
     stop_of(path, of="day")
     box.config("budget: {day: {tokens: 9999}}\n")
@@ -65,7 +65,7 @@ def test_two_sessions_share_a_day(box):
 
 def test_of_one_provider(box):
     box.config("budget: {providers: {script: {calls: 2}, claude: {calls: 1}}}\n")
-    path, _ = start(box, 1)
+    path, _ = start(box, 7)
     stop = stop_of(path, of="day", unit="calls", used=2, limit=2, provider="script")
     expect("of script" in stop["message"], stop)
 
@@ -101,7 +101,7 @@ def test_torn_and_foreign_lines_count_for_nothing(box):
         f.write(b"x" * 3000 + b"\n-5 1 1 1 script\n9 9\n99999999999999999999 0 0 0 script\n12")
     with open(old, "w") as f:
         f.write("5 0 0 0 script\n")
-    path, _ = start(box, 1)
+    path, _ = start(box, 7)
     stop_of(path, of="day", unit="tokens", limit=1500)
     expect(not os.path.exists(old), "a file of years ago stays")
 
@@ -111,12 +111,12 @@ def test_a_daemon_counts_on(box):
     box.config("budget: {day: {tokens: 500}}\n")
     box.serve()
     sid = box.submit(box.file("flow.yaml", LOOP), {"text": json.dumps({"replies": [REPLY]})})
-    box.wait_status(sid, "stopped")
+    box.wait_status(sid, "needs_input")
     stop_of(box.log(sid), of="day", used=800)
     box.end()
     box.serve()
     other = box.submit(box.file("flow.yaml", LOOP), {"text": json.dumps({"replies": [REPLY]})})
-    box.wait_status(other, "stopped")
+    box.wait_status(other, "needs_input")
     stop_of(box.log(other), of="day", used=800)
     expect(not of_type(records(box.log(other)), "call_start"), "it started a call")
     box.check_all()

@@ -142,7 +142,7 @@ def an_answer_is_told_apart_from_a_persons(box: DaemonBox):
                     "    rules: [{condition: when(true), next: COMPLETE}]\n")
     server = Server(box)
     sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
-    box.wait_status(sid, "stopped", "waiting")
+    box.wait_status(sid, "needs_input")
     failed, text, _ = server.call("answer", id=sid, text="--yes, the blue one")
     expect(not failed, text)
     expect("COMPLETE" in server.call("watch", id=sid, seconds=60)[1], "it goes on")

@@ -91,7 +91,7 @@ def one_that_asks_does_not_run(box: DaemonBox):
     box.serve()
     workflow = box.file("asks.yaml", ASKS)
     first, _ = submit(box, "--unique", "k", workflow=workflow)
-    box.wait_status(first, "stopped")
+    box.wait_status(first, "needs_input")
     second, said = submit(box, "--unique", "k", workflow=workflow)
     expect(second != first and said == "", said)
 
