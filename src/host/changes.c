@@ -7,7 +7,7 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "os/loop.h"
-#include "tree/tree.h"
+#include "git/tree.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* changes.h - finds out, without blocking the loop, what a call changed in the working tree
- * (tree/tree.h).
+ * (git/tree.h).
  *
  *   c = changes_begin(&spec, on_ready, ctx)   start the call once on_ready came
  *   changes_end(c, on_done)                   after its end

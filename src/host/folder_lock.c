@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "host/git.h"
+#include "git/git.h"
 #include "host/paths.h"
 #include "os/fs.h"
 #include "store/summary.h"

@@ -4,11 +4,11 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "host/git.h"
+#include "git/git.h"
 #include "host/paths.h"
 #include "host/session.h"
 #include "provider/child.h"
-#include "tree/repo.h"
+#include "git/repo.h"
 
 #include <assert.h>
 #include <errno.h>

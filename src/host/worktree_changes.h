@@ -11,7 +11,7 @@
 #ifndef SEGUE_HOST_TREES_H
 #define SEGUE_HOST_TREES_H
 
-#include "host/git.h"
+#include "git/git.h"
 #include "store/store.h"
 
 enum {

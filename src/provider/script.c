@@ -11,7 +11,7 @@
 #include "os/clock.h"
 #include "os/fs.h"
 #include "provider/agent/tool_summary.h"
-#include "tree/linediff.h"
+#include "git/linediff.h"
 
 #include <assert.h>
 #include <errno.h>

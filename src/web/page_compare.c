@@ -1,7 +1,7 @@
 /* Writes the page that shows two sessions side by side. */
 #include "audit/compare.h"
 #include "base/utf8.h"
-#include "tree/linediff.h"
+#include "git/linediff.h"
 #include "view/number_format.h"
 #include "web/page_session.h"
 #include "web/parts.h"

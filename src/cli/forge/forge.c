@@ -6,7 +6,7 @@
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "host/git.h"
+#include "git/git.h"
 #include "provider/child.h"
 #include "web/sanitize.h"
 

@@ -4,7 +4,7 @@
 #ifndef SEGUE_CLI_TREES_H
 #define SEGUE_CLI_TREES_H
 
-#include "host/git.h"
+#include "git/git.h"
 #include "host/worktree_changes.h"
 #include "store/store.h"
 

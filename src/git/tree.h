@@ -14,7 +14,7 @@
  * In a repository git says which files differ from its index before the call, and which are
  * untracked (but not ignored): only those are examined and kept, so that a file that had already
  * changed is compared with what it was then. git runs on a stand-in of the repository
- * (tree/repo.h), and on one of each repository below. Elsewhere every file below
+ * (git/repo.h), and on one of each repository below. Elsewhere every file below
  * `dir` is examined by size and time; a small tree is kept whole, otherwise the changed lines are
  * not known.
  *
@@ -24,14 +24,14 @@
  * own_folders, and the files that its standard output and error go to.
  *
  * All functions block and touch only `t`: for a pool thread, one at a time. */
-#ifndef SEGUE_TREE_TREE_H
-#define SEGUE_TREE_TREE_H
+#ifndef SEGUE_GIT_TREE_H
+#define SEGUE_GIT_TREE_H
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "tree/repo.h"
+#include "git/repo.h"
 
 #include <jansson.h>
 #include <sys/stat.h>

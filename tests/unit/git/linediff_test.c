@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "support/test.h"
-#include "tree/linediff.h"
+#include "git/linediff.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Compares a working tree with what it was before a call. */
-#include "tree/tree.h"
+#include "git/tree.h"
 
 #include "base/file.h"
 #include "base/limits.h"
@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/tmpdir.h"
-#include "tree/linediff.h"
+#include "git/linediff.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* Finds the repository around a folder and makes git's stand-in for it. */
-#include "tree/repo.h"
+#include "git/repo.h"
 
 #include "base/file.h"
 #include "base/limits.h"

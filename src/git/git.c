@@ -1,6 +1,6 @@
 /* Runs git's own program, without anything in a repository's configuration that would run
  * another. */
-#include "host/git.h"
+#include "git/git.h"
 
 #include "base/limits.h"
 #include "os/loop.h"

@@ -1,5 +1,5 @@
 /* Counts the lines that a change added and removed, and lists them. */
-#include "tree/linediff.h"
+#include "git/linediff.h"
 
 #include "base/log.h"
 

@@ -8,8 +8,8 @@
  * Hooks, monitors, filters, merge drivers and signers named by a repository's configuration are not
  * run unless `programs` is set: an agent may have written them. git is first asked which filters
  * and drivers there are (GIT_DRIVERS, git_take_drivers). git never prompts, and speaks English. */
-#ifndef SEGUE_HOST_GIT_H
-#define SEGUE_HOST_GIT_H
+#ifndef SEGUE_GIT_GIT_H
+#define SEGUE_GIT_GIT_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -2,8 +2,8 @@
  *
  *   linediff_count(before, after, &added, &removed)
  *   lines = linediff_lines(before, after, context, &count)     free() it; it borrows the texts */
-#ifndef SEGUE_TREE_LINEDIFF_H
-#define SEGUE_TREE_LINEDIFF_H
+#ifndef SEGUE_GIT_LINEDIFF_H
+#define SEGUE_GIT_LINEDIFF_H
 
 #include "base/str.h"
 

@@ -10,8 +10,8 @@
  * followed through their files `.git` and `commondir`.
  *
  * Blocking; a function touches only its arguments, so that it may run in a pool thread. */
-#ifndef SEGUE_TREE_REPO_H
-#define SEGUE_TREE_REPO_H
+#ifndef SEGUE_GIT_REPO_H
+#define SEGUE_GIT_REPO_H
 
 #include "base/buf.h"
 #include "base/err.h"

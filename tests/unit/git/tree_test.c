@@ -4,7 +4,7 @@
 #include "format/json_write.h"
 #include "os/tmpdir.h"
 #include "support/test.h"
-#include "tree/tree.h"
+#include "git/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
