@@ -12,7 +12,7 @@ FLOW = """
 name: heads
 WORKSPACE
 provider: script
-judge: {stages: [phase1_tag, ai_judge]}
+judge: {provider: script, stages: [ai_judge]}
 movements:
   - name: work
     command: [sh, -c, "COMMAND"]
@@ -159,10 +159,10 @@ def what_its_user_does_there_meanwhile_does_not(box):
 def a_judge_is_told(box):
     run = Run(box, "true")
     calls = [r for r in of_type(run.log, "call_start") if r["purpose"] == "judge"]
-    expect(len(calls) == 1 and "In git: " not in prompt_text(run.log, calls[0]["call"]), calls)
+    expect(len(calls) == 1 and "In git: " not in prompt_text(run.log, calls[0]), calls)
     with Box() as own:
         run = Run(own, "true", look="git checkout -q -b mine")
-        call = next(r["call"] for r in of_type(run.log, "call_start") if r["purpose"] == "judge")
+        call = next(r for r in of_type(run.log, "call_start") if r["purpose"] == "judge")
         expect("In git: HEAD is at mine (" in prompt_text(run.log, call), prompt_text(run.log, call))
 
 
