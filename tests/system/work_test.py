@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from support import Box, expect, main, of_type, records, sample, verified
+from web_odd_test import chained
 from worktree_test import git, repository, run, worktrees
 
 C = "c() { for f in $*; do echo $f > $f; git add $f; git commit -qm $f; done; }; "
@@ -203,6 +204,25 @@ def without_a_commit(box):
     expect(b"there is no commit yet in" in asked(box, "diff", "last", status=2).stderr, "diff")
 
 
+def a_part_of_a_worktree_goes_too(box):
+    """An agent, or a git that was killed, has removed its .git; a folder that a log only names stays."""
+    session, path, _ = begun(box, "c w1")
+    os.remove(path + "/.git")
+    asked(box, "discard", "last", "--yes", "--force")
+    expect(not os.path.exists(path) and worktrees(box) == {}, "it is gone")
+    run(box, "true", name="flow.yaml")
+    other, log = box.dir + "/other", box.begun()[-1]
+    git(box, "worktree", "add", "-q", other)
+
+    def steer(record):
+        if record["type"] == "workspace" and "path" in record["data"]:
+            record["data"]["path"] = other
+    chained(records(log), log + ".new", steer)
+    os.replace(log + ".new", log)
+    done = asked(box, "discard", "last", "--yes", "--force", status=2)
+    expect(os.path.exists(other + "/a") and other.encode() in done.stderr, "somebody else's", done)
+
+
 DEEDS = ["echo $RANDOM > f$N; git add -A; git commit -qm c$N", "echo $RANDOM > f$N; git add -A; git commit -qm c$N",
          "echo dirty >> a", "git checkout -q -b b$N", "git checkout -q --detach", "git branch -m r$N",
          "git checkout -q $(git branch --format='%(refname:short)' | grep -v ^main | shuf -n1)", "git reset -q --hard HEAD~1",
@@ -249,4 +269,4 @@ def random_agents(box):
 if __name__ == "__main__":
     sys.exit(main([it_is_followed, what_is_left_behind_needs_a_person, it_may_be_given_up, refs_are_listed_and_removed,
                    a_fork_begins_where_the_work_is, every_diff_has_one_base, names_that_are_no_branch,
-                   without_a_commit, random_agents]))
+                   without_a_commit, a_part_of_a_worktree_goes_too, random_agents]))
