@@ -473,6 +473,11 @@
 #define LIMIT_FORGE_BODY_BYTES    60000u   /* of a pull request's text; forges take some 65,000 */
 #define LIMIT_GIT_DRIVER_COUNT    100u     /* filters and drivers of one configuration */
 #define LIMIT_WORKTREE_FILE_COUNT 32u      /* files copied or linked into a worktree */
+#define LIMIT_SETUP_COUNT         16       /* commands, keys and kept names of its setup */
+#define LIMIT_SETUP_MS            1800000  /* one command of it */
+#define LIMIT_SETUP_TEXT_BYTES    1500u    /* of its output, in a record or message: the end */
+#define LIMIT_SETUP_KEPT_COUNT    8        /* kept results of setups; for 30 days after a use */
+#define LIMIT_SETUP_KEPT_KIB      4194304  /* of one */
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */

@@ -68,7 +68,8 @@ static void help_put_type(const struct key *k, struct buf *out) {
   else
     buf_puts(out, k->max > 0 ? "a list of maps" : "a map");
   if (k->or_member != NULL)
-    buf_printf(out, ", or a text that stands for {%s: TEXT}", k->or_member);
+    buf_printf(out, ", or a %s that stands for {%s: %s}", k->max > 0 ? "text" : "list",
+               k->or_member, k->max > 0 ? "TEXT" : "LIST");
   if (k->words != NULL) {
     buf_puts(out, ", or ");
     key_words(k, out);

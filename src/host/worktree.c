@@ -2,13 +2,18 @@
 #include "host/worktree.h"
 
 #include "base/log.h"
+#include "base/sha256.h"
+#include "base/utf8.h"
+#include "core/movement_limits.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
+#include "git/repo.h"
 #include "host/paths.h"
 #include "host/session.h"
 #include "provider/child.h"
-#include "git/repo.h"
+#include "provider/provider.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -36,8 +41,22 @@ struct git_job {
   bool listed, exists, has_branch, has_name, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
-  long number;               /* the turn whose work is committed */
-  bool again;                /* may have been asked for before a crash */
+  struct setup {             /* of what a new worktree needs before its first call */
+    struct arena arena;
+    json_t *words;     /* see core_worktree_setup; or NULL */
+    const char *entry; /* where what it keeps lies; NULL: nowhere */
+    bool trusted;      /* begins at a commit that the user has, so that it may be kept */
+    bool brought;      /* nothing is run: it was there */
+    size_t at;         /* the next command */
+    int64_t ms;
+    struct provider_run *run;
+    struct provider_env env;
+    struct call_request request;
+    json_t *sandbox;
+    struct buf told, failure;
+  } setup;
+  long number; /* the turn whose work is committed */
+  bool again;  /* may have been asked for before a crash */
   bool cancelled;
 };
 
@@ -280,6 +299,21 @@ static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
   return json_is_true(git_job_setting(job, "submodules"));
 }
 
+/* Returns whether the path below the folder leads through folders only. A link could be made by the
+ * repository, and lead anywhere. */
+static bool is_below(const char *folder, const char *path) {
+  struct buf part = {0};
+  struct stat st;
+  bool ok = true;
+  for (const char *at = path + strlen(folder) + 1; ok && (at = strchr(at, '/')) != NULL; at++) {
+    buf_clear(&part);
+    buf_append(&part, path, (size_t)(at - path));
+    ok = lstat(buf_c(&part), &st) == 0 && S_ISDIR(st.st_mode);
+  }
+  buf_deinit(&part);
+  return ok;
+}
+
 /* Sets the paths of a file that git does not have and of its copy. Returns false if there is
  * nothing to copy. */
 static bool file_paths(const struct git_job *job, const char *name, struct buf *from,
@@ -289,7 +323,8 @@ static bool file_paths(const struct git_job *job, const char *name, struct buf *
   buf_printf(to, "%s/%s", job->path, name);
   while (buf_c(to)[to->n - 1] == '/') /* a link cannot be made there */
     to->p[--to->n] = '\0';
-  return lstat(buf_c(from), &st) == 0 && lstat(buf_c(to), &st) != 0;
+  return lstat(buf_c(from), &st) == 0 && is_below(job->path, buf_c(to)) &&
+         lstat(buf_c(to), &st) != 0;
 }
 
 /* Copies one entry, and stays at its step until all are copied. */
@@ -334,6 +369,201 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
   return false;
 }
 
+/* --- setting it up --- */
+
+/* Returns the absolute path of what a setup keeps; NULL: there is no such name, or it is not in the
+ * worktree. */
+static const char *kept_path(struct git_job *job, size_t i) {
+  const char *name =
+      json_string_value(json_array_get(json_object_get(job->setup.words, "keep"), i));
+  struct str end = str_from(name ? name : "");
+  while (str_ends(end, "/"))
+    end.n--;
+  const char *path = arena_printf(&job->setup.arena, "%s/%.*s", job->path, (int)end.n, end.p);
+  return end.n > 0 && is_below(job->path, path) ? path : NULL;
+}
+
+/* What a command made is kept for others only if it ran what the user has already: children, and
+ * sessions on a branch of an agent's, run an agent's files. */
+static bool ask_setup_trust(struct git_job *job, struct git_ask *ask) {
+  const struct core *core = &job->session->core;
+  job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
+  WORDS(ask, job->source, "merge-base", "--is-ancestor", job->base, "HEAD");
+  return json_object_get(job->setup.words, "keep") != NULL && job->turn == 0;
+}
+
+static bool take_setup_trust(struct git_job *job, const struct git_answer *answer) {
+  job->setup.trusted = answer->exit == 0 && git_job_setting(job, "merge") == NULL;
+  return true;
+}
+
+static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
+  const json_t *keys = json_object_get(job->setup.words, "key"), *key;
+  size_t i;
+  WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
+  json_array_foreach((json_t *)keys, i, key) {
+    ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
+    ask->words[5 + i] = NULL;
+  }
+  return json_object_get(job->setup.words, "keep") != NULL;
+}
+
+static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
+  char folder[PATHS_BYTES], hash[SHA256_HEX];
+  struct buf text = {0};
+  if (answer->exit != 0)
+    return git_job_complain(job, "setup: key", answer);
+  if (!paths_state("setup", folder, &job->err))
+    return false;
+  char *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
+  buf_printf(&text, "%s\n%s\n", buf_c(&job->repo.common), words);
+  sha256_hex(text.p, text.n, answer->out.p, answer->out.n, hash);
+  job->setup.entry = arena_printf(&job->setup.arena, "%s/%s", folder, hash);
+  free(words);
+  buf_deinit(&text);
+  return true;
+}
+
+/* Asks to copy what was kept; if that fails, nothing of it stays. */
+static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
+  struct setup *setup = &job->setup;
+  size_t n = json_array_size(json_object_get(setup->words, "keep"));
+  struct stat st;
+  if (setup->entry == NULL || access(setup->entry, F_OK) != 0)
+    return false;
+  ask->other = true;
+  WORDS(ask, "/", "sh", "-c",
+        "touch -c -- \"$1\"; shift\n"
+        "copy() { while [ $# -gt 1 ]; do if [ -e \"$1\" ]; then cp -a --reflink=auto -T -- \"$1\" "
+        "\"$2\" || return 1; fi; shift 2; done; }\n"
+        "copy \"$@\" || { while [ $# -gt 1 ]; do rm -rf -- \"$2\"; shift 2; done; exit 1; }",
+        "sh", setup->entry);
+  for (size_t i = 0; i < n; i++) {
+    const char *path = kept_path(job, i);
+    if (path == NULL || lstat(path, &st) == 0)
+      return false; /* git, a copy or a link has it already */
+    ask->words[5 + 2 * i] = arena_printf(&setup->arena, "%s/%zu", setup->entry, i);
+    ask->words[6 + 2 * i] = path;
+    ask->words[7 + 2 * i] = NULL;
+  }
+  return true;
+}
+
+static bool take_setup_bring(struct git_job *job, const struct git_answer *answer) {
+  job->setup.brought = answer->exit == 0;
+  return true;
+}
+
+static struct str setup_end(struct str text) {
+  size_t at = text.n > LIMIT_SETUP_TEXT_BYTES ? text.n - LIMIT_SETUP_TEXT_BYTES : 0;
+  at = utf8_ceil(text.p, text.n, at);
+  return (struct str){text.p + at, text.n - at};
+}
+
+static void job_next(struct git_job *job);
+static void job_over(struct git_job *job);
+
+/* Goes on after one command. */
+static void on_setup(void *ctx, struct call_result *result) {
+  struct git_job *job = ctx;
+  struct setup *setup = &job->setup;
+  bool ok = result->class == CLASS_NONE && result->exit == 0;
+  struct str output = str_trim(buf_view(&result->text.bytes));
+  const char *command =
+      json_string_value(json_array_get(json_object_get(setup->words, "run"), setup->at));
+  setup->run = NULL;
+  setup->ms += result->duration_ms;
+  buf_printf(&setup->told, "$ %s\n" STR_FMT "%s", command, STR_ARG(output),
+             output.n > 0 ? "\n" : "");
+  if (!ok && result->class != CLASS_NONE)
+    buf_printf(&setup->failure, "setup: %.200s: %s", command, result->message);
+  else if (!ok)
+    buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, command, result->exit,
+               STR_ARG(setup_end(output)));
+  call_result_deinit(result);
+  setup->at++;
+  if (!ok)
+    err_set(&job->err, ERR_INVALID, "%.400s", buf_c(&setup->failure));
+  if (ok && !job->cancelled)
+    job_next(job);
+  else
+    job_over(job);
+}
+
+/* Runs the next command, if there is one, as an agent's program would be run: what it runs is the
+ * repository's. */
+static bool start_setup(struct git_job *job, struct git_ask *ask) {
+  (void)ask;
+  static const struct held held = {.edits = true, .run = HELD_RUN_ANY};
+  static const struct capability agents = {.name = "setup", .held = &held};
+  struct setup *setup = &job->setup;
+  struct session *s = job->session;
+  const json_t *config = s->core.config;
+  const char *command =
+      json_string_value(json_array_get(json_object_get(setup->words, "run"), setup->at));
+  const struct provider_sink sink = {.done = on_setup, .ctx = job};
+  struct repo own = {0};
+  if (command == NULL || setup->brought)
+    return false;
+  char *real = realpath(s->env.cwd, NULL);
+  (void)repo_find(real ? real : s->env.cwd, &own);
+  free(real);
+  const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
+  argv[0] = "env";
+  argv[1] = arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path);
+  argv[2] =
+      arena_printf(&setup->arena, "SEGUE_MAIN=%s", own.top.n > 0 ? buf_c(&own.top) : s->env.cwd);
+  argv[3] = "sh";
+  argv[4] = "-c";
+  argv[5] = command;
+  repo_deinit(&own);
+  json_decref(setup->sandbox);
+  setup->sandbox = sandbox_of_call(config, NULL, &agents, false);
+  setup->env = s->env;
+  setup->env.cwd = job->path;
+  setup->env.secrets = json_object_get(config, "secrets");
+  setup->env.sandbox = json_object_get(config, "sandbox");
+  setup->env.own_folders = s->own_folders;
+  uint64_t ms = (uint64_t)limits_duration_ms(json_view_at(setup->words, "timeout"), LIMIT_SETUP_MS);
+  setup->request = (struct call_request){.session = job->session_id,
+                                         .turn = job->turn,
+                                         .call = -1 - job->turn,
+                                         .attempt = 1,
+                                         .argv = argv,
+                                         .edit = true,
+                                         .timeout_ms = ms,
+                                         .stall_ms = ms,
+                                         .gates = true,
+                                         .sandbox = setup->sandbox};
+  setup->run = provider_command.ops->start(&provider_command, &setup->env, &setup->request, &sink);
+  return true;
+}
+
+/* Asks to keep what the commands made, and removes what was kept for longest. */
+static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
+  struct setup *setup = &job->setup;
+  size_t n = json_array_size(json_object_get(setup->words, "keep"));
+  ask->other = true;
+  if (setup->entry == NULL || setup->brought || !setup->trusted)
+    return false;
+  WORDS(ask, "/", "sh", "-c",
+        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -p -- \"$t\" || exit\n"
+        "for p; do if [ -e \"$p\" ] && [ ! -L \"$p\" ]; then\n"
+        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; fi; i=$((i + 1)); done\n"
+        "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
+        "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
+        "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
+        "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
+        "sh", setup->entry, arena_printf(&setup->arena, "%d", LIMIT_SETUP_KEPT_KIB),
+        arena_printf(&setup->arena, "%d", LIMIT_SETUP_KEPT_COUNT));
+  for (size_t i = 0; i < n; i++) {
+    const char *path = kept_path(job, i);
+    ask->words[7 + i] = path ? path : "";
+    ask->words[8 + i] = NULL;
+  }
+  return true;
+}
+
 static const struct git_step git_make_steps[] = {
     {git_step_ask_drivers, git_step_take_drivers, NULL},
     {ask_base, take_base, NULL},
@@ -347,6 +577,11 @@ static const struct git_step git_make_steps[] = {
     {ask_submodules, NULL, "git submodule update"},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
+    {ask_setup_trust, take_setup_trust, NULL},
+    {ask_setup_key, take_setup_key, NULL},
+    {ask_setup_bring, take_setup_bring, NULL},
+    {start_setup, NULL, NULL},
+    {ask_setup_keep, NULL, NULL},
     {0},
 };
 
@@ -366,6 +601,14 @@ static json_t *git_job_made(struct git_job *job) {
   }
   json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
                            json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  struct setup *setup = &job->setup;
+  struct str told = setup_end(buf_view(&setup->told));
+  if (setup->brought)
+    json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
+  else if (setup->words != NULL)
+    json_object_set_new(data, "setup",
+                        json_pack("{sb si sf so}", "cached", 0, "exit", 0, "seconds",
+                                  (double)setup->ms / 1000, "output", json_text(told)));
   buf_deinit(&folder);
   return data;
 }
@@ -409,15 +652,25 @@ static bool take_last(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+static json_t *left_out_of(const struct git_job *job) {
+  return worktree_left_out(job->session->core.workflow->doc, job->session->core.config);
+}
+
 /* Takes out of the index what was copied or linked into the tree, and an agent's own git add has
  * staged. A name that begins with a colon means itself behind "./". */
 static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
-  json_t *names = job->path ? worktree_left_out(job->session->core.config) : NULL, *name;
+  json_t *names = job->path ? left_out_of(job) : NULL, *name;
+  struct buf path = {0};
   size_t i;
   buf_deinit(&job->names);
-  json_array_foreach(names, i, name)
-    buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+  json_array_foreach(names, i, name) {
+    buf_printf(&path, "%s/%s", commit_folder(job), json_string_value(name));
+    if (is_below(commit_folder(job), buf_c(&path)))
+      buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+    buf_clear(&path);
+  }
   json_decref(names);
+  buf_deinit(&path);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
   WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
@@ -562,28 +815,32 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  buf_deinit(&job->setup.told);
+  buf_deinit(&job->setup.failure);
+  json_decref(job->setup.words);
+  json_decref(job->setup.sandbox);
+  arena_deinit(&job->setup.arena);
   free(job);
 }
 
 static void job_over(struct git_job *job) {
   struct session *s = job->session;
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
-  char message[LIMIT_ERROR_TEXT_BYTES];
+  struct buf message = {0};
   json_t *data = NULL;
   if (wanted && job->err.code == ERR_NONE)
     data = makes ? git_job_made(job) : git_job_committed(job);
-  print_into(message, sizeof message, "%.511s", job->err.text);
+  buf_puts(&message, job->setup.failure.n > 0 ? buf_c(&job->setup.failure) : job->err.text);
   struct event ev = {.kind = EVENT_WORKTREE,
                      .call = job->turn,
                      .news = data,
-                     .message = job->err.code == ERR_NONE ? NULL : message};
+                     .message = job->err.code == ERR_NONE ? NULL : buf_c(&message)};
   worktree_over over = job->over;
   job_free(job);
   over(s, wanted ? &ev : NULL);
   json_decref(data);
+  buf_deinit(&message);
 }
-
-static void job_next(struct git_job *job);
 
 /* Returns true if git met files that another session's git was just making, and gave up: the job
  * starts again from the list. */
@@ -626,6 +883,8 @@ static void job_next(struct git_job *job) {
     struct git_ask ask = {0};
     if (!job->steps[job->at].ask(job, &ask))
       continue;
+    if (job->setup.run != NULL)
+      return; /* on_setup goes on */
     if (git_ask(&job->git, &ask, on_answer, job, &job->err))
       return;
   }
@@ -666,6 +925,8 @@ void worktree_cancel(struct session *s) {
   LIST_EACH(struct git_job, job, in_session, &s->jobs) {
     job->cancelled = true;
     git_cancel(&job->git);
+    if (job->setup.run != NULL)
+      provider_command.ops->cancel(job->setup.run);
   }
 }
 
@@ -693,12 +954,14 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
   return !taken;
 }
 
-json_t *worktree_left_out(const json_t *config) {
-  static const char *const settings[] = {"copy", "link"};
-  json_t *names = json_array(), *entry;
+json_t *worktree_left_out(const json_t *doc, const json_t *config) {
+  json_t *setup = core_worktree_setup(doc, config), *names = json_array(), *entry;
+  const json_t *const lists[] = {core_worktree_setting(config, "copy"),
+                                 core_worktree_setting(config, "link"),
+                                 json_object_get(setup, "keep")};
   size_t i;
-  for (size_t k = 0; k < ARRAY_LEN(settings); k++)
-    json_array_foreach((json_t *)core_worktree_setting(config, settings[k]), i, entry) {
+  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+    json_array_foreach((json_t *)lists[k], i, entry) {
       struct str name = json_view(entry);
       while (str_starts(name, "./"))
         name = (struct str){name.p + 2, name.n - 2};
@@ -707,6 +970,7 @@ json_t *worktree_left_out(const json_t *config) {
       if (name.n > 0 && !str_eq_c(name, "."))
         json_array_append_new(names, json_text(name));
     }
+  json_decref(setup);
   return names;
 }
 
