@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/head.h"
 #include "core/checks.h"
 #include "core/state.h"
 #include "format/json_object.h"
@@ -79,6 +80,7 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     if (json_array_size(record_tree(record, MEMBER_FILES)) > 0)
       buf_puts(&line->what, "; ");
   }
+  head_tell(record_tree(record, MEMBER_HEAD), &line->what);
   /* "src/a.c +1 -1 and 2 more" */
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))

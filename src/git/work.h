@@ -44,6 +44,8 @@ struct work_where {     /* all borrowed */
   const char *worktree; /* its top; it may be gone. NULL: the session works in `repo` */
   const char *branch;   /* the session's branch; NULL: whatever `repo` is on */
   const char *base;     /* the commit at its start */
+  const char *known;    /* the commit where it stood when it was last measured; or NULL. HEAD that
+                         * lacks commits between base and this leaves them behind, too */
 };
 
 struct work {
