@@ -2,6 +2,7 @@
 #include "core/head.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_DIGITS = 10 };
+enum { HEAD_DIGITS = 10, HEAD_NAME = 32 };
 
 /* "main (0123456789)" */
 static void put_place(const json_t *place, struct buf *out) {
@@ -19,12 +20,14 @@ static void put_place(const json_t *place, struct buf *out) {
   bool odd = false; /* git allows no such name, but the file may hold anything */
   for (size_t i = 0; i < name.n; i++)
     odd |= (unsigned char)name.p[i] <= ' ';
-  if (odd)
-    buf_puts(out, "no branch");
-  else if (json_is_string(branch))
-    buf_safe(out, name, false);
+  bool cut = name.n > HEAD_NAME;
+  if (cut)
+    name.n = utf8_floor(name.p, HEAD_NAME);
+  if (odd || !json_is_string(branch))
+    buf_puts(out, odd ? "no branch" : "a detached HEAD");
   else
-    buf_puts(out, "a detached HEAD");
+    buf_safe(out, name, false);
+  buf_puts(out, cut && !odd ? "..." : "");
   if (commit.n > 0)
     buf_printf(out, " (%.*s)", (int)(commit.n < HEAD_DIGITS ? commit.n : HEAD_DIGITS), commit.p);
 }
@@ -35,7 +38,7 @@ static bool is_on_another(const json_t *was, const json_t *is) {
 
 void head_tell(const json_t *head, struct buf *out) {
   const json_t *was = json_at(head, "was"), *main = json_at(head, "main");
-  const char *work = json_word_at(head, "work"), *tip = json_word_at(head, "tip");
+  const char *work = json_word_at(head, "work");
   size_t began = out->n;
   if (json_word_at(was, "commit")[0] != '\0' && (is_on_another(was, head) || work[0] != '\0')) {
     buf_puts(out, "HEAD is at ");
@@ -51,8 +54,7 @@ void head_tell(const json_t *head, struct buf *out) {
   else if (strcmp(work, "rewritten") == 0)
     buf_puts(out, ": commits were rewritten, the session's branch follows");
   else if (strcmp(work, "left_behind") == 0)
-    buf_printf(out, ": commits up to %.10s are left behind",
-               tip[0] ? tip : json_word_at(was, "commit"));
+    buf_printf(out, ": commits up to %.10s are left behind", json_word_at(head, "lacks"));
   if (main == NULL)
     return;
   buf_puts(out, out->n > began ? "; " : "");

@@ -7,6 +7,7 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "git/repo.h"
+#include "git/serve.h"
 #include "git/work.h"
 #include "os/loop.h"
 
@@ -18,12 +19,12 @@
 struct heads {
   bool is_repo, has_main;
   struct repo_head here, main;
+  off_t moves;    /* size of HEAD's reflog */
   char *main_top; /* real path of the repository's own tree */
   struct stat main_index;
 };
 
 struct head_watch {
-  uv_loop_t *loop;
   char *folder;
   struct heads before, after;
   bool ends, busy;
@@ -40,6 +41,11 @@ static void heads_read(const char *folder, struct heads *heads) {
   free(real);
   if (!heads->is_repo)
     return;
+  struct buf log = {0};
+  struct stat st;
+  buf_printf(&log, "%s/logs/HEAD", buf_c(&repo.git_dir));
+  heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
+  buf_deinit(&log);
   repo_read_head(&repo, &heads->here);
   heads->has_main = repo_main(&repo, &main);
   if (heads->has_main) {
@@ -103,7 +109,8 @@ static json_t *heads_tell(const struct head_watch *w) {
                                    .worktree = w->path,
                                    .branch = w->branch,
                                    .base = w->base,
-                                   .known = w->known};
+                                   .known = w->known,
+                                   .commits_only = true};
   struct work work;
   struct err err;
   if (!after->is_repo)
@@ -112,12 +119,13 @@ static json_t *heads_tell(const struct head_watch *w) {
   if (w->known == NULL || !heads_same(&before->here, &after->here))
     json_object_set_new(told, "was", heads_place(&before->here));
   bool strays = w->path != NULL && strcmp(after->here.branch, w->branch) != 0;
-  bool moves = w->known != NULL && strcmp(after->here.commit, w->known) != 0;
+  bool moves = before->moves != after->moves || !heads_same(&before->here, &after->here) ||
+               (w->known != NULL && strcmp(after->here.commit, w->known) != 0);
   if ((strays || moves) && work_find(&where, &work, &err)) {
     if (work.state != WORK_ON_BRANCH && work.state != WORK_GONE)
       json_object_set_new(told, "work", json_string(work_state_name(work.state)));
-    if (work.tip[0] != '\0' && strcmp(work.tip, after->here.commit) != 0)
-      json_object_set_new(told, "tip", json_string(work.tip));
+    if (work.lacks[0] != '\0')
+      json_object_set_new(told, "lacks", json_string(work.lacks));
     work_deinit(&work);
   } else if (strays || moves) {
     log_warn("%s", err.text);
@@ -144,8 +152,7 @@ static void watch_after(void *ctx) {
 struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
                                     void (*on_ready)(void *ctx), void *ctx) {
   struct head_watch *w = xcalloc(1, sizeof *w);
-  *w = (struct head_watch){
-      .loop = loop, .folder = xstrdup(folder), .busy = true, .then = on_ready, .ctx = ctx};
+  *w = (struct head_watch){.folder = xstrdup(folder), .busy = true, .then = on_ready, .ctx = ctx};
   loop_do(loop, watch_work, watch_after, w);
   return w;
 }
@@ -165,15 +172,13 @@ void head_watch_end(struct head_watch *w, const struct core *core, const struct 
   if (tree->made) {
     w->path = copy_or_null(tree->path);
     w->branch = copy_or_null(tree->branch);
-  } else {
-    w->branch = copy_or_null(tree->on);
   }
   w->base = copy_or_null(tree->base);
   w->known = copy_or_null(tree->head);
   w->seen = json_incref((json_t *)seen);
   w->then = on_done;
   w->ends = w->busy = true;
-  loop_do(w->loop, watch_work, watch_after, w);
+  git_serve_do(watch_work, watch_after, w);
 }
 
 json_t *head_watch_take(struct head_watch *w) {

@@ -10,10 +10,10 @@
 #include "format/json_write.h"
 #include "git/git.h"
 #include "git/repo.h"
+#include "git/serve.h"
 #include "git/work.h"
 #include "host/paths.h"
 #include "host/session.h"
-#include "os/loop.h"
 #include "provider/child.h"
 #include "provider/provider.h"
 
@@ -821,7 +821,8 @@ static void adopt_work(void *ctx) {
                                    .repo = job->source,
                                    .worktree = job->path,
                                    .branch = job->branch,
-                                   .base = job->base};
+                                   .base = job->base,
+                                   .commits_only = true};
   struct work w;
   if (!work_find(&where, &w, &job->err))
     return;
@@ -965,7 +966,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   if (job->steps != NULL)
     job_next(job);
   else
-    loop_do(s->host->loop, adopt_work, adopt_after, job);
+    git_serve_do(adopt_work, adopt_after, job);
 }
 
 void worktree_cancel(struct session *s) {
