@@ -184,6 +184,11 @@ static bool choose_path(struct git_job *job) {
                 job->path[strlen(top)] == '/';
   struct stat st;
   job->exists = lstat(job->path, &st) == 0;
+  if (!utf8_valid(job->path, strlen(job->path)))
+    return err_set(
+        &job->err, ERR_INVALID,
+        "the folder of worktrees is not UTF-8, so no log could name it: name another one "
+        "with workspace: {folder: DIR} in config.yaml");
   return !inside || err_set(&job->err, ERR_INVALID,
                             "the worktree would be in the repository's own tree: %.300s: name "
                             "another folder with workspace: {folder: DIR} in config.yaml",
@@ -714,7 +719,9 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   free(job->head);
   job->head = buf_take(&paths);
   ask->input = (struct str){job->head, n};
-  WORDS(ask, commit_folder(job), "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul");
+  /* also what lies outside of a sparse checkout: the agent made it there */
+  WORDS(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
+        "--pathspec-file-nul");
   return !job->found;
 }
 
