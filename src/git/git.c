@@ -4,16 +4,15 @@
 
 #include "base/limits.h"
 #include "git/serve.h"
+#include "os/clock.h"
+#include "os/fs.h"
 #include "os/loop.h"
 
 #include <assert.h>
-#include <glob.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 void git_begin(struct git *git, struct process_table *processes) {
@@ -173,21 +172,6 @@ void git_answer_deinit(struct git_answer *answer) {
   buf_deinit(&answer->err);
 }
 
-/* Returns a program that has the file open; 0: none that this user may look at has. */
-static long holder_of(const char *path) {
-  glob_t found = {0};
-  char target[PATH_MAX];
-  long pid = 0;
-  (void)glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &found);
-  for (size_t i = 0; i < found.gl_pathc && pid == 0; i++) {
-    ssize_t n = readlink(found.gl_pathv[i], target, sizeof target);
-    if (n == (ssize_t)strlen(path) && memcmp(target, path, (size_t)n) == 0)
-      pid = strtol(found.gl_pathv[i] + strlen("/proc/"), NULL, 10);
-  }
-  globfree(&found);
-  return pid;
-}
-
 /* Says of a lock that was in git's way how old it is, and whether somebody holds it. */
 static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   static const char before[] = "Unable to create '", after[] = ".lock': File exists";
@@ -199,7 +183,7 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
   bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(time(NULL) - st.st_mtime) : 0, pid = holder_of(buf_c(&path));
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
   const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
   if (there)

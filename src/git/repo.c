@@ -19,12 +19,15 @@ void repo_deinit(struct repo *repo) {
   buf_deinit(&repo->common);
 }
 
-/* Reads the one line of a small file, after `before`. */
+/* Reads a small file, after `before` and without the newlines at its end. As git sees it: the name
+ * of a folder may have one. */
 static bool read_line(const char *path, const char *before, struct buf *out) {
   struct buf text = {0};
   struct err err;
   bool ok = file_read(path, LIMIT_REPO_FILE_BYTES, &text, &err);
-  struct str rest = buf_view(&text), line = ok ? str_trim(str_next_line(&rest)) : STR("");
+  struct str line = ok ? buf_view(&text) : STR("");
+  while (str_ends(line, "\n") || str_ends(line, "\r"))
+    line.n--;
   ok = ok && line.n > strlen(before) && str_starts(line, before);
   if (ok)
     buf_str(out, (struct str){line.p + strlen(before), line.n - strlen(before)});
