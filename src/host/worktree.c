@@ -313,7 +313,8 @@ static bool is_below(const char *folder, const char *path) {
   struct buf part = {0};
   struct stat st;
   bool ok = true;
-  for (const char *at = path + strlen(folder) + 1; ok && (at = strchr(at, '/')) != NULL; at++) {
+  for (const char *at = path + strlen(folder) + 1;
+       ok && (at = strchr(at, '/')) != NULL && at[1] != '\0'; at++) {
     buf_clear(&part);
     buf_append(&part, path, (size_t)(at - path));
     ok = lstat(buf_c(&part), &st) == 0 && S_ISDIR(st.st_mode);
@@ -379,46 +380,47 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 
 /* --- setting it up --- */
 
-/* Returns the absolute path of what a setup keeps; NULL: there is no such name, or it is not in the
- * worktree. */
-static const char *kept_path(struct git_job *job, size_t i) {
-  const char *name =
-      json_string_value(json_array_get(json_object_get(job->setup.words, "keep"), i));
-  struct str end = str_from(name ? name : "");
-  while (str_ends(end, "/"))
-    end.n--;
-  const char *path = arena_printf(&job->setup.arena, "%s/%.*s", job->path, (int)end.n, end.p);
-  return end.n > 0 && is_below(job->path, path) ? path : NULL;
+static void find_repository(const char *folder, struct repo *repo) {
+  char *real = realpath(folder, NULL);
+  (void)repo_find(real ? real : folder, repo);
+  free(real);
 }
 
-/* What a command made is kept for others only if it ran what the user has already: children, and
- * sessions on a branch of an agent's, run an agent's files. */
-static bool ask_setup_trust(struct git_job *job, struct git_ask *ask) {
-  const struct core *core = &job->session->core;
-  job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
-  WORDS(ask, job->source, "merge-base", "--is-ancestor", job->base, "HEAD");
-  return json_object_get(job->setup.words, "keep") != NULL && job->turn == 0;
-}
-
-static bool take_setup_trust(struct git_job *job, const struct git_answer *answer) {
-  job->setup.trusted = answer->exit == 0 && git_job_setting(job, "merge") == NULL;
-  return true;
+/* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
+ * which may lead anywhere, or there is none. */
+static bool put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
+  const json_t *names = json_object_get(job->setup.words, "keep"), *name;
+  bool ok = job->setup.entry != NULL && !job->setup.brought;
+  size_t i;
+  json_array_foreach((json_t *)names, i, name) {
+    ask->words[at + i] = json_string_value(name);
+    ask->words[at + i + 1] = NULL;
+    ok = ok && is_below(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
+                                                json_string_value(name)));
+  }
+  return ok;
 }
 
 static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
-  const json_t *keys = json_object_get(job->setup.words, "key"), *key;
+  const struct core *core = &job->session->core;
+  const json_t *key;
   size_t i;
+  json_decref(job->setup.words);
+  job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
   WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
-  json_array_foreach((json_t *)keys, i, key) {
+  json_array_foreach(json_object_get(job->setup.words, "key"), i, key) {
     ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
     ask->words[5 + i] = NULL;
   }
   return json_object_get(job->setup.words, "keep") != NULL;
 }
 
+/* What the commands made is kept for others only if they ran what the user has: children, and
+ * sessions on a branch of an agent's, run an agent's files. */
 static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
   struct buf text = {0};
+  struct repo_head users;
   if (answer->exit != 0)
     return git_job_complain(job, "setup: key", answer);
   if (!paths_state("setup", folder, &job->err))
@@ -427,34 +429,23 @@ static bool take_setup_key(struct git_job *job, const struct git_answer *answer)
   buf_printf(&text, "%s\n%s\n", buf_c(&job->repo.common), words);
   sha256_hex(text.p, text.n, answer->out.p, answer->out.n, hash);
   job->setup.entry = arena_printf(&job->setup.arena, "%s/%s", folder, hash);
+  repo_read_head(&job->repo, &users);
+  job->setup.trusted = job->turn == 0 && strcmp(job->base, users.commit) == 0;
   free(words);
   buf_deinit(&text);
   return true;
 }
 
-/* Asks to copy what was kept; if that fails, nothing of it stays. */
+/* Asks to copy what was kept, unless git, a copy or a link has it already. */
 static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
-  struct setup *setup = &job->setup;
-  size_t n = json_array_size(json_object_get(setup->words, "keep"));
-  struct stat st;
-  if (setup->entry == NULL || access(setup->entry, F_OK) != 0)
-    return false;
   ask->other = true;
-  WORDS(ask, "/", "sh", "-c",
-        "touch -c -- \"$1\"; shift\n"
-        "copy() { while [ $# -gt 1 ]; do if [ -e \"$1\" ]; then cp -a --reflink=auto -T -- \"$1\" "
-        "\"$2\" || return 1; fi; shift 2; done; }\n"
-        "copy \"$@\" || { while [ $# -gt 1 ]; do rm -rf -- \"$2\"; shift 2; done; exit 1; }",
-        "sh", setup->entry);
-  for (size_t i = 0; i < n; i++) {
-    const char *path = kept_path(job, i);
-    if (path == NULL || lstat(path, &st) == 0)
-      return false; /* git, a copy or a link has it already */
-    ask->words[5 + 2 * i] = arena_printf(&setup->arena, "%s/%zu", setup->entry, i);
-    ask->words[6 + 2 * i] = path;
-    ask->words[7 + 2 * i] = NULL;
-  }
-  return true;
+  WORDS(ask, job->path, "sh", "-c",
+        "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
+        "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
+        "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
+        "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
+        "sh", job->setup.entry);
+  return put_kept(job, ask, 5);
 }
 
 static bool take_setup_bring(struct git_job *job, const struct git_answer *answer) {
@@ -468,6 +459,10 @@ static struct str setup_end(struct str text) {
   return (struct str){text.p + at, text.n - at};
 }
 
+static const char *setup_command(const struct git_job *job) {
+  return json_string_value(json_array_get(json_object_get(job->setup.words, "run"), job->setup.at));
+}
+
 static void job_next(struct git_job *job);
 static void job_over(struct git_job *job);
 
@@ -475,56 +470,44 @@ static void job_over(struct git_job *job);
 static void on_setup(void *ctx, struct call_result *result) {
   struct git_job *job = ctx;
   struct setup *setup = &job->setup;
-  bool ok = result->class == CLASS_NONE && result->exit == 0;
   struct str output = str_trim(buf_view(&result->text.bytes));
-  const char *command =
-      json_string_value(json_array_get(json_object_get(setup->words, "run"), setup->at));
+  if (result->class != CLASS_NONE)
+    output = str_from(result->message);
   setup->run = NULL;
   setup->ms += result->duration_ms;
-  buf_printf(&setup->told, "$ %s\n" STR_FMT "%s", command, STR_ARG(output),
-             output.n > 0 ? "\n" : "");
-  if (!ok && result->class != CLASS_NONE)
-    buf_printf(&setup->failure, "setup: %.200s: %s", command, result->message);
-  else if (!ok)
-    buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, command, result->exit,
-               STR_ARG(setup_end(output)));
+  buf_printf(&setup->told, "$ %s\n" STR_FMT "\n", setup_command(job), STR_ARG(output));
+  if (result->class != CLASS_NONE || result->exit != 0) {
+    err_set(&job->err, ERR_INVALID, "setup failed");
+    buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, setup_command(job),
+               result->exit, STR_ARG(setup_end(output)));
+  }
   call_result_deinit(result);
   setup->at++;
-  if (!ok)
-    err_set(&job->err, ERR_INVALID, "%.400s", buf_c(&setup->failure));
-  if (ok && !job->cancelled)
-    job_next(job);
-  else
+  if (job->cancelled)
     job_over(job);
+  else
+    job_next(job);
 }
 
 /* Runs the next command, if there is one, as an agent's program would be run: what it runs is the
  * repository's. */
-static bool start_setup(struct git_job *job, struct git_ask *ask) {
-  (void)ask;
+static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   static const struct held held = {.edits = true, .run = HELD_RUN_ANY};
   static const struct capability agents = {.name = "setup", .held = &held};
   struct setup *setup = &job->setup;
-  struct session *s = job->session;
+  const struct session *s = job->session;
   const json_t *config = s->core.config;
-  const char *command =
-      json_string_value(json_array_get(json_object_get(setup->words, "run"), setup->at));
   const struct provider_sink sink = {.done = on_setup, .ctx = job};
-  struct repo own = {0};
-  if (command == NULL || setup->brought)
+  struct repo main = {0};
+  if (setup_command(job) == NULL || setup->brought)
     return false;
-  char *real = realpath(s->env.cwd, NULL);
-  (void)repo_find(real ? real : s->env.cwd, &own);
-  free(real);
+  find_repository(s->env.cwd, &main);
+  const char *top = main.top.n > 0 ? buf_c(&main.top) : s->env.cwd;
+  WORDS(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
+        arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
+  repo_deinit(&main);
   const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
-  argv[0] = "env";
-  argv[1] = arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path);
-  argv[2] =
-      arena_printf(&setup->arena, "SEGUE_MAIN=%s", own.top.n > 0 ? buf_c(&own.top) : s->env.cwd);
-  argv[3] = "sh";
-  argv[4] = "-c";
-  argv[5] = command;
-  repo_deinit(&own);
+  memcpy(argv, ask->words, 7 * sizeof *argv);
   json_decref(setup->sandbox);
   setup->sandbox = sandbox_of_call(config, NULL, &agents, false);
   setup->env = s->env;
@@ -547,29 +530,30 @@ static bool start_setup(struct git_job *job, struct git_ask *ask) {
   return true;
 }
 
-/* Asks to keep what the commands made, and removes what was kept for longest. */
+/* Asks to keep what the commands made, and removes what was used least. */
 static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
-  struct setup *setup = &job->setup;
-  size_t n = json_array_size(json_object_get(setup->words, "keep"));
   ask->other = true;
-  if (setup->entry == NULL || setup->brought || !setup->trusted)
-    return false;
-  WORDS(ask, "/", "sh", "-c",
-        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -p -- \"$t\" || exit\n"
-        "for p; do if [ -e \"$p\" ] && [ ! -L \"$p\" ]; then\n"
-        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; fi; i=$((i + 1)); done\n"
+  WORDS(ask, job->path, "sh", "-c",
+        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
+        "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
+        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
         "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
         "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
         "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
         "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
-        "sh", setup->entry, arena_printf(&setup->arena, "%d", LIMIT_SETUP_KEPT_KIB),
-        arena_printf(&setup->arena, "%d", LIMIT_SETUP_KEPT_COUNT));
-  for (size_t i = 0; i < n; i++) {
-    const char *path = kept_path(job, i);
-    ask->words[7 + i] = path ? path : "";
-    ask->words[8 + i] = NULL;
-  }
-  return true;
+        "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
+        arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
+  return put_kept(job, ask, 7) && job->setup.trusted;
+}
+
+static void put_setup(const struct setup *setup, json_t *data) {
+  if (setup->brought)
+    json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
+  else if (setup->words != NULL)
+    json_object_set_new(data, "setup",
+                        json_pack("{sb si sf so}", "cached", 0, "exit", 0, "seconds",
+                                  (double)setup->ms / 1000, "output",
+                                  json_text(setup_end(str_trim(buf_view(&setup->told))))));
 }
 
 static const struct git_step git_make_steps[] = {
@@ -585,10 +569,9 @@ static const struct git_step git_make_steps[] = {
     {ask_submodules, NULL, "git submodule update"},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
-    {ask_setup_trust, take_setup_trust, NULL},
     {ask_setup_key, take_setup_key, NULL},
     {ask_setup_bring, take_setup_bring, NULL},
-    {start_setup, NULL, NULL},
+    {ask_setup_run, NULL, NULL},
     {ask_setup_keep, NULL, NULL},
     {0},
 };
@@ -609,14 +592,7 @@ static json_t *git_job_made(struct git_job *job) {
   }
   json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
                            json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
-  struct setup *setup = &job->setup;
-  struct str told = setup_end(buf_view(&setup->told));
-  if (setup->brought)
-    json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
-  else if (setup->words != NULL)
-    json_object_set_new(data, "setup",
-                        json_pack("{sb si sf so}", "cached", 0, "exit", 0, "seconds",
-                                  (double)setup->ms / 1000, "output", json_text(told)));
+  put_setup(&job->setup, data);
   struct repo_head at;
   repo_read_head(&job->repo, &at);
   json_object_set_new(data, "main",
@@ -965,9 +941,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->message = copy_or_null(w->message);
   job->number = w->committing;
   job->again = s->recovered_seq > 0;
-  char *real = realpath(job->source, NULL);
-  (void)repo_find(real ? real : job->source, &job->repo);
-  free(real);
+  find_repository(job->source, &job->repo);
   git_begin(&job->git, s->host->processes);
   list_push_back(&s->jobs, &job->in_session);
   if (job->steps != NULL)

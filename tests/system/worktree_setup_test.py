@@ -80,7 +80,7 @@ def commands_run_once_in_each_worktree(box):
     expect(asked["setup"]["run"][0] == MAKES, "said before it is run", asked)
     told = made(log)["setup"]
     expect(told["exit"] == 0 and not told["cached"] and "\nis made\n$ test" in told["output"], told)
-    expect(told["output"].endswith(made(log)["path"] + "\n"), told)
+    expect(told["output"].endswith(made(log)["path"]), told)
     expect("set up" in done.stdout.decode(), done.stdout)
     for n in (1, 2):
         expect(made(log, n)["path"] in made(log, n)["setup"]["output"], made(log, n))
