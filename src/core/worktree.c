@@ -107,10 +107,11 @@ static void put_branch_of(struct str text, const struct workflow *wf, struct str
 
 bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out) {
   struct str text = branch_template(wf, config);
-  if (memmem(text.p, text.n, "{id}", strlen("{id}")) != NULL)
-    return false;
+  const char *id = memmem(text.p, text.n, "{id}", strlen("{id}"));
+  if (id != NULL)
+    text.n = (size_t)(id - text.p);
   put_branch_of(text, wf, STR(""), out);
-  return true;
+  return id == NULL;
 }
 
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,

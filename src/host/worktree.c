@@ -973,9 +973,19 @@ static bool has_file(const char *folder, const char *name) {
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
                            struct err *err) {
   struct buf branch = {0};
-  bool taken = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE &&
-               core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
-  if (taken)
+  bool fixed = core_branch_fixed(wf, config, &branch), taken = false;
+  for (size_t i = 0; i < branch.n && !taken; i++)
+    if (branch.p[i] == '/') {
+      branch.p[i] = '\0';
+      taken = repo_has_branch(repo, branch.p);
+      if (taken)
+        err_set(err, ERR_INVALID,
+                "the branch %.200s exists, so that none can begin with %.200s/: name another one "
+                "with --branch, or branch:",
+                branch.p, branch.p);
+      branch.p[i] = '/';
+    }
+  if (!taken && fixed && (taken = repo_has_branch(repo, buf_c(&branch))))
     err_set(err, ERR_INVALID,
             "the branch %.300s exists already: put {id} into branch:, or name another one",
             buf_c(&branch));
@@ -1030,7 +1040,8 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
                     "%s needs a git repository, and %.300s is in none: git init, or "
                     "workspace: here",
                     key, cwd);
-  ok = ok && branch_is_free(wf, config, &repo, err);
+  if (ok && core_workspace_mode(wf, config) == WORKSPACE_WORKTREE)
+    ok = branch_is_free(wf, config, &repo, err);
   repo_deinit(&repo);
   return ok;
 }

@@ -159,6 +159,29 @@ def sparse(cone):
     return case
 
 
+def other_places_and_formats(box):
+    repository(box)
+    git(box, "branch", "unborn")
+    for name, words in (("apart", ["--separate-git-dir", box.dir + "/apart.git"]), ("sha256", ["--object-format=sha256"])):
+        at = f"{box.dir}/{name}"
+        os.mkdir(at)
+        git(box, "init", "-q", "-b", "main", *words, at)
+        repository(box, at=at)
+        every_command(box, at=at)
+
+
+def a_branch_in_the_way(box):
+    """A branch `segue` leaves no place for segue/ID."""
+    repository(box)
+    git(box, "branch", "segue")
+    before = state(box)
+    done = run(box, flow=LONE, status=2)
+    expect(b"none can begin with segue/" in done.stderr and b"--branch" in done.stderr, done.stderr)
+    expect(state(box) == before and box.begun() == [], "before any harm")
+    run(box, flow=LONE, words=["--branch", "work-{id}"])
+    segue(box, "merge", newest(box))
+
+
 def a_bare_parent(box):
     repository(box, at=box.dir + "/whole")
     bare = box.dir + "/bare.git"
@@ -321,6 +344,7 @@ def a_branch_that_another_worktree_has(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([plain, a_detached_head, a_shallow_clone, sparse(True), sparse(False), a_bare_parent,
+    sys.exit(main([plain, a_detached_head, a_shallow_clone, sparse(True), sparse(False), other_places_and_formats,
+                   a_branch_in_the_way, a_bare_parent,
                    a_worktree_of_a_bare_repository, a_worktree_of_a_worktree, names_of_all_kinds, folders_of_all_kinds, case_only_renames,
                    very_many_files, no_commit_yet, a_lock_left_behind, a_branch_that_another_worktree_has]))
