@@ -121,7 +121,7 @@ static bool read_tip(struct look *l, struct err *err) {
 }
 
 static bool read_moves(struct look *l, struct err *err) {
-  if (l->where->worktree == NULL || l->w->head[0] == '\0')
+  if ((l->where->worktree == NULL && l->where->known == NULL) || l->w->head[0] == '\0')
     return true;
   if (!git_run(l->at, &l->log, err, "log", "--walk-reflogs", "--max-count=1000",
                "--no-show-signature", "--no-color", "--format=%H %T %gs", l->name, "--", NULL))
@@ -292,7 +292,7 @@ static bool is_rewritten(const struct look *l, const char *commit, bool *yes, st
 /* After a reset that leaves the files alone, what the commit had is not committed, but there. */
 static bool is_in_files(const struct look *l, const char *commit, bool *yes, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (*yes || l->at == l->repo)
+  if (*yes || (l->where->worktree != NULL && l->at == l->repo))
     return true;
   if (!git_run(l->at, &answer, err, "diff", "--quiet", "--no-ext-diff", commit, "--", NULL))
     return false;
@@ -339,12 +339,15 @@ static bool judge_known(struct look *l, struct err *err) {
   bool there;
   if (known == NULL || base == NULL || strcmp(known, base) == 0)
     return true;
-  if (!descends(l, w->head, known, &there, err) || (!there && !is_rewritten(l, known, &there, err)))
+  if (!descends(l, w->head, known, &there, err))
     return false;
-  if (!there) {
-    w->state = WORK_LEFT_BEHIND;
-    print_into(w->lacks, sizeof w->lacks, "%s", known);
-  }
+  if (there)
+    return true;
+  if (!read_moves(l, err) || !descends(l, w->head, base, &l->on_base, err) ||
+      !is_rewritten(l, known, &there, err) || !is_in_files(l, known, &there, err))
+    return false;
+  w->state = there ? WORK_REWRITTEN : WORK_LEFT_BEHIND;
+  print_into(w->lacks, sizeof w->lacks, "%s", there ? "" : known);
   return true;
 }
 
