@@ -485,8 +485,7 @@ static void session_diff_read(void *what, struct read_job_answer *answer) {
     session_diff_check(job);
   struct err err = {0};
   bool ok = trees_read(&job->trees, &job->ref, &err);
-  struct err none;
-  job->known = ok && tree_diff_begin(&job->lines, &job->trees, &none);
+  job->known = ok && tree_diff_begin(&job->lines, &job->trees, &job->unread);
   if (ok)
     return;
   if (job->damage.code != ERR_NONE) { /* a page says that, and gives this as the reason */

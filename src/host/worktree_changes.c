@@ -221,8 +221,8 @@ static bool make_index(struct tree_diff *d, struct err *err) {
   char *real = realpath(d->folder, NULL);
   bool found = real != NULL && repo_find(real, &repo);
   free(real);
-  if (!found)
-    return err_set(err, ERR_NOT_FOUND, "%.300s is in no git repository", d->folder);
+  if (!found) /* git says so */
+    return true;
   buf_printf(&from, "%s/index", buf_c(&repo.git_dir));
   repo_deinit(&repo);
   bool there = access(buf_c(&from), F_OK) == 0;
@@ -247,10 +247,11 @@ void tree_diff_of(struct tree_diff *d, const struct trees *t, const struct tree_
 }
 
 bool tree_diff_begin(struct tree_diff *d, const struct trees *t, struct err *err) {
-  const struct tree_item *own = trees_own(t, err);
+  const struct tree_item *own = tree_of(t, 0);
   size_t commits = json_array_size(t->commits);
   bool files = json_array_size(t->paths) > 0;
   *d = (struct tree_diff){.folder = t->cwd};
+  *err = (struct err){0};
   if (own != NULL) {
     tree_diff_of(d, t, own);
   } else if (commits > 0 && (!files || t->more_paths)) {
@@ -267,7 +268,6 @@ bool tree_diff_begin(struct tree_diff *d, const struct trees *t, struct err *err
   }
   if (own == NULL && t->base != NULL)
     print_into(d->from, sizeof d->from, "%s", t->base);
-  *err = (struct err){0};
   return make_index(d, err);
 }
 

@@ -78,7 +78,7 @@ struct tree_diff {
   bool more; /* there are more new files */
 };
 
-/* False: no changes are known; err may say why. */
+/* False: no changes are known, or err says why. */
 bool tree_diff_begin(struct tree_diff *d, const struct trees *t, struct err *err) MUST_CHECK;
 /* The same of one worktree, whose folder may be gone. */
 void tree_diff_of(struct tree_diff *d, const struct trees *t, const struct tree_item *item);

@@ -84,9 +84,10 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
 }
 
 static bool use_session(const struct trees *t, struct tree_diff *d, struct err *err) {
-  const struct tree_item *own = trees_own(t, err);
+  struct err none;
+  const struct tree_item *own = trees_own(t, &none);
   if (own == NULL || trees_is_there(own->path))
-    return tree_diff_begin(d, t, err);
+    return tree_diff_begin(d, t, err) || (err->code == ERR_NONE && trees_own(t, err) != NULL);
   use_item(t, own, d);
   return true;
 }

@@ -29,13 +29,18 @@ bool trees_is_clean(const char *folder, struct err *err) {
 
 /* --- where the work is --- */
 
-/* Tells what was done with a worktree's commits, if anything was. */
+/* Tells what was done with a worktree's commits, and where there are more. */
 static void tell_adopted(const struct work_where *where, const struct work *w) {
   buf_auto_t text = {0};
-  if (w->state == WORK_ON_BRANCH)
-    return;
-  work_tell(where, w, &text);
-  cli_say(stderr, "segue: %s\n", buf_c(&text));
+  size_t i;
+  const json_t *one;
+  if (w->state != WORK_ON_BRANCH) {
+    work_tell(where, w, &text);
+    cli_say(stderr, "segue: %s\n", buf_c(&text));
+  }
+  json_array_foreach(w->others, i, one)
+    cli_say(stderr, "segue: there is further work of it on %s (%.10s)\n",
+            json_word_at(one, "branch"), json_word_at(one, "commit"));
 }
 
 /* Returns true if HEAD only stands behind the branch, or at what the target has. */
