@@ -39,6 +39,15 @@ bool repo_enter(const char *folder, struct repo *repo, struct err *err) MUST_CHE
 bool repo_make_worktrees(const struct repo *repo, struct err *err) MUST_CHECK;
 bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) MUST_CHECK;
 
+/* Where HEAD of a working tree is. */
+struct repo_head {
+  char branch[256]; /* without refs/heads/; "": it is detached */
+  char commit[72];  /* "": the branch has none yet, or it cannot be read */
+};
+void repo_read_head(const struct repo *repo, struct repo_head *head);
+/* Names the repository's own working tree. False: this is it, or there is none (it is bare). */
+bool repo_main(const struct repo *repo, struct repo *own);
+
 /* Is there a branch of that name? Reads git's loose and packed files; a repository with other
  * references (reftable) seems to have none. */
 bool repo_has_branch(const struct repo *repo, const char *name);
