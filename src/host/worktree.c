@@ -72,7 +72,7 @@ struct git_step {
   const char *must;
 };
 
-enum { GIT_LIST_STEP = 3 }; /* index in git_make_steps of the step that lists worktrees */
+enum { GIT_LIST_STEP = 2 }; /* index in git_make_steps of the step that lists worktrees */
 
 static void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
   size_t n = 0;
@@ -109,20 +109,6 @@ static char *git_line_of(const struct git_answer *answer) {
   if (n > 0 && answer->out.p[n - 1] == '\n')
     n--;
   return xstrndup(buf_c(&answer->out), n);
-}
-
-/* Both lists have these steps. */
-static bool git_step_ask_drivers(struct git_job *job, struct git_ask *ask) {
-  job->git.programs = json_is_true(git_job_setting(job, "hooks"));
-  WORDS(ask, job->source, GIT_DRIVERS);
-  return !job->git.programs;
-}
-
-static bool git_step_take_drivers(struct git_job *job, const struct git_answer *answer) {
-  if (!answer->ran)
-    return git_job_complain(job, "git cannot be run", answer);
-  git_take_drivers(&job->git, answer);
-  return true;
 }
 
 /* --- making a worktree --- */
@@ -258,13 +244,28 @@ static bool take_branch(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+/* git fills the tree afterwards, when its own file `.git` is right: below. */
 static bool ask_add(struct git_job *job, struct git_ask *ask) {
+  const char *filled = job->git.programs ? "--checkout" : "--no-checkout";
+  if (!job->git.programs && !repo_make_worktrees(&job->repo, &job->err))
+    return false;
   if (job->has_branch)
-    WORDS(ask, job->source, "worktree", "add", "--quiet", job->path, job->branch);
+    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
   else
-    WORDS(ask, job->source, "worktree", "add", "--quiet", "--no-track", "-b", job->branch,
+    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b", job->branch,
           job->path, job->base);
   return true;
+}
+
+static bool take_add(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit != 0)
+    return git_job_complain(job, "git worktree add", answer);
+  return job->git.programs || repo_worktree_made(&job->repo, job->path, &job->err);
+}
+
+static bool ask_fill(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->path, "reset", "--hard", "--quiet");
+  return !job->git.programs;
 }
 
 /* Merges without a commit. The tree then has both sides, with git's marks where they conflict: the
@@ -382,7 +383,9 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 
 static void find_repository(const char *folder, struct repo *repo) {
   char *real = realpath(folder, NULL);
-  (void)repo_find(real ? real : folder, repo);
+  struct err none; /* the first step says what is missing */
+  if (!repo_enter(real ? real : folder, repo, &none))
+    *repo = (struct repo){0};
   free(real);
 }
 
@@ -557,14 +560,14 @@ static void put_setup(const struct setup *setup, json_t *data) {
 }
 
 static const struct git_step git_make_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers, NULL},
     {ask_base, take_base, NULL},
     {ask_prefix, take_prefix, NULL},
     [GIT_LIST_STEP] = {ask_list, take_list, NULL},
     {ask_remove_files, NULL, NULL},
     {ask_remove, NULL, NULL},
     {ask_branch, take_branch, NULL},
-    {ask_add, NULL, "git worktree add"},
+    {ask_add, take_add, NULL},
+    {ask_fill, NULL, "git reset --hard"},
     {ask_merge, take_merge, NULL},
     {ask_submodules, NULL, "git submodule update"},
     {ask_copy, take_copy, NULL},
@@ -775,7 +778,6 @@ static bool take_head(struct git_job *job, const struct git_answer *answer) {
 }
 
 static const struct git_step git_commit_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers, NULL},
     {ask_last, take_last, NULL},
     {ask_unstaging, NULL, "git add"},
     {ask_ignored, take_ignored, NULL},
@@ -943,6 +945,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->again = s->recovered_seq > 0;
   find_repository(job->source, &job->repo);
   git_begin(&job->git, s->host->processes);
+  job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
   if (job->steps != NULL)
     job_next(job);
