@@ -135,18 +135,48 @@ void trees_sign_as_nobody(struct git_ask *ask) {
     ask->extra[i] = nobody[i];
 }
 
+static bool is_listed(const struct trees *t, const char *path) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  buf_auto_t entry = {0};
+  struct err ignored;
+  if (!git_run(t->cwd, &answer, &ignored, "worktree", "list", "--porcelain", "-z", NULL))
+    return false;
+  buf_printf(&entry, "worktree %s", path);
+  for (size_t at = 0; at < answer.out.n; at += strlen(answer.out.p + at) + 1)
+    if (strcmp(answer.out.p + at, buf_c(&entry)) == 0)
+      return true;
+  return false;
+}
+
+/* Removes a worktree, also one of which a killed git, or an agent, has left a part: git refuses
+ * that, but forgets it once its files are gone. A log alone is no reason to remove a folder: it
+ * must be named after the session, and git must know it. */
+static bool remove_worktree(const struct trees *t, const char *path, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  const struct git_ask files = {
+      .folder = "/", .words = {"rm", "-rf", "--", path, NULL}, .other = true};
+  const char *last = strrchr(path, '/');
+  size_t n = strlen(t->session);
+  struct err ignored;
+  if (last == NULL || n == 0 || strncmp(last + 1, t->session, n) != 0)
+    return err_set(err, ERR_INVALID, "%.300s is no worktree of session %s", path, t->session);
+  if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
+      !trees_is_there(path))
+    return true;
+  if (!is_listed(t, path) || !git_now(&files, &answer, err))
+    return false;
+  (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
+  return !trees_is_there(path);
+}
+
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   bool ok = true;
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     struct err ignored;
-    if (!keep_commits(t, item, branches, err))
-      return false;
-    /* git may still know one whose folder is gone */
-    ok = trees_did(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL) ||
-         !trees_is_there(item->path);
+    ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
     if (ok && branches)
-      (void)trees_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
+      (void)git_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
   }
   return ok;
 }
