@@ -69,7 +69,7 @@ struct key {
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
   bool or_true; /* for a set: true stands for an empty one */
-  /* for a list of sets: a text stands for one set with only this key; NULL: it does not */
+  /* for a set or a list of them: a text stands for one with only this key; NULL: it does not */
   const char *or_member;
   double min, max;
   const char *const *words; /* NULL-ended */

@@ -104,6 +104,9 @@ static json_t *choices_schema(const struct key *k) {
 }
 
 static json_t *set_schema(const struct key *k) {
+  if (k->or_member != NULL)
+    return json_pack("{s:[o, {s:o}]}", "anyOf", schema_text_of(1, LIMIT_NAME_BYTES), "$ref",
+                     schema_reference(k->set));
   if (k->or_true)
     return json_pack("{s:[{s:b}, {s:o}]}", "anyOf", "const", 1, "$ref", schema_reference(k->set));
   return json_pack("{s:o}", "$ref", schema_reference(k->set));
