@@ -384,14 +384,15 @@ static const char *const session_words[] = {"continue", "refresh", NULL};
  * error. */
 static const struct key integrate_list[] = {
     {"group", KEY_NAME, .required = true, .example = "parts",
-     .description = "The group whose branches are merged; its child must have workspace: worktree."},
+     .description =
+         "The group whose branches are merged; its child must have workspace: worktree."},
     {"check", KEY_ARGV, .example = "[make, test]",
      .description = "A program and its arguments, run (without a shell) in the merged tree after "
                     "each branch. If it does not exit with 0, that branch is put back and said, "
                     "with the last lines of the output; the others go on."},
     {0},
 };
-static const struct key_set integrate_keys = {"integrate", "integrate", integrate_list};
+const struct key_set integrate_keys = {"integrate", "integrate", integrate_list};
 
 static const struct key movement_list[] = {
     {"name", KEY_NAME, .required = true, .example = "implement",

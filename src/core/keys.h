@@ -89,7 +89,7 @@ struct key_set {
 
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
     structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
-    gate_keys, error_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
+    gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
     loop_judge_keys;
 extern const char *const stage_words[];      /* what judge.stages may list */
 extern const char *const on_failure_words[]; /* in the order of enum on_failure */

@@ -160,10 +160,10 @@ static void integrate_expand(json_t *doc) {
       continue;
     buf_printf(&branches, "{" PROMPT_BRANCHES STR_FMT "}", STR_ARG(json_view(group)));
     put_quoted(check, &quoted);
-    json_object_set_new(movement, "command",
-                        check ? json_pack("[ssso]", "segue", "integrate", "--check",
-                                          json_text(buf_view(&quoted)))
-                              : json_pack("[ss]", "segue", "integrate"));
+    json_object_set_new(
+        movement, "command",
+        check ? json_pack("[ssso]", "segue", "integrate", "--check", json_text(buf_view(&quoted)))
+              : json_pack("[ss]", "segue", "integrate"));
     buf_deinit(&quoted);
     json_object_set_new(movement, "instruction", json_text(buf_view(&branches)));
     json_object_set_new(movement, "edit", json_true());

@@ -36,8 +36,8 @@ static void tell(const struct integration *in, const char *list, json_t *entry) 
 /* Finds the files that have entries of both sides in the index, each followed by a NUL. */
 static bool find_conflicts(struct integration *in, struct err *err) {
   git_answer_deinit(&in->files);
-  return trees_git(in->folder, &in->files, err, "diff", "--name-only", "--diff-filter=U", "-z",
-                   "--no-ext-diff", NULL);
+  return git_run(in->folder, &in->files, err, "diff", "--name-only", "--diff-filter=U", "-z",
+                 "--no-ext-diff", NULL);
 }
 
 /* Tells those files or, with `marked_only`, those with marks of git's in them. Returns how many
@@ -65,11 +65,11 @@ static bool commit_merge(struct integration *in, struct err *err) {
   struct git_ask ask = {.folder = in->folder,
                         .words = {"commit", "--quiet", "--no-verify", "--no-edit", NULL}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_did(in->folder, err, "add", "--update", ":/", NULL))
+  if (!git_did(in->folder, err, "add", "--update", ":/", NULL))
     return false;
   trees_sign_as_nobody(&ask);
   return git_now(&ask, &answer, err) &&
-         (answer.exit == 0 || trees_complain("git commit", &answer, err)) &&
+         (answer.exit == 0 || git_complain("git commit", &answer, err)) &&
          merging_end(&in->note, false, err);
 }
 
@@ -77,7 +77,7 @@ static bool commit_merge(struct integration *in, struct err *err) {
 static int finish_merge(struct integration *in, struct err *err) {
   struct merging_note *n = &in->note;
   AUTO(git_answer_deinit) struct git_answer head = {0};
-  if (!trees_git(in->folder, &head, err, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL))
+  if (!git_run(in->folder, &head, err, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL))
     return STATUS_USAGE;
   bool merges = head.exit == 0, cut = n->state == MERGING_BEGUN || n->state == MERGING_CHECKED;
   if (cut)
@@ -103,22 +103,23 @@ static int finish_merge(struct integration *in, struct err *err) {
   return STATUS_USAGE;
 }
 
-/* Finds the worktree ID-TURN that was made for a child's branch: the branch has the same turn at
- * its end, and the id in it or else is this session's. Returns its path, new; NULL: there is none,
- * or err says why that is not known. */
+/* Finds the worktree of a session, ID, or of a child, ID-TURN, by its branch: that has the same turn
+ * at its end, and the id in it or else is this session's. Returns its path, new; NULL: there is
+ * none, or err says why that is not known. */
 static char *worktree_of(const struct integration *in, const char *branch, char id[STORE_ID_BYTES],
                          struct err *err) {
   AUTO(git_answer_deinit) struct git_answer list = {0};
-  const char *turn = strrchr(branch, '-'), *own = getenv("SEGUE_SESSION"), *from = branch;
+  const char *own = getenv("SEGUE_SESSION"), *from = branch, *turn;
   char name[2 * STORE_ID_BYTES];
   while (*from != '\0' && strspn(from, "0123456789abcdef-") < STORE_ID_BYTES - 1)
     from++;
   *err = (struct err){0};
-  if (turn == NULL || (*from == '\0' && own == NULL))
+  turn = strrchr(*from != '\0' ? from + STORE_ID_BYTES - 1 : branch, '-');
+  if (*from == '\0' && (turn == NULL || own == NULL))
     return NULL;
   print_into(id, STORE_ID_BYTES, "%.*s", STORE_ID_BYTES - 1, *from != '\0' ? from : own);
-  print_into(name, sizeof name, "/%s%.20s", id, turn);
-  if (!trees_git(in->folder, &list, err, "worktree", "list", "--porcelain", "-z", NULL))
+  print_into(name, sizeof name, "/%s%.20s", id, turn ? turn : "");
+  if (!git_run(in->folder, &list, err, "worktree", "list", "--porcelain", "-z", NULL))
     return NULL;
   for (size_t at = 0; at < list.out.n; at += strlen(list.out.p + at) + 1) {
     struct str entry = str_from(list.out.p + at);
@@ -134,16 +135,16 @@ static bool take_work(const struct integration *in, const char *branch, struct e
   char_auto_t *path = worktree_of(in, branch, id, err);
   if (path == NULL)
     return err->code == ERR_NONE;
-  char_auto_t *base = trees_is_there(path) ? trees_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
-  char_auto_t *shared =
-      base ? trees_line(in->folder, err, "merge-base", "HEAD", base, NULL) : NULL;
+  char_auto_t *base = trees_is_there(path) ? git_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
+  char_auto_t *shared = base ? git_line(in->folder, err, "merge-base", "HEAD", base, NULL) : NULL;
   if (err->code == ERR_IO)
     return false;
   const struct work_where where = {.session = id,
                                    .repo = in->folder,
                                    .worktree = path,
                                    .branch = branch,
-                                   .base = shared ? shared : "HEAD"};
+                                   .base = shared,
+                                   .commits_only = true};
   return merging_adopt(&where, "HEAD", in->json ? stderr : stdout, err);
 }
 
@@ -165,11 +166,15 @@ static bool begin_merge(const char *folder, const char *commit, const char *bran
 static int check_merged(struct integration *in, const char *branch, struct err *err) {
   buf_auto_t last = {0};
   int exit;
-  if (!merging_check(in->folder, in->check, &exit, &last, err))
-    return merging_mend(&in->note, &(struct err){0}) ? STATUS_USAGE : STATUS_USAGE;
+  if (!merging_check(in->folder, in->check, &exit, &last, err)) {
+    merging_give_up(&in->note);
+    return STATUS_USAGE;
+  }
   tell(in, "checked", json_pack("{ss si}", "branch", branch, "exit", exit));
-  if (exit == 0)
-    return STATUS_COMPLETE;
+  if (exit == 0) /* a check changes nothing */
+    return !in->note.own || git_did(in->folder, err, "reset", "--hard", "--quiet", NULL)
+               ? STATUS_COMPLETE
+               : STATUS_USAGE;
   if (!merging_mend(&in->note, err))
     return STATUS_USAGE;
   tell(in, "put_back",
@@ -190,9 +195,8 @@ static int stop_merge(struct integration *in, const char *branch, const struct g
   if (!find_conflicts(in, err))
     return STATUS_USAGE;
   if (in->files.out.n == 0) {
-    (void)trees_complain(branch, answer, err);
-    struct err ignored;
-    (void)merging_mend(&in->note, &ignored);
+    (void)git_complain(branch, answer, err);
+    merging_give_up(&in->note);
     return STATUS_USAGE;
   }
   if (!in->json)
@@ -271,7 +275,7 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
 /* Opens the repository, finishes or undoes what is under way, and merges. */
 static int integrate_here(struct integration *in, const struct cli_args *args, struct str lines,
                           struct err *err) {
-  char_auto_t *top = trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
+  char_auto_t *top = git_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
   print_into(in->folder, sizeof in->folder, "%s", top ? top : in->folder);
   if (top == NULL || !merging_open(&in->note, in->folder, err))
     return STATUS_USAGE;
@@ -316,7 +320,8 @@ const struct cli_command cmd_integrate = {
     .summary = "merge branches one after the other into what is checked out here",
     .help =
         "Without BRANCH it reads one branch a line from standard input. Movements with "
-        "integrate: run this command. With --check each merge is checked in the merged tree, before "
+        "integrate: run this command. With --check each merge is checked in the merged tree, "
+        "before "
         "the next branch; one that does not pass is put back, and the others go on.\n"
         "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
         "conflict marks; resolve them and run it again, and it commits the merge and goes on; 3 "

@@ -3,7 +3,9 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "host/run_program.h"
 #include "os/clock.h"
 #include "os/fs.h"
@@ -36,20 +38,20 @@ bool merging_holds(const char *folder, const char *commit, const char *target, b
                    struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   *holds = false;
-  if (!trees_git(folder, &answer, err, "merge-base", "--is-ancestor", commit, target, NULL))
+  if (!git_run(folder, &answer, err, "merge-base", "--is-ancestor", commit, target, NULL))
     return false;
   *holds = answer.exit == 0;
-  return answer.exit <= 1 || trees_complain("git merge-base", &answer, err);
+  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
 }
 
 char *merging_tree(const char *folder, const char *into, const char *tip, json_t *conflicts,
                    struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_git(folder, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
-                 "--no-messages", into, tip, NULL))
+  if (!git_run(folder, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
+               "--no-messages", into, tip, NULL))
     return NULL;
   if (answer.exit > 1) {
-    (void)trees_complain("git merge-tree", &answer, err);
+    (void)git_complain("git merge-tree", &answer, err);
     return NULL;
   }
   size_t end = strnlen(buf_c(&answer.out), answer.out.n);
@@ -58,6 +60,37 @@ char *merging_tree(const char *folder, const char *into, const char *tip, json_t
     at += strnlen(answer.out.p + at, answer.out.n - at) + 1;
   }
   return xstrndup(buf_c(&answer.out), end);
+}
+
+/* Has the branch, or the target, all that a worktree left behind, and all that its HEAD has? */
+static bool lacks_nothing(const struct work_where *where, const struct work *w, const char *target,
+                          struct err *err) {
+  char_auto_t *more = git_line(where->repo, err, "rev-list", "--max-count=1", w->head, w->lacks,
+                               "--not", w->tip, target, NULL);
+  return w->tip[0] != '\0' && more != NULL && more[0] == '\0';
+}
+
+bool merging_adopt(const struct work_where *where, const char *target, FILE *out, struct err *err) {
+  AUTO(work_deinit) struct work w = {0};
+  buf_auto_t text = {0};
+  struct err first;
+  size_t i;
+  const json_t *other;
+  if (!work_find(where, &w, err))
+    return false;
+  if (!work_adopt(where, &w, &first)) {
+    bool enough = w.state == WORK_LEFT_BEHIND && lacks_nothing(where, &w, target, err);
+    if (!enough)
+      err_set(err, first.code, "%.300s: %.700s", where->branch, first.text);
+    return enough;
+  }
+  work_tell(where, &w, &text);
+  if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN)
+    cli_say(out, "%s\n", buf_c(&text));
+  json_array_foreach(w.others, i, other)
+    cli_say(stderr, "segue: %s (%.10s) has more of its work, and is left alone\n",
+            json_word_at(other, "branch"), json_word_at(other, "commit"));
+  return true;
 }
 
 bool merging_check(const char *folder, const char *command, int *exit, struct buf *last,
@@ -147,11 +180,16 @@ static void note_read(struct merging_note *n) {
     n->state = MERGING_CHECKED;
 }
 
+static bool has_tree(const struct merging_note *n) {
+  return strcmp(n->folder, n->git_dir) != 0;
+}
+
 bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
-  *n = (struct merging_note){.folder = folder};
-  n->git_dir = trees_line(folder, err, "rev-parse", "--absolute-git-dir", NULL);
+  *n = (struct merging_note){.folder = xstrdup(folder)};
+  n->git_dir = git_line(folder, err, "rev-parse", "--absolute-git-dir", NULL);
   if (n->git_dir == NULL)
     return false;
+  n->own = getenv("SEGUE_SESSION") != NULL && strstr(n->git_dir, "/worktrees/") != NULL;
   struct buf path = {0};
   buf_printf(&path, "%s/" GIT_SEGUE_MERGE, n->git_dir);
   n->path = buf_take(&path);
@@ -170,7 +208,7 @@ bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
       return err_set(err, ERR_LOCKED, "another merge of segue is running in %.300s", folder);
   }
   note_read(n);
-  return n->state == MERGING_BEGUN || n->state == MERGING_CHECKED ||
+  return n->state == MERGING_BEGUN || n->state == MERGING_CHECKED || !has_tree(n) ||
          is_unlocked(n->git_dir, "index", folder, false, err);
 }
 
@@ -179,16 +217,16 @@ static bool note_write(struct merging_note *n, struct err *err) {
   if (n->state == MERGING_CONFLICT)
     ok = ok && fputs(GIT_SEGUE_MERGE_CONFLICT, n->file) >= 0;
   else if (n->state != MERGING_NONE)
-    ok = ok && fprintf(n->file, "%s %s %s %s\n",
-                       n->state == MERGING_CHECKED ? "checking" : "merging", n->tip, n->from,
-                       n->ref) > 0;
+    ok = ok &&
+         fprintf(n->file, "%s %s %s %s\n", n->state == MERGING_CHECKED ? "checking" : "merging",
+                 n->tip, n->from, n->ref) > 0;
   ok = ok && fflush(n->file) == 0 && fsync(fileno(n->file)) == 0;
   return ok || err_set_errno(err, errno, "cannot write %.300s", n->path);
 }
 
 bool merging_begin(struct merging_note *n, const char *tip, const char *ref, bool checked,
                    struct err *err) {
-  char_auto_t *from = trees_line(n->folder, err, "rev-parse", "--verify", "--quiet", ref, NULL);
+  char_auto_t *from = git_line(n->folder, err, "rev-parse", "--verify", "--quiet", ref, NULL);
   if (from == NULL)
     return false;
   n->state = checked ? MERGING_CHECKED : MERGING_BEGUN;
@@ -208,6 +246,7 @@ void merging_close(struct merging_note *n) {
     (void)unlink(n->path);
   if (n->file != NULL)
     (void)fclose(n->file);
+  free(n->folder);
   free(n->path);
   free(n->git_dir);
   *n = (struct merging_note){0};
@@ -230,8 +269,8 @@ struct giving_file {
 /* Reads the next file; false: that was the last one. */
 static bool next_file(const struct giving *g, size_t *at, struct giving_file *f) {
   const struct buf *raw = &g->raw.out;
-  if (*at >= raw->n || sscanf(raw->p + *at, ":%*s %7s %71s %71s %c", f->mode, f->was, f->will,
-                              &f->status) != 4)
+  if (*at >= raw->n ||
+      sscanf(raw->p + *at, ":%*s %7s %71s %71s %c", f->mode, f->was, f->will, &f->status) != 4)
     return false;
   *at += strlen(raw->p + *at) + 1;
   f->name = raw->p + *at;
@@ -258,7 +297,7 @@ static bool is_gits_own(const struct giving *g, const struct giving_file *f, con
     git_answer_deinit(&answer);
     if (strspn(blobs[i], "0") == strlen(blobs[i]))
       continue;
-    if (!trees_git(g->folder, &answer, err, "cat-file", "--filters", buf_c(&name), blobs[i], NULL))
+    if (!git_run(g->folder, &answer, err, "cat-file", "--filters", buf_c(&name), blobs[i], NULL))
       return false;
     if (answer.exit == 0 && have.n <= answer.out.n &&
         memcmp(buf_c(&have), buf_c(&answer.out), have.n) == 0 && (i == 0 || have.n == answer.out.n))
@@ -287,7 +326,7 @@ static bool hash_files(const struct giving *g, struct git_answer *answer, struct
                               .words = {"hash-object", "--stdin-paths", NULL},
                               .input = buf_view(&names)};
   return git_now(&ask, answer, err) &&
-         (answer->exit == 0 || trees_complain("git hash-object", answer, err));
+         (answer->exit == 0 || git_complain("git hash-object", answer, err));
 }
 
 /* Sorts the files, and checks that nothing there is somebody's. */
@@ -335,27 +374,27 @@ static void remove_added(const struct giving *g) {
   }
 }
 
-static bool ask_of_names(const struct giving *g, const char *const words[6], const struct buf *names,
+static bool ask_of_names(const struct giving *g, const char *const *words, const struct buf *names,
                          struct err *err) {
-  struct git_ask ask = {.folder = g->folder, .input = buf_view(names),
-                        .extra = {"GIT_LITERAL_PATHSPECS=1"}};
+  struct git_ask ask = {
+      .folder = g->folder, .input = buf_view(names), .extra = {"GIT_LITERAL_PATHSPECS=1"}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   for (size_t i = 0; words[i] != NULL; i++)
     ask.words[i] = words[i];
-  return names->n == 0 || (git_now(&ask, &answer, err) &&
-                           (answer.exit == 0 || trees_complain("git", &answer, err)));
+  return names->n == 0 ||
+         (git_now(&ask, &answer, err) && (answer.exit == 0 || git_complain("git", &answer, err)));
 }
 
 /* Gives all files back as HEAD has them that were on their way to `tree`. */
 static bool give_back(const char *folder, const char *tree, struct err *err) {
   static const char *const reset[] = {"reset", "--quiet", "--pathspec-from-file=-",
                                       "--pathspec-file-nul", NULL};
-  static const char *const checkout[] = {"checkout-index", "--force", "--quiet", "-z", "--stdin",
-                                         NULL};
+  static const char *const checkout[] = {"checkout-index", "--force", "--quiet", "-z",
+                                         "--stdin",        NULL};
   struct giving g = {.folder = folder};
-  bool ok = trees_git(folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
-                      "--no-abbrev", "-z", "HEAD", tree, NULL) &&
-            (g.raw.exit == 0 || trees_complain("git diff-tree", &g.raw, err)) &&
+  bool ok = git_run(folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev",
+                    "-z", "HEAD", tree, NULL) &&
+            (g.raw.exit == 0 || git_complain("git diff-tree", &g.raw, err)) &&
             look_at_files(&g, err);
   if (ok)
     remove_added(&g);
@@ -372,7 +411,7 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
 static bool is_made_of(const struct merging_note *n) {
   struct err err;
   char_auto_t *first =
-      trees_line(n->folder, &err, "rev-parse", "--verify", "--quiet", "HEAD^1", NULL);
+      git_line(n->folder, &err, "rev-parse", "--verify", "--quiet", "HEAD^1", NULL);
   return first != NULL && strcmp(first, n->from) == 0;
 }
 
@@ -380,9 +419,9 @@ static bool is_made_of(const struct merging_note *n) {
 static bool undo_own(const struct merging_note *n, struct err *err) {
   bool back = n->state == MERGING_CHECKED && is_made_of(n);
   struct giving g = {.folder = n->folder};
-  bool ok = trees_did(n->folder, err, "reset", "--hard", "--quiet", back ? n->from : "HEAD", NULL) &&
-            trees_git(n->folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
-                      "--no-abbrev", "-z", "HEAD", n->tip, NULL);
+  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", back ? n->from : "HEAD", NULL) &&
+            git_run(n->folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
+                    "--no-abbrev", "-z", "HEAD", n->tip, NULL);
   if (ok) /* none of these existed before, or git would have refused */
     remove_added(&g);
   git_answer_deinit(&g.raw);
@@ -395,30 +434,43 @@ static bool undo_careful(const struct merging_note *n, const char *head, struct 
   struct err ignored;
   if (made && (n->state != MERGING_CHECKED || !is_made_of(n)))
     return true; /* it was finished */
-  char_auto_t *tree =
-      made ? xstrdup(n->from) : merging_tree(n->folder, head, n->tip, NULL, err);
+  char_auto_t *tree = made ? xstrdup(n->from) : merging_tree(n->folder, head, n->tip, NULL, err);
   bool ok = tree != NULL && give_back(n->folder, tree, err);
   if (ok)
-    (void)trees_did(n->folder, &ignored, "merge", "--quit", NULL);
-  return ok && (!made || trees_did(n->folder, err, "reset", "--keep", "--quiet", n->from, NULL));
+    (void)git_did(n->folder, &ignored, "merge", "--quit", NULL);
+  return ok && (!made || git_did(n->folder, err, "reset", "--keep", "--quiet", n->from, NULL));
+}
+
+static bool are_unlocked(const struct merging_note *n, struct err *err) {
+  static const char *const names[] = {"index", "HEAD", "ORIG_HEAD", "AUTO_MERGE"};
+  bool ok = true;
+  for (size_t i = 0; ok && i < ARRAY_LEN(names); i++)
+    ok = is_unlocked(n->git_dir, names[i], n->folder, true, err);
+  return ok;
 }
 
 bool merging_mend(struct merging_note *n, struct err *err) {
-  bool own = getenv("SEGUE_SESSION") != NULL && strstr(n->git_dir, "/worktrees/") != NULL;
   struct err ignored;
-  char_auto_t *on = trees_line(n->folder, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
-  char_auto_t *head = trees_line(n->folder, err, "rev-parse", "--verify", "--quiet", "HEAD", NULL);
+  char_auto_t *on = git_line(n->folder, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
+  char_auto_t *head = git_line(n->folder, err, "rev-parse", "--verify", "--quiet", "HEAD", NULL);
   char_auto_t *common =
-      trees_line(n->folder, err, "rev-parse", "--path-format=absolute", "--git-common-dir", NULL);
-  bool here = strcmp(n->ref, "HEAD") == 0 || (on != NULL && strcmp(n->ref, on) == 0);
+      git_line(n->folder, err, "rev-parse", "--path-format=absolute", "--git-common-dir", NULL);
+  bool here =
+      has_tree(n) && (strcmp(n->ref, "HEAD") == 0 || (on != NULL && strcmp(n->ref, on) == 0));
   const char *ref = here ? on : n->ref;
   if (head == NULL || common == NULL)
     return false;
   if ((ref != NULL && !is_unlocked(common, ref, n->folder, true, err)) ||
-      (here && (!is_unlocked(n->git_dir, "HEAD", n->folder, true, err) ||
-                !is_unlocked(n->git_dir, "index", n->folder, true, err))))
+      (here && !are_unlocked(n, err)))
     return false;
-  if (here && !(own ? undo_own(n, err) : undo_careful(n, head, err)))
+  if (here && !(n->own ? undo_own(n, err) : undo_careful(n, head, err)))
     return false;
   return merging_end(n, false, err);
+}
+
+void merging_give_up(struct merging_note *n) {
+  struct err ignored;
+  bool cut = n->state == MERGING_BEGUN || n->state == MERGING_CHECKED;
+  bool done = !cut || merging_mend(n, &ignored);
+  (void)done;
 }

@@ -20,9 +20,10 @@
 enum merging_state { MERGING_NONE, MERGING_BEGUN, MERGING_CONFLICT, MERGING_CHECKED };
 
 struct merging_note {
-  const char *folder;    /* the top of the working tree; borrowed */
-  char *git_dir, *path;  /* git's folder for it, and the note */
-  FILE *file;            /* locked */
+  char *folder;         /* the top of the working tree, or git's own folder */
+  char *git_dir, *path; /* git's folder for it, and the note */
+  FILE *file;           /* locked */
+  bool own;             /* a session works there alone, and this is a command of its */
   enum merging_state state;
   char tip[72], from[72]; /* what is merged, and where HEAD or the branch was before */
   char ref[512];          /* the branch that is to move; "HEAD": the one checked out there */
@@ -38,6 +39,8 @@ bool merging_begin(struct merging_note *n, const char *tip, const char *ref, boo
 bool merging_end(struct merging_note *n, bool conflict, struct err *err) MUST_CHECK;
 /* Undoes a merge that is begun or checked; false: err says what stands in the way. */
 bool merging_mend(struct merging_note *n, struct err *err) MUST_CHECK;
+/* Does so if it can, else the next command will. */
+void merging_give_up(struct merging_note *n);
 void merging_close(struct merging_note *n);
 
 /* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
@@ -49,6 +52,11 @@ bool merging_holds(const char *folder, const char *commit, const char *target, b
  * conflicts: gets the files in conflict, or NULL. NULL: err says why not. */
 char *merging_tree(const char *folder, const char *into, const char *tip, json_t *conflicts,
                    struct err *err);
+
+/* Has the branch take over the work of its worktree, and says so on `out`. It may lack what the
+ * target has already. False: a person is needed, or git could not be run. */
+bool merging_adopt(const struct work_where *where, const char *target, FILE *out,
+                   struct err *err) MUST_CHECK;
 
 /* Runs a check, a command for sh, in that folder. *exit: its status; `last` gets the last lines of
  * what it said. False: it could not be run. */
