@@ -3,6 +3,7 @@
 #include "git/git.h"
 
 #include "base/limits.h"
+#include "git/serve.h"
 #include "os/loop.h"
 
 #include <assert.h>
@@ -209,6 +210,8 @@ bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *e
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
+  if (git_is_served())
+    return git_served(ask, answer, err);
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);

@@ -100,8 +100,16 @@ bool repo_find(const char *dir, struct repo *repo) {
   return false;
 }
 
-/* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. */
-static bool is_packed(const struct repo *repo, struct str ref) {
+/* Whatever else the file holds is nobody's business: an agent may have linked it elsewhere. */
+static void take_hash(struct str text, char hash[72]) {
+  bool is = text.n == 40 || text.n == 64;
+  for (size_t i = 0; is && i < text.n; i++)
+    is = strchr("0123456789abcdef", text.p[i]) != NULL;
+  print_into(hash, 72, "%.*s", is ? (int)text.n : 0, text.p);
+}
+
+/* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. hash: 72 bytes, or NULL. */
+static bool is_packed(const struct repo *repo, struct str ref, char *hash) {
   struct buf path = {0};
   char *line = NULL;
   size_t room = 0;
@@ -113,6 +121,8 @@ static bool is_packed(const struct repo *repo, struct str ref) {
     struct str text = str_trim((struct str){line, (size_t)n});
     found = text.n > ref.n + 1 && text.p[text.n - ref.n - 1] == ' ' &&
             memcmp(text.p + text.n - ref.n, ref.p, ref.n) == 0;
+    if (found && hash != NULL)
+      take_hash((struct str){text.p, text.n - ref.n - 1}, hash);
   }
   if (in != NULL)
     (void)fclose(in);
@@ -127,11 +137,53 @@ bool repo_has_branch(const struct repo *repo, const char *name) {
   struct stat st;
   buf_printf(&ref, "refs/heads/%s", name);
   buf_printf(&path, "%s/%s", buf_c(&repo->common), buf_c(&ref));
-  bool found =
-      (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) || is_packed(repo, buf_view(&ref));
+  bool found = (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) ||
+               is_packed(repo, buf_view(&ref), NULL);
   buf_deinit(&path);
   buf_deinit(&ref);
   return found;
+}
+
+void repo_read_head(const struct repo *repo, struct repo_head *head) {
+  assert(repo != NULL && head != NULL);
+  static const char heads[] = "refs/heads/";
+  struct buf path = {0}, line = {0}, commit = {0};
+  *head = (struct repo_head){0};
+  buf_printf(&path, "%s/HEAD", buf_c(&repo->git_dir));
+  if (!read_line(buf_c(&path), "", &line)) {
+    buf_deinit(&path);
+    return;
+  }
+  struct str ref = buf_view(&line);
+  if (str_starts(ref, "ref: ")) {
+    ref = str_trim((struct str){ref.p + 5, ref.n - 5});
+    if (str_starts(ref, heads))
+      print_into(head->branch, sizeof head->branch, "%.*s", (int)(ref.n - strlen(heads)),
+                 ref.p + strlen(heads));
+    buf_clear(&path);
+    buf_printf(&path, "%s/" STR_FMT, buf_c(&repo->common), STR_ARG(ref));
+    if (read_line(buf_c(&path), "", &commit))
+      take_hash(buf_view(&commit), head->commit);
+    else
+      (void)is_packed(repo, ref, head->commit);
+  } else {
+    take_hash(buf_view(&line), head->commit);
+  }
+  buf_deinit(&path);
+  buf_deinit(&line);
+  buf_deinit(&commit);
+}
+
+bool repo_main(const struct repo *repo, struct repo *own) {
+  assert(repo != NULL && own != NULL);
+  struct str common = buf_view(&repo->common);
+  *own = (struct repo){0};
+  if (str_eq(common, buf_view(&repo->git_dir)) || !str_ends(common, "/.git"))
+    return false;
+  buf_str(&own->top, (struct str){common.p, common.n - strlen("/.git")});
+  buf_str(&own->git_dir, common);
+  buf_str(&own->common, common);
+  return true;
 }
 
 /* --- the stand-in --- */

@@ -27,6 +27,15 @@ struct repo {
 bool repo_find(const char *dir, struct repo *repo);
 void repo_deinit(struct repo *repo);
 
+/* Where HEAD of a working tree is. */
+struct repo_head {
+  char branch[256]; /* without refs/heads/; "": it is detached */
+  char commit[72];  /* "": the branch has none yet, or it cannot be read */
+};
+void repo_read_head(const struct repo *repo, struct repo_head *head);
+/* Names the repository's own working tree. False: this is it, or there is none (it is bare). */
+bool repo_main(const struct repo *repo, struct repo *own);
+
 /* Is there a branch of that name? Reads git's loose and packed files; a repository with other
  * references (reftable) seems to have none. */
 bool repo_has_branch(const struct repo *repo, const char *name);

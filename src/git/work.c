@@ -289,6 +289,17 @@ static bool is_rewritten(const struct look *l, const char *commit, bool *yes, st
   return true;
 }
 
+/* After a reset that leaves the files alone, what the commit had is not committed, but there. */
+static bool is_in_files(const struct look *l, const char *commit, bool *yes, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  if (*yes || l->at == l->repo)
+    return true;
+  if (!git_run(l->at, &answer, err, "diff", "--quiet", "--no-ext-diff", commit, "--", NULL))
+    return false;
+  *yes = answer.exit == 0;
+  return true;
+}
+
 /* Sets the state by the branch's tip and by what is lost. */
 static bool judge_old(struct look *l, const json_t *lost, struct err *err) {
   struct work *w = l->w;
@@ -304,7 +315,8 @@ static bool judge_old(struct look *l, const json_t *lost, struct err *err) {
   if (json_array_size(w->old) > 0 && !descends(l, w->head, base, &l->on_base, err))
     return false;
   json_array_foreach(w->old, i, commit) {
-    if (!is_rewritten(l, json_string_value(commit), &there, err))
+    if (!is_rewritten(l, json_string_value(commit), &there, err) ||
+        !is_in_files(l, json_string_value(commit), &there, err))
       return false;
     if (!there) {
       print_into(w->lacks, sizeof w->lacks, "%s", json_string_value(commit));
@@ -319,12 +331,31 @@ static bool judge_old(struct look *l, const json_t *lost, struct err *err) {
   return true;
 }
 
+/* In the user's own tree: HEAD may go on from where it stood, or to another place, but it may not
+ * lack what the session has made since its start. */
+static bool judge_known(struct look *l, struct err *err) {
+  struct work *w = l->w;
+  const char *known = l->where->known, *base = l->where->base;
+  bool there;
+  if (known == NULL || base == NULL || strcmp(known, base) == 0)
+    return true;
+  if (!descends(l, w->head, known, &there, err) || (!there && !is_rewritten(l, known, &there, err)))
+    return false;
+  if (!there) {
+    w->state = WORK_LEFT_BEHIND;
+    print_into(w->lacks, sizeof w->lacks, "%s", known);
+  }
+  return true;
+}
+
 static bool find_state(struct look *l, struct err *err) {
   struct work *w = l->w;
   json_auto_t *lost = NULL;
   if (!read_head(l, err) || !read_tip(l, err))
     return false;
   w->state = w->tip[0] ? WORK_ON_BRANCH : WORK_GONE;
+  if (w->head[0] != '\0' && l->where->worktree == NULL)
+    return judge_known(l, err);
   if (w->head[0] == '\0' || l->where->branch == NULL)
     return true;
   return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err);

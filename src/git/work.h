@@ -29,7 +29,7 @@
  * A commit was made by the session if the worktree's own reflog says so. One that any ref holds
  * (refs/segue/ID/N, a branch) is not left behind: work_keep is how a person goes on after a reset.
  * A session that works in the user's own tree (worktree NULL) has no such reflog: there `others` is
- * empty, only the branch is compared, and nothing is adopted.
+ * empty, HEAD is compared with where it stood before (`known`), and nothing is adopted.
  *
  * Functions block and run git (git/git.h): for the command line or a pool thread. Texts that end up
  * in errors name commits by ten digits. Refs are never written through links. */
@@ -53,6 +53,7 @@ struct work_where {       /* all borrowed */
   const char *worktree;   /* its top; it may be gone. NULL: the session works in `repo` */
   const char *branch;     /* the session's branch; NULL: whatever `repo` is on */
   const char *base;       /* the commit at its start; NULL: it had none */
+  const char *known;      /* without a worktree: the commit where it stood before; or NULL */
   const json_t *left_out; /* names whose being there is no work: host/worktree.h; or NULL */
   bool commits_only;      /* `dirty` is not asked for: it takes a git status */
 };

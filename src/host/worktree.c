@@ -5,10 +5,12 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
+#include "git/repo.h"
+#include "git/work.h"
 #include "host/paths.h"
 #include "host/session.h"
+#include "git/serve.h"
 #include "provider/child.h"
-#include "git/repo.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,6 +41,7 @@ struct git_job {
   long number;               /* the turn whose work is committed */
   bool again;                /* may have been asked for before a crash */
   bool cancelled;
+  json_t *adopted; /* the outcome of following HEAD */
 };
 
 /* In a step `ask` fills in what to run; false: there is nothing to run. `take` reads the answer;
@@ -366,6 +369,12 @@ static json_t *git_job_made(struct git_job *job) {
   }
   json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
                            json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  struct repo_head at;
+  repo_read_head(&job->repo, &at);
+  json_object_set_new(data, "main",
+                      json_pack("{so ss*}", "branch",
+                                at.branch[0] ? json_text(str_from(at.branch)) : json_null(),
+                                "commit", at.commit[0] ? at.commit : NULL));
   buf_deinit(&folder);
   return data;
 }
@@ -550,6 +559,31 @@ static json_t *git_job_committed(const struct git_job *job) {
   return data;
 }
 
+/* --- following HEAD --- */
+
+/* Moves the branch to where the worktree's HEAD is. In the pool: git is waited for. */
+static void adopt_work(void *ctx) {
+  struct git_job *job = ctx;
+  const struct work_where where = {.session = job->session_id,
+                                   .repo = job->source,
+                                   .worktree = job->path,
+                                   .branch = job->branch,
+                                   .base = job->base,
+                                   .commits_only = true};
+  struct work w;
+  if (!work_find(&where, &w, &job->err))
+    return;
+  json_t *from = w.tip[0] ? json_string(w.tip) : json_null();
+  bool follows = w.state == WORK_AHEAD || w.state == WORK_REWRITTEN;
+  if (w.state == WORK_LEFT_BEHIND)
+    err_set(&job->err, ERR_INVALID, "commits of %.200s up to %.10s are left behind by HEAD (%.10s)",
+            job->branch, w.tip, w.head);
+  else if (!follows || work_adopt(&where, &w, &job->err))
+    job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
+  json_decref(from);
+  work_deinit(&w);
+}
+
 /* --- a job: its steps, and what the session hears --- */
 
 static void job_free(struct git_job *job) {
@@ -562,6 +596,7 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  json_decref(job->adopted);
   free(job);
 }
 
@@ -570,7 +605,9 @@ static void job_over(struct git_job *job) {
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
   char message[LIMIT_ERROR_TEXT_BYTES];
   json_t *data = NULL;
-  if (wanted && job->err.code == ERR_NONE)
+  if (wanted && job->err.code == ERR_NONE && job->steps == NULL)
+    data = json_incref(job->adopted);
+  else if (wanted && job->err.code == ERR_NONE)
     data = makes ? git_job_made(job) : git_job_committed(job);
   print_into(message, sizeof message, "%.511s", job->err.text);
   struct event ev = {.kind = EVENT_WORKTREE,
@@ -581,6 +618,10 @@ static void job_over(struct git_job *job) {
   job_free(job);
   over(s, wanted ? &ev : NULL);
   json_decref(data);
+}
+
+static void adopt_after(void *ctx) {
+  job_over(ctx);
 }
 
 static void job_next(struct git_job *job);
@@ -646,10 +687,12 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->over = over;
   job->turn = turn;
   job->steps = makes ? git_make_steps : git_commit_steps;
+  if (w->asked == WORKTREE_ADOPTING)
+    job->steps = NULL;
   job->source = xstrdup(inner ? s->core.worktree.folder : s->env.cwd);
   job->session_id = xstrdup(s->core.session);
   job->branch = copy_or_null(w->branch);
-  job->base = copy_or_null(makes ? w->base : NULL);
+  job->base = copy_or_null(w->asked == WORKTREE_COMMITTING ? NULL : w->base);
   job->path = copy_or_null(makes ? NULL : w->path);
   job->message = copy_or_null(w->message);
   job->number = w->committing;
@@ -659,7 +702,10 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   free(real);
   git_begin(&job->git, s->host->processes);
   list_push_back(&s->jobs, &job->in_session);
-  job_next(job);
+  if (job->steps != NULL)
+    job_next(job);
+  else
+    git_serve_do(adopt_work, adopt_after, job);
 }
 
 void worktree_cancel(struct session *s) {
