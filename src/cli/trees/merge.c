@@ -401,7 +401,7 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   if (ok && m.put_back)
     status = STATUS_ABORT;
   merging_free(&m);
-  return ok ? status : cli_fail("merge", err);
+  return ok ? status : cli_fail_with(STATUS_USAGE, "merge", err);
 }
 
 static int merge_one(const struct cli_args *args, const char *word) {
@@ -410,7 +410,7 @@ static int merge_one(const struct cli_args *args, const char *word) {
   struct err err = {0};
   if (!resolve_id_session(word, cli_value(args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err) || !resolve_id_sure(args, &ref, &err))
-    return cli_fail("merge", &err);
+    return cli_fail_with(STATUS_USAGE, "merge", &err); /* 1 would mean a conflict */
   return merge_session(args, &t, &ref, &err);
 }
 
