@@ -25,7 +25,7 @@ struct integration {
   struct merging_note note;
   struct git_answer files;
   const char *check; /* or NULL */
-  bool json;
+  bool json, begun;
   json_t *told; /* what --json prints: merged, checked, put_back, conflicts */
 };
 
@@ -60,17 +60,14 @@ static size_t tell_conflicts(const struct integration *in, bool marked_only) {
   return n;
 }
 
-/* Leaves out new files: what was copied into a worktree, or is nobody's business here. */
+/* Commits the merge as it is in the index. */
 static bool commit_merge(struct integration *in, struct err *err) {
   struct git_ask ask = {.folder = in->folder,
                         .words = {"commit", "--quiet", "--no-verify", "--no-edit", NULL}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!git_did(in->folder, err, "add", "--update", ":/", NULL))
-    return false;
   trees_sign_as_nobody(&ask);
   return git_now(&ask, &answer, err) &&
-         (answer.exit == 0 || git_complain("git commit", &answer, err)) &&
-         merging_end(&in->note, false, err);
+         (answer.exit == 0 || git_complain("git commit", &answer, err));
 }
 
 /* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
@@ -79,8 +76,8 @@ static int finish_merge(struct integration *in, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer head = {0};
   if (!git_run(in->folder, &head, err, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL))
     return STATUS_USAGE;
-  bool merges = head.exit == 0, cut = n->state == MERGING_BEGUN || n->state == MERGING_CHECKED;
-  if (cut)
+  bool merges = head.exit == 0;
+  if (n->state == MERGING_BEGUN)
     return merging_mend(n, err) ? STATUS_COMPLETE : STATUS_USAGE;
   if (merges && n->state == MERGING_CONFLICT) {
     /* It stopped at a conflict, which may still be there. */
@@ -88,7 +85,9 @@ static int finish_merge(struct integration *in, struct err *err) {
       return STATUS_USAGE;
     if (tell_conflicts(in, true) > 0)
       return STATUS_FAILED;
-    if (!commit_merge(in, err))
+    /* New files are left out: they were copied into a worktree, or are nobody's business here. */
+    if (!git_did(in->folder, err, "add", "--update", ":/", NULL) || !commit_merge(in, err) ||
+        !merging_end(n, false, err))
       return STATUS_USAGE;
     if (!in->json)
       puts("the conflicts have been resolved and committed");
@@ -150,19 +149,19 @@ static bool take_work(const struct integration *in, const char *branch, struct e
 
 /* Merges a commit into what is checked out there, as a merge with `branch` in its message. False:
  * git could not be run. */
-static bool begin_merge(const char *folder, const char *commit, const char *branch,
+static bool begin_merge(const struct integration *in, const char *commit, const char *branch,
                         struct git_answer *answer, struct err *err) {
   char message[512];
-  struct git_ask ask = {.folder = folder,
-                        .words = {"merge", "--no-ff", "--no-edit", "--no-verify",
-                                  "--no-verify-signatures", "--quiet", "--no-stat", "-m", message,
-                                  commit, NULL}};
+  struct git_ask ask = {.folder = in->folder,
+                        .words = {"merge", "--no-ff", in->check ? "--no-commit" : "--commit",
+                                  "--no-edit", "--no-verify", "--no-verify-signatures", "--quiet",
+                                  "--no-stat", "-m", message, commit, NULL}};
   print_into(message, sizeof message, "Merge %.450s", branch);
   trees_sign_as_nobody(&ask);
   return git_now(&ask, answer, err);
 }
 
-/* Runs the check on what was merged, and puts that back if it fails. */
+/* Runs the check on what was merged and is not committed yet: HEAD moves only if it passes. */
 static int check_merged(struct integration *in, const char *branch, struct err *err) {
   buf_auto_t last = {0};
   int exit;
@@ -171,10 +170,11 @@ static int check_merged(struct integration *in, const char *branch, struct err *
     return STATUS_USAGE;
   }
   tell(in, "checked", json_pack("{ss si}", "branch", branch, "exit", exit));
-  if (exit == 0) /* a check changes nothing */
-    return !in->note.own || git_did(in->folder, err, "reset", "--hard", "--quiet", NULL)
-               ? STATUS_COMPLETE
-               : STATUS_USAGE;
+  if (exit == 0 && in->note.own && /* what a check changed is no part of the merge */
+      !git_did(in->folder, err, "checkout-index", "--force", "--all", "--quiet", NULL))
+    return STATUS_USAGE;
+  if (exit == 0)
+    return commit_merge(in, err) ? STATUS_COMPLETE : STATUS_USAGE;
   if (!merging_mend(&in->note, err))
     return STATUS_USAGE;
   tell(in, "put_back",
@@ -219,20 +219,20 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   if (tip == NULL || !merging_holds(in->folder, tip, "HEAD", &holds, err))
     return STATUS_USAGE;
   if (!holds) {
-    if (!merging_begin(&in->note, tip, "HEAD", in->check != NULL, err) ||
-        !begin_merge(in->folder, tip, branch, &answer, err))
+    if (!merging_begin(&in->note, tip, "HEAD", err) || !begin_merge(in, tip, branch, &answer, err))
       return STATUS_USAGE;
     if (answer.exit != 0)
       return stop_merge(in, branch, &answer, err);
-    if (!merging_holds(in->folder, tip, "HEAD", &holds, err))
-      return STATUS_USAGE;
-    if (!holds) {
-      err_set(err, ERR_IO, "git merged %.300s, but its commit %.10s is not in HEAD", branch, tip);
-      return STATUS_USAGE;
-    }
     int status = in->check ? check_merged(in, branch, err) : STATUS_COMPLETE;
     if (status != STATUS_COMPLETE)
       return status;
+    if (!merging_holds(in->folder, tip, "HEAD", &holds, err))
+      return STATUS_USAGE;
+    if (!holds) {
+      err_set(err, ERR_INVALID, "git merged %.300s, but its commit %.10s is not in HEAD", branch,
+              tip);
+      return STATUS_USAGE;
+    }
     if (!merging_end(&in->note, false, err))
       return STATUS_USAGE;
   }
@@ -276,13 +276,15 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
 static int integrate_here(struct integration *in, const struct cli_args *args, struct str lines,
                           struct err *err) {
   char_auto_t *top = git_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
-  print_into(in->folder, sizeof in->folder, "%s", top ? top : in->folder);
+  if (top != NULL)
+    print_into(in->folder, sizeof in->folder, "%s", top);
   if (top == NULL || !merging_open(&in->note, in->folder, err))
     return STATUS_USAGE;
   int status = finish_merge(in, err);
   if (status == STATUS_COMPLETE && !trees_is_clean(in->folder, err))
     status = STATUS_USAGE;
-  return status == STATUS_COMPLETE ? merge_all(in, args, lines, err) : status;
+  in->begun = status == STATUS_COMPLETE;
+  return in->begun ? merge_all(in, args, lines, err) : status;
 }
 
 static int integrate_run(const struct cli_args *args) {
@@ -298,8 +300,12 @@ static int integrate_run(const struct cli_args *args) {
     ok = err_set(&err, ERR_USAGE, "name branches, or write them to standard input, one per line");
   if (ok && args->word_count == 0)
     ok = file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, &text, &err);
-  if (ok)
+  for (int tries = 0; ok && tries < 2 && !in.begun; tries++) { /* git may have been ended */
+    merging_close(&in.note);
     status = integrate_here(&in, args, buf_view(&text), &err);
+    if (status != STATUS_USAGE || err.code != ERR_IO)
+      break;
+  }
   if (status == STATUS_COMPLETE && args->word_count == 0 && text.n == 0 && !in.json)
     puts("there is nothing to merge");
   git_answer_deinit(&in.files);

@@ -89,13 +89,11 @@ static bool find_place(struct merging *m, struct err *err) {
 
 /* Makes of the target what it was, if a merge into it was cut off. */
 static bool open_note(struct merging *m, struct err *err) {
-  const struct merging_note *n = &m->note;
   char_auto_t *common =
       git_line(m->t->cwd, err, "rev-parse", "--path-format=absolute", "--git-common-dir", NULL);
   if (common == NULL || !merging_open(&m->note, m->place[0] ? m->place : common, err))
     return false;
-  bool cut = n->state == MERGING_BEGUN || n->state == MERGING_CHECKED;
-  return !cut || merging_mend(&m->note, err);
+  return m->note.state != MERGING_BEGUN || merging_mend(&m->note, err);
 }
 
 static bool find_target(struct merging *m, const char *into, struct err *err) {
@@ -260,7 +258,7 @@ static bool move_branch(struct merging *m, struct err *err) {
   for (int tries = 0; !ok && tries < 2; tries++) {
     if (tries > 0 && (err->code != ERR_IO || !merging_mend(&m->note, err)))
       return false;
-    ok = merging_begin(&m->note, m->commit, m->ref, false, err);
+    ok = merging_begin(&m->note, m->commit, m->ref, err);
     if (ok && m->place[0] != '\0')
       ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify",
                    "--no-verify-signatures", m->commit, NULL);

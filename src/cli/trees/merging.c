@@ -176,8 +176,6 @@ static void note_read(struct merging_note *n) {
     n->state = MERGING_CONFLICT;
   else if (sscanf(line, "merging %71s %71s %511[^\n]", n->tip, n->from, n->ref) > 0)
     n->state = MERGING_BEGUN;
-  else if (sscanf(line, "checking %71s %71s %511[^\n]", n->tip, n->from, n->ref) > 0)
-    n->state = MERGING_CHECKED;
 }
 
 static bool has_tree(const struct merging_note *n) {
@@ -208,7 +206,7 @@ bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
       return err_set(err, ERR_LOCKED, "another merge of segue is running in %.300s", folder);
   }
   note_read(n);
-  return n->state == MERGING_BEGUN || n->state == MERGING_CHECKED || !has_tree(n) ||
+  return n->state == MERGING_BEGUN || !has_tree(n) ||
          is_unlocked(n->git_dir, "index", folder, false, err);
 }
 
@@ -217,19 +215,16 @@ static bool note_write(struct merging_note *n, struct err *err) {
   if (n->state == MERGING_CONFLICT)
     ok = ok && fputs(GIT_SEGUE_MERGE_CONFLICT, n->file) >= 0;
   else if (n->state != MERGING_NONE)
-    ok = ok &&
-         fprintf(n->file, "%s %s %s %s\n", n->state == MERGING_CHECKED ? "checking" : "merging",
-                 n->tip, n->from, n->ref) > 0;
+    ok = ok && fprintf(n->file, "merging %s %s %s\n", n->tip, n->from, n->ref) > 0;
   ok = ok && fflush(n->file) == 0 && fsync(fileno(n->file)) == 0;
   return ok || err_set_errno(err, errno, "cannot write %.300s", n->path);
 }
 
-bool merging_begin(struct merging_note *n, const char *tip, const char *ref, bool checked,
-                   struct err *err) {
+bool merging_begin(struct merging_note *n, const char *tip, const char *ref, struct err *err) {
   char_auto_t *from = git_line(n->folder, err, "rev-parse", "--verify", "--quiet", ref, NULL);
   if (from == NULL)
     return false;
-  n->state = checked ? MERGING_CHECKED : MERGING_BEGUN;
+  n->state = MERGING_BEGUN;
   print_into(n->tip, sizeof n->tip, "%s", tip);
   print_into(n->from, sizeof n->from, "%s", from);
   print_into(n->ref, sizeof n->ref, "%s", ref);
@@ -407,19 +402,10 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
 
 /* --- undoing --- */
 
-/* Is the commit a merge that was made of where HEAD was? */
-static bool is_made_of(const struct merging_note *n) {
-  struct err err;
-  char_auto_t *first =
-      git_line(n->folder, &err, "rev-parse", "--verify", "--quiet", "HEAD^1", NULL);
-  return first != NULL && strcmp(first, n->from) == 0;
-}
-
 /* Undoes it in a session's own worktree, where all that is not committed is the merge's. */
 static bool undo_own(const struct merging_note *n, struct err *err) {
-  bool back = n->state == MERGING_CHECKED && is_made_of(n);
   struct giving g = {.folder = n->folder};
-  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", back ? n->from : "HEAD", NULL) &&
+  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) &&
             git_run(n->folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
                     "--no-abbrev", "-z", "HEAD", n->tip, NULL);
   if (ok) /* none of these existed before, or git would have refused */
@@ -428,17 +414,16 @@ static bool undo_own(const struct merging_note *n, struct err *err) {
   return ok;
 }
 
-/* Undoes it where others work, too. */
+/* Undoes it where others work, too, unless it was finished. */
 static bool undo_careful(const struct merging_note *n, const char *head, struct err *err) {
-  bool made = n->from[0] != '\0' && strcmp(head, n->from) != 0;
   struct err ignored;
-  if (made && (n->state != MERGING_CHECKED || !is_made_of(n)))
-    return true; /* it was finished */
-  char_auto_t *tree = made ? xstrdup(n->from) : merging_tree(n->folder, head, n->tip, NULL, err);
+  if (n->from[0] != '\0' && strcmp(head, n->from) != 0)
+    return true;
+  char_auto_t *tree = merging_tree(n->folder, head, n->tip, NULL, err);
   bool ok = tree != NULL && give_back(n->folder, tree, err);
   if (ok)
     (void)git_did(n->folder, &ignored, "merge", "--quit", NULL);
-  return ok && (!made || git_did(n->folder, err, "reset", "--keep", "--quiet", n->from, NULL));
+  return ok;
 }
 
 static bool are_unlocked(const struct merging_note *n, struct err *err) {
@@ -470,7 +455,6 @@ bool merging_mend(struct merging_note *n, struct err *err) {
 
 void merging_give_up(struct merging_note *n) {
   struct err ignored;
-  bool cut = n->state == MERGING_BEGUN || n->state == MERGING_CHECKED;
-  bool done = !cut || merging_mend(n, &ignored);
+  bool done = n->state != MERGING_BEGUN || merging_mend(n, &ignored);
   (void)done;
 }

@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-enum merging_state { MERGING_NONE, MERGING_BEGUN, MERGING_CONFLICT, MERGING_CHECKED };
+enum merging_state { MERGING_NONE, MERGING_BEGUN, MERGING_CONFLICT };
 
 struct merging_note {
   char *folder;         /* the top of the working tree, or git's own folder */
@@ -32,12 +32,11 @@ struct merging_note {
 /* False also if an index.lock was left behind there: err says how old it is, and whether it may be
  * removed. That of a merge of ours is no matter. */
 bool merging_open(struct merging_note *n, const char *folder, struct err *err) MUST_CHECK;
-/* checked: until the end, HEAD is to go back to where it was. */
-bool merging_begin(struct merging_note *n, const char *tip, const char *ref, bool checked,
+bool merging_begin(struct merging_note *n, const char *tip, const char *ref,
                    struct err *err) MUST_CHECK;
 /* With `conflict` its files wait to be resolved. */
 bool merging_end(struct merging_note *n, bool conflict, struct err *err) MUST_CHECK;
-/* Undoes a merge that is begun or checked; false: err says what stands in the way. */
+/* Undoes a merge that is begun; false: err says what stands in the way. */
 bool merging_mend(struct merging_note *n, struct err *err) MUST_CHECK;
 /* Does so if it can, else the next command will. */
 void merging_give_up(struct merging_note *n);
