@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CHECK_LINES = 20 };
@@ -113,10 +114,10 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
 
 /* --- locks of git's --- */
 
-/* Has any process that we may see this file open, or is a git at work below the folder? git closes
- * a lock before it has done with it. */
+/* Is a git at work below the folder, or has any process that we may see this file open, if it is
+ * given? git closes a lock before it has done with it. */
 static bool is_held(const struct stat *lock, const char *folder) {
-  DIR *all = opendir("/proc"), *open_files;
+  DIR *all = opendir("/proc");
   bool held = false;
   for (struct dirent *process; all && !held && (process = readdir(all)) != NULL;) {
     char path[PATH_MAX], cwd[PATH_MAX] = "";
@@ -130,7 +131,7 @@ static bool is_held(const struct stat *lock, const char *folder) {
     held = file_read(path, 64, &name, &err) && str_starts(buf_view(&name), "git") &&
            fs_below(cwd, folder) != NULL;
     print_into(path, sizeof path, "/proc/%.40s/fd", process->d_name);
-    open_files = opendir(path);
+    DIR *open_files = lock ? opendir(path) : NULL;
     for (struct dirent *fd; open_files && !held && (fd = readdir(open_files)) != NULL;)
       held = fstatat(dirfd(open_files), fd->d_name, &st, 0) == 0 && st.st_ino == lock->st_ino &&
              st.st_dev == lock->st_dev;
@@ -140,6 +141,13 @@ static bool is_held(const struct stat *lock, const char *folder) {
   if (all != NULL)
     closedir(all);
   return held;
+}
+
+/* A shim may not have ended the git of a killed segue yet. */
+static void await_git(const char *folder) {
+  const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+  for (int i = 0; i < LIMIT_TERM_GRACE_MS / 20 && is_held(NULL, folder); i++)
+    (void)nanosleep(&pause, NULL);
 }
 
 /* Checks that no lock stands in the way of git. With `ours` one that nobody holds is removed: a
@@ -196,7 +204,7 @@ bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
     n->file = fopen(n->path, "a+e");
     if (n->file == NULL)
       return err_set_errno(err, errno, "cannot write %.300s", n->path);
-    bool locked = fs_lock(fileno(n->file));
+    bool locked = fs_lock_within(fileno(n->file), 1000);
     again = locked && !fs_is_named(fileno(n->file), n->path, false);
     if (locked && !again)
       break;
@@ -436,6 +444,7 @@ static bool are_unlocked(const struct merging_note *n, struct err *err) {
 
 bool merging_mend(struct merging_note *n, struct err *err) {
   struct err ignored;
+  await_git(n->folder);
   char_auto_t *on = git_line(n->folder, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
   char_auto_t *head = git_line(n->folder, err, "rev-parse", "--verify", "--quiet", "HEAD", NULL);
   char_auto_t *common =
