@@ -399,6 +399,18 @@ static const char *const session_words[] = {"continue", "refresh", NULL};
  * it hands over, how it is judged, and where it leads. The help and the schema keep this order.
  * Keys of other runners are listed as noted, so that their files load with a hint and not with an
  * error. */
+static const struct key integrate_list[] = {
+    {"group", KEY_NAME, .required = true, .example = "parts",
+     .description =
+         "The group whose branches are merged; its child must have workspace: worktree."},
+    {"check", KEY_ARGV, .example = "[make, test]",
+     .description = "A program and its arguments, run (without a shell) in the merged tree after "
+                    "each branch. If it does not exit with 0, that branch is put back and said, "
+                    "with the last lines of the output; the others go on."},
+    {0},
+};
+const struct key_set integrate_keys = {"integrate", "integrate", integrate_list};
+
 static const struct key movement_list[] = {
     {"name", KEY_NAME, .required = true, .example = "implement",
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
@@ -427,11 +439,13 @@ static const struct key movement_list[] = {
      .description = "A program and its arguments, run (without a shell) instead of an agent; the "
                     "instruction is its standard input, and exit is its exit status. If the "
                     "program is segue, it is the one that runs the session."},
-    {"integrate", KEY_NAME, .example = "parts",
+    {"integrate", KEY_SET, .set = &integrate_keys, .or_member = "group",
+     .example = "{group: parts, check: [make, test]}",
      .description =
-         "The group whose branches are merged, one after another, into what the session stands on; "
-         "its child must have workspace: worktree. Exit 0: all are merged. Exit 1: the files in "
-         "conflict are in the tree with git's markers; once they are resolved, run it again."},
+         "The group whose branches are merged, one after another, into what the session stands on. "
+         "Exit 0: all are merged. Exit 1: the files in conflict are in the tree with git's "
+         "markers; once they are resolved, run it again. Exit 3: all but those that did not pass "
+         "the check. Exit 2: anything else; the answer says what."},
     {"tests", KEY_LINE, .check = limits_check_tests, .example = "pytest",
      .description =
          "How the command reports its tests: ctest, pytest, go, cargo, jest, tap or junit:PATH (a "

@@ -69,8 +69,8 @@ struct key {
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
   bool or_true; /* for a set: true stands for an empty one */
-  /* for a list of sets: a text stands for one set with only this key; for a set: a list does; NULL:
-   * nothing does */
+  /* for a set or a list of them: what else the value of this key may be stands for one with only it,
+   * such as a text; NULL: nothing does */
   const char *or_member;
   double min, max;
   const char *const *words; /* NULL-ended */
@@ -90,7 +90,7 @@ struct key_set {
 
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
     structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
-    gate_keys, error_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
+    gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
     loop_judge_keys, setup_keys;
 extern const char *const stage_words[];      /* what judge.stages may list */
 extern const char *const on_failure_words[]; /* in the order of enum on_failure */

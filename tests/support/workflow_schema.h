@@ -285,7 +285,7 @@ static json_t *workflow_schema(void) {
       &movement_keys,  &rule_keys,     &judge_keys,       &structured_keys, &reask_keys,
       &options_keys,   &budget_keys,   &budget_call_keys, &limits_keys,     &guards_keys,
       &contracts_keys, &contract_keys, &monitor_keys,     &loop_judge_keys, &gate_keys,
-      &error_keys,     &ask_keys,      &approve_keys,     &setup_keys};
+      &error_keys,     &ask_keys,      &approve_keys,     &integrate_keys,  &setup_keys};
   json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
   schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   schema_put(schema, "title", json_string("segue workflow"));
