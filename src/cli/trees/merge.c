@@ -118,7 +118,7 @@ static bool find_work(struct merging *m, FILE *out, struct err *err) {
   if (t->owned)
     return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
                    t->session);
-  if (trees_is_dirty(t, m->own->path))
+  if (work_is_dirty(m->own->path, t->left_out))
     return err_set(err, ERR_USAGE,
                    "its worktree has uncommitted work: git -C %.300s add and commit it first",
                    m->own->path);
