@@ -408,6 +408,8 @@ bool stand_in_make(struct stand_in *s, const char *folder, bool changes, struct 
     put_name(s, "GIT_COMMON_DIR", buf_c(&base));
     if (repo.top.n > 0)
       put_name(s, "GIT_WORK_TREE", buf_c(&repo.top));
+    else /* git would take the folder of a bare one for its tree */
+      put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
   }
   point_to_names(s);
   buf_deinit(&base);
