@@ -60,9 +60,9 @@ const struct cli_command cmd_rm = {
     .words = {0, CLI_WORDS},
     .summary = "remove sessions: logs, worktrees and branches; the ledger keeps a note",
     .help = "Never removes a running session, nor, without --force, a worktree with uncommitted "
-            "work or with commits that no branch holds. A branch with commits that are in no other "
-            "branch "
-            "is kept, and named. --older-than skips sessions that could continue; --stopped "
+            "work. A branch with commits that are in no other branch is kept, and named; other "
+            "commits get a ref (segue worktrees --refs). --older-than skips sessions that could "
+            "continue; --stopped "
             "includes those that stopped. Blobs that no other session refers to are removed too. "
             "If a log is deleted in any other way, segue verify reports it as missing.",
     .options = options,

@@ -201,9 +201,9 @@ const struct cli_command cmd_pr = {
     .words = {1, 1},
     .summary = "push a session's branch and open a pull request for it",
     .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
-            "the session's own branch is pushed, if it has all commits of its worktree, never by "
-            "force, and without running hooks or "
-            "reading settings of the repository. If a pull request is open already, only its "
+            "the session's own branch is pushed, once it has the commits of its worktree, never by "
+            "force, and without running hooks or reading settings of the repository. If a pull "
+            "request is open already, only its "
             "commits are updated. For a session that was started with --issue N, the text says "
             "Closes #N. To work on the review: segue fork --pr N --from MOVEMENT.",
     .options = options,
