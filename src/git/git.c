@@ -88,7 +88,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
     put_entry(env, fixed[i]);
-  for (size_t i = 0; i < n && !git->programs; i++)
+  for (size_t i = 0; i < n && git->stand_in != NULL; i++)
     put_entry(env, closed[i]);
   for (size_t i = 0; git->stand_in != NULL && git->stand_in->env[i] != NULL; i++)
     put_entry(env, git->stand_in->env[i]);
@@ -186,7 +186,8 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
   bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0,
+       pid = fs_holder(buf_c(&path));
   const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
   if (there)

@@ -99,6 +99,7 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
                           struct git_answer *answer, struct err *err) {
   struct git_ask ask = {.folder = f->folder,
                         .other = true,
+                        .starts_git = true,
                         .input = input,
                         .pass = passed,
                         .extra = {"GH_PROMPT_DISABLED=1", "NO_PROMPT=1", "NO_COLOR=1",
