@@ -311,6 +311,21 @@ static const struct key limits_list[] = {
 };
 const struct key_set limits_keys = {"limits", "limits", limits_list};
 
+static const struct key setup_list[] = {
+    {"run", KEY_TEXTS, .required = true, .max = LIMIT_SETUP_COUNT, .example = "[npm ci, make gen]",
+     .description = "The commands, each a line for sh, one after the other at the worktree's top."},
+    {"key", KEY_TEXTS, .max = LIMIT_SETUP_COUNT, .example = "[package-lock.json]",
+     .description = "Files that git has, as paths or patterns: while they and the commands are the "
+                    "same, what `keep` names is brought back instead of running them again."},
+    {"keep", KEY_TEXTS, .max = LIMIT_SETUP_COUNT, .example = "[node_modules]",
+     .description = "Files and folders that the commands make and git does not have; they are kept "
+                    "for later worktrees, and never in segue's commits."},
+    {"timeout", KEY_LINE, .check = limits_check_duration, .example = "15m",
+     .description = "The longest time that one command may take, such as 15m (default 30m)."},
+    {0},
+};
+const struct key_set setup_keys = {"setup", "setup", setup_list};
+
 static const char *const actions[] = {"stop", "warn", "ignore", NULL};
 
 /* From 2 on, since one use, failure or turn is no repetition. */
@@ -698,6 +713,11 @@ static const struct key workflow_list[] = {
     {"branch", KEY_LINE, .check = key_check_branch, .example = "\"segue/{id}\"",
      .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
                     "workflow's name (default segue/{id})."},
+    {"setup", KEY_SET, .set = &setup_keys, .or_member = "run",
+     .example = "{run: [npm ci], key: [package-lock.json], keep: [node_modules]}",
+     .description =
+         "How a new worktree, a child's too, is set up before its first call: commands, "
+         "which run in the agents' sandbox (default: as the user's configuration says)."},
     {"personas", KEY_SECTION, .facet = FACET_PERSONA,
      .example = "{coder: personas/coder.md, reviewer: You review changes.}",
      .description = "Personas of this file, each a name with a path or a text."},
@@ -1042,6 +1062,24 @@ static bool keys_check_set(struct key_check *c, const struct key_set *set, const
     if (!keys_check_key(c, k, object))
       return false;
   return true;
+}
+
+bool key_check_setup(const json_t *setup, struct err *err) {
+  const char *key;
+  json_t *value;
+  size_t i;
+  bool ok = key_set_check(&setup_keys, setup, err);
+  json_object_foreach((json_t *)setup, key, value) {
+    if (ok && key_find(&setup_keys, str_from(key)) == NULL)
+      ok = err_set(err, ERR_INVALID, "has no key \"%.40s\": they are run, key, keep and timeout",
+                   key);
+  }
+  json_array_foreach(json_object_get(setup, "keep"), i, value) {
+    ok = ok && limits_check_cwd(json_view(value), err);
+  }
+  if (ok && json_at(setup, "keep") != NULL && json_at(setup, "key") == NULL)
+    ok = err_set(err, ERR_INVALID, "has keep but no key: name the files that decide what is made");
+  return ok;
 }
 
 bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) {

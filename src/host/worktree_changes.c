@@ -104,7 +104,7 @@ static void take_start(struct trees *t, const json_t *record) {
   const json_t *config = json_object_get(record, "config");
   t->config = json_incref(json_object_get(record, "config"));
   t->source = json_incref(json_object_get(config, "source"));
-  t->left_out = worktree_left_out(config);
+  t->left_out = worktree_left_out(json_object_get(record, "workflow"), config);
 }
 
 static void take_tree_record(struct tree_reading *r, const json_t *record) {

@@ -694,7 +694,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   if (k == NULL || k->type == KEY_FACET || k->type == KEY_SECTION || k->type == KEY_NOTED ||
       (k->type == KEY_SCHEMA && node->kind == YAML_MAP))
     return expand_plain(e, &x->origin.base, node);
-  if (k->type == KEY_SET && (k->or_member == NULL || node->kind != YAML_TEXT))
+  if (k->type == KEY_SET && (k->or_member == NULL || node->kind == YAML_MAP))
     return copy_map(e, x, k->set, node);
   if (k->type == KEY_SET_LIST)
     return copy_list(e, x, k->set, node);

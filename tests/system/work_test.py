@@ -3,11 +3,13 @@
 did what it did not, and nothing becomes unreachable."""
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records, verified
+from support import Box, expect, main, of_type, records, sample, verified
+from web_odd_test import chained
 from worktree_test import git, repository, run, worktrees
 
 C = "c() { for f in $*; do echo $f > $f; git add $f; git commit -qm $f; done; }; "
@@ -202,7 +204,69 @@ def without_a_commit(box):
     expect(b"there is no commit yet in" in asked(box, "diff", "last", status=2).stderr, "diff")
 
 
+def a_part_of_a_worktree_goes_too(box):
+    """An agent, or a git that was killed, has removed its .git; a folder that a log only names stays."""
+    session, path, _ = begun(box, "c w1")
+    os.remove(path + "/.git")
+    asked(box, "discard", "last", "--yes", "--force")
+    expect(not os.path.exists(path) and worktrees(box) == {}, "it is gone")
+    run(box, "true", name="flow.yaml")
+    other, log = box.dir + "/other", box.begun()[-1]
+    git(box, "worktree", "add", "-q", other)
+
+    def steer(record):
+        if record["type"] == "workspace" and "path" in record["data"]:
+            record["data"]["path"] = other
+    chained(records(log), log + ".new", steer)
+    os.replace(log + ".new", log)
+    done = asked(box, "discard", "last", "--yes", "--force", status=2)
+    expect(os.path.exists(other + "/a") and other.encode() in done.stderr, "somebody else's", done)
+
+
+DEEDS = ["echo $RANDOM > f$N; git add -A; git commit -qm c$N", "echo $RANDOM > f$N; git add -A; git commit -qm c$N",
+         "echo dirty >> a", "git checkout -q -b b$N", "git checkout -q --detach", "git branch -m r$N",
+         "git checkout -q $(git branch --format='%(refname:short)' | grep -v ^main | shuf -n1)", "git reset -q --hard HEAD~1",
+         "git reset -q --soft HEAD~1", "git stash -qu", "git stash pop -q", "git merge -q -m m$N theirs",
+         "git commit -q --amend -m a$N", "git rebase -q theirs || git rebase --abort", "git cherry-pick theirs",
+         "git branch -D $(git branch --format='%(refname:short)' | grep -v -e ^main -e theirs | shuf -n1)",
+         "git tag t$N", "git checkout -q main~0", "git rebase -q --force-rebase HEAD~1", "rm -rf $PWD",
+         "git worktree remove --force $PWD"]
+ENDS = [["discard", "last", "--yes", "--force"], ["rm", "last", "--force"], ["rm", "last"], ["discard", "last", "--yes"]]
+
+
+def random_agents(box):
+    """Whatever they do, what segue does afterwards loses none of their commits, nor claims any."""
+    repository(box)
+    git(box, "branch", "theirs", git(box, "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}"))
+    for seed in sample.draw("random agents", range(300), 25):
+        draw = random.Random(seed)
+        run(box, "true", name="flow.yaml")
+        session = records(box.begun()[-1])[0]["session"]
+        path = box.env["XDG_STATE_HOME"] + "/segue/worktrees/" + session
+        did = [draw.choice(DEEDS[:-2]) for _ in range(draw.randrange(1, 12))] + draw.sample(DEEDS[-2:], draw.random() < 0.2)
+        for n, deed in enumerate(did):
+            subprocess.run(["bash", "-c", f"RANDOM={seed}; N={seed}-{n}; {deed}"], cwd=path if os.path.isdir(path) else "/",
+                           env=box.env, capture_output=True)
+        name = "HEAD" if os.path.isdir(path) else f"worktrees/{session}/HEAD"
+        at = path if os.path.isdir(path) else box.cwd
+        known = set(git(box, "log", "-g", "--format=%H", name, "--", at=at, ok=False).split())
+        known |= set(git(box, "rev-list", "--all").split())
+        git(box, "reset", "-q", "--hard")
+        done = box.segue("merge", "last", "--logs", box.logs)
+        if b" is in main" in done.stdout or b"already merged" in done.stdout:
+            tips = [tip for tip in (git(box, "rev-parse", "-q", "--verify", ref, at=at, ok=False)
+                                    for ref in (name, "refs/heads/segue/" + session)) if tip]
+            expect(git(box, "rev-list", *tips, "--not", "main") == "", seed, did, done)
+        done = box.segue(*draw.choice(ENDS), "--logs", box.logs)
+        if done.returncode != 0:
+            expect(b"uncommitted work" in done.stderr, seed, did, done)
+            done = box.segue("discard", "last", "--yes", "--force", "--logs", box.logs, status=0)
+        expect(not os.path.exists(path), seed, did, done)
+        lost = known - set(git(box, "rev-list", "--all").split())
+        expect(not lost, seed, did, done, lost)
+
+
 if __name__ == "__main__":
     sys.exit(main([it_is_followed, what_is_left_behind_needs_a_person, it_may_be_given_up, refs_are_listed_and_removed,
                    a_fork_begins_where_the_work_is, every_diff_has_one_base, names_that_are_no_branch,
-                   without_a_commit]))
+                   without_a_commit, a_part_of_a_worktree_goes_too, random_agents]))

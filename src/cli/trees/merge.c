@@ -71,9 +71,18 @@ static bool choose_target(struct merging *m, struct err *err) {
                  began, t->cwd, on, began, on);
 }
 
-/* Finds where the target is checked out: "" if nowhere, or only in a bare repository. */
+/* Finds where the target is checked out: "" if nowhere, or only in a bare repository. Of a tree
+ * whose repository lies apart from it, git names the repository. */
 static bool find_place(struct merging *m, struct err *err) {
+  char index[1100];
+  struct err ignored;
   print_into(m->ref, sizeof m->ref, "refs/heads/%.450s", m->into);
+  char_auto_t *on = git_line(m->t->cwd, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
+  if (on != NULL && strcmp(on, m->ref) == 0)
+    m->place = git_line(m->t->cwd, &ignored, "rev-parse", "--show-toplevel", NULL);
+  if (m->place != NULL && m->place[0] != '\0')
+    return true;
+  free(m->place);
   m->place = git_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
   if (m->place == NULL || m->place[0] == '\0')
     return m->place != NULL;
@@ -82,9 +91,16 @@ static bool find_place(struct merging *m, struct err *err) {
                    "%.200s is checked out in %.200s, which is gone: git worktree prune forgets it",
                    m->into, m->place);
   char_auto_t *inside = git_line(m->place, err, "rev-parse", "--is-inside-work-tree", NULL);
-  if (inside != NULL && strcmp(inside, "true") != 0)
-    m->place[0] = '\0';
-  return inside != NULL;
+  if (inside == NULL || strcmp(inside, "true") == 0)
+    return inside != NULL;
+  print_into(index, sizeof index, "%.1000s/index", m->place);
+  if (access(index, F_OK) == 0)
+    return err_set(err, ERR_USAGE,
+                   "%.200s is checked out in a folder that git does not name, whose repository is "
+                   "%.200s: it can only be merged into by git there",
+                   m->into, m->place);
+  m->place[0] = '\0';
+  return true;
 }
 
 /* Makes of the target what it was, if a merge into it was cut off. */
