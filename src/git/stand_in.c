@@ -406,8 +406,12 @@ bool stand_in_make(struct stand_in *s, const char *folder, bool changes, struct 
     buf_str(&s->real, common);
     put_name(s, "GIT_DIR", buf_c(&repo.git_dir));
     put_name(s, "GIT_COMMON_DIR", buf_c(&base));
+    /* A bare repository's folder would be taken for its working tree: with a common folder of its
+     * own git does not look for core.bare. */
     if (repo.top.n > 0)
       put_name(s, "GIT_WORK_TREE", buf_c(&repo.top));
+    else
+      put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
   }
   point_to_names(s);
   buf_deinit(&base);
