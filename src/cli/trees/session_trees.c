@@ -11,16 +11,16 @@
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
   char ref[512];
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
-  return trees_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  return git_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
 }
 
 bool trees_is_clean(const char *folder, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
+  if (!git_run(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
   if (answer.exit != 0)
-    (void)trees_complain(folder, &answer, err);
+    (void)git_complain(folder, &answer, err);
   else if (!clean)
     err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
             getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
@@ -130,12 +130,12 @@ void trees_sign_as_nobody(struct git_ask *ask) {
                                        "GIT_COMMITTER_NAME=segue",
                                        "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
-  char_auto_t *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  char_auto_t *mail = git_line(ask->folder, &err, "config", "user.email", NULL);
   for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
     ask->extra[i] = nobody[i];
 }
 
-static bool is_listed(const struct trees *t, const char *path) {
+static bool git_lists(const struct trees *t, const char *path) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t entry = {0};
   struct err ignored;
@@ -163,7 +163,7 @@ static bool remove_worktree(const struct trees *t, const char *path, struct err 
   if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
       !trees_is_there(path))
     return true;
-  if (!is_listed(t, path) || !git_now(&files, &answer, err))
+  if (!git_lists(t, path) || !git_now(&files, &answer, err))
     return false;
   (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
   return !trees_is_there(path);
