@@ -55,7 +55,7 @@ typedef void (*git_done)(void *ctx, struct git_answer *answer);
 struct git {
   struct process_table *processes;
   struct process *process;
-  struct stand_in stand_in; /* while it runs */
+  struct stand_in *stand_in; /* while it runs */
   bool programs;
   git_done done;
   void *ctx;
