@@ -476,6 +476,9 @@
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */
+/* One that waits for what a stopped session keeps has git look so often whether it was committed;
+ * all together at most five times as often. */
+#define LIMIT_FOLDER_LOOK_MS 5000
 /* between two tries for a log that another program owns */
 #define LIMIT_LOCK_RETRY_MS 1000
 #define LIMIT_MEND_MS       1000  /* before a log that failed is opened again; doubles */
