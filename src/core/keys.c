@@ -40,12 +40,14 @@ bool key_check_file(struct str name, struct err *err) {
 }
 
 /* Refuses what git refuses in a branch's name, so that a session does not fail at its first
- * worktree; a dash in front would be an option of git's commands. */
+ * worktree; a dash in front would be an option of git's commands, and refs/heads/main a branch that
+ * looks like another one. */
 bool key_check_branch(struct str text, struct err *err) {
-  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
-                                        ":",  "?",  "*",  "[",  "\\", " "};
+  static const char *const refused[] = {"..", "//", "@{", "/.", "~", "^",     ":",
+                                        "?",  "*",  "[",  "\\", " ", ".lock/"};
   bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
-            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
+            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.' && !str_ends(text, ".lock") &&
+            !str_starts(text, "refs/") && !str_among(text, "@ HEAD") && !str_has_control(text);
   for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
     ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
   return ok || err_set(err, ERR_INVALID,

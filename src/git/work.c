@@ -465,12 +465,10 @@ static bool write_refs(const struct look *l, const json_t *commits, bool moves, 
     buf_printf(&text, "option no-deref\nupdate %s %s %s\n", l->ref, l->w->head, l->w->tip);
   else if (moves)
     buf_printf(&text, "create %s %s\n", l->ref, l->w->head);
-  json_auto_t *settings = json_pack("[[ss]]", "core.fsync", "all");
-  const struct git_ask ask = {
-      .folder = l->repo,
-      .words = {"update-ref", "-m", "segue: the work of its worktree", "--stdin", NULL},
-      .input = buf_view(&text),
-      .settings = settings};
+  const struct git_ask ask = {.folder = l->repo,
+                              .words = {"-c", "core.fsync=all", "update-ref", "--create-reflog",
+                                        "-m", "segue: the work of its worktree", "--stdin", NULL},
+                              .input = buf_view(&text)};
   if (text.n > 0 && !git_now(&ask, &answer, err))
     return false;
   if (answer.exit != 0)
@@ -519,6 +517,8 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
   buf_auto_t commits = {0};
   json_auto_t *heads = NULL;
   struct work copy = *w;
+  if (w->state == WORK_GONE)
+    return true;
   struct look *l = look_new(where, &copy, err);
   bool ok = l != NULL && read_moves(l, err);
   if (ok) {

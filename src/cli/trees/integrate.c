@@ -196,14 +196,21 @@ static int finish_merge(struct integration *in, struct err *err) {
 /* Checks that a child's branch has what is in its worktree ID-TURN. The branch has the same turn at
  * its end, and the id in it or else is this session's. */
 static bool has_its_work(const struct integration *in, const char *branch, struct err *err) {
-  char path[2 * STORE_ID_BYTES];
+  AUTO(work_deinit) struct work w = {0};
+  char session[STORE_ID_BYTES], path[2 * STORE_ID_BYTES];
   const char *turn = strrchr(branch, '-'), *id = branch, *own = getenv("SEGUE_SESSION");
   while (*id != '\0' && strspn(id, "0123456789abcdef-") < STORE_ID_BYTES - 1)
     id++;
   if (turn == NULL || (*id == '\0' && own == NULL))
     return true;
-  print_into(path, sizeof path, "/%.*s%.20s", STORE_ID_BYTES - 1, *id != '\0' ? id : own, turn);
-  return trees_is_on_branch(in->folder, path, branch, NULL, err);
+  print_into(session, sizeof session, "%s", *id != '\0' ? id : own);
+  print_into(path, sizeof path, "/%s%.20s", session, turn);
+  const struct work_where where = {.session = session,
+                                   .repo = in->folder,
+                                   .worktree = path,
+                                   .branch = branch,
+                                   .commits_only = true};
+  return work_find(&where, &w, err) && work_adopt(&where, &w, err);
 }
 
 /* Merges a commit into what is checked out there, as a merge with `branch` in its message. False:
