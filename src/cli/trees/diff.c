@@ -83,7 +83,7 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
                  movement, t->session);
 }
 
-static bool use_session(const struct trees *t, struct tree_diff *d, struct err *err) {
+static bool use_whole(const struct trees *t, struct tree_diff *d, struct err *err) {
   struct err none;
   const struct tree_item *own = trees_own(t, &none);
   if (own == NULL || trees_is_there(own->path))
@@ -221,7 +221,7 @@ static int diff_run(const struct cli_args *args) {
   if (ok && args->word_count == 2 && !all)
     ok = use_movement(&t, args->words[1], item, &d, &err);
   else if (ok && !all)
-    ok = use_session(&t, &d, &err);
+    ok = use_whole(&t, &d, &err);
   json_t *value = NULL;
   if (ok && all)
     ok = print_items(&t, args->words[1], form, json, &err);

@@ -11,16 +11,16 @@
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
   char ref[512];
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
-  return trees_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+  return git_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
 }
 
 bool trees_is_clean(const char *folder, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
+  if (!git_run(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
   if (answer.exit != 0)
-    (void)trees_complain(folder, &answer, err);
+    (void)git_complain(folder, &answer, err);
   else if (!clean)
     err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
             getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
@@ -130,9 +130,43 @@ void trees_sign_as_nobody(struct git_ask *ask) {
                                        "GIT_COMMITTER_NAME=segue",
                                        "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
-  char_auto_t *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  char_auto_t *mail = git_line(ask->folder, &err, "config", "user.email", NULL);
   for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
     ask->extra[i] = nobody[i];
+}
+
+static bool git_lists(const struct trees *t, const char *path) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  buf_auto_t entry = {0};
+  struct err ignored;
+  if (!git_run(t->cwd, &answer, &ignored, "worktree", "list", "--porcelain", "-z", NULL))
+    return false;
+  buf_printf(&entry, "worktree %s", path);
+  for (size_t at = 0; at < answer.out.n; at += strlen(answer.out.p + at) + 1)
+    if (strcmp(answer.out.p + at, buf_c(&entry)) == 0)
+      return true;
+  return false;
+}
+
+/* Removes a worktree, also one of which a killed git, or an agent, has left a part: git refuses
+ * that, but forgets it once its files are gone. A log alone is no reason to remove a folder: it
+ * must be named after the session, and git must know it. */
+static bool remove_worktree(const struct trees *t, const char *path, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  const struct git_ask files = {
+      .folder = "/", .words = {"rm", "-rf", "--", path, NULL}, .other = true};
+  const char *last = strrchr(path, '/');
+  size_t n = strlen(t->session);
+  struct err ignored;
+  if (last == NULL || n == 0 || strncmp(last + 1, t->session, n) != 0)
+    return err_set(err, ERR_INVALID, "%.300s is no worktree of session %s", path, t->session);
+  if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
+      !trees_is_there(path))
+    return true;
+  if (!git_lists(t, path) || !git_now(&files, &answer, err))
+    return false;
+  (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
+  return !trees_is_there(path);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {
@@ -140,13 +174,9 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     struct err ignored;
-    if (!keep_commits(t, item, branches, err))
-      return false;
-    /* git may still know one whose folder is gone */
-    ok = trees_did(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL) ||
-         !trees_is_there(item->path);
+    ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
     if (ok && branches)
-      (void)trees_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
+      (void)git_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
   }
   return ok;
 }

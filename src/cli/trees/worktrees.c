@@ -67,7 +67,7 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   const char *status = known ? t.status : "unknown";
   if (known && strcmp(t.status, "running") == 0 && !t.owned)
     status = "open";
-  char_auto_t *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
+  char_auto_t *branch = git_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
   bool dirty = work_is_dirty(path, t.left_out);
   enum { DESCRIPTORS = 16 };
   walked_bytes = 0;
