@@ -46,7 +46,7 @@ static void put_setting(struct git_env *env, const char *key, const char *value)
 }
 
 /* These hold for what git starts in submodules, too. */
-static void put_settings(struct git_env *env, bool programs) {
+static void put_settings(struct git_env *env, const json_t *more, bool programs) {
   static const char *const settings[][2] = {
       {"gc.auto", "0"},
       {"maintenance.auto", "false"},
@@ -60,8 +60,13 @@ static void put_settings(struct git_env *env, bool programs) {
       {"diff.submodule", "short"},
   };
   struct buf count = {0};
-  for (size_t i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
+  const json_t *entry;
+  size_t i;
+  for (i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
     put_setting(env, settings[i][0], settings[i][1]);
+  json_array_foreach((json_t *)more, i, entry)
+    put_setting(env, json_string_value(json_array_get(entry, 0)),
+                json_string_value(json_array_get(entry, 1)));
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
   put_entry(env, arena_str(&env->arena, buf_view(&count)).p);
   buf_deinit(&count);
@@ -86,7 +91,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
     put_entry(env, git->stand_in.env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     put_entry(env, ask->extra[i]);
-  put_settings(env, git->programs);
+  put_settings(env, ask->settings, git->programs);
   return process_env_build(&env->arena, NULL, ask->pass ? ask->pass : copied, env->entries, err);
 }
 

@@ -24,6 +24,8 @@
 #include "git/stand_in.h"
 #include "os/process.h"
 
+#include <jansson.h>
+
 enum { GIT_WORDS = 80 };
 
 /* This file in git's folder says that a merge of segue's own is under way, see
@@ -38,6 +40,8 @@ struct git_ask {
   const char *extra[6];         /* NULL-terminated additions to the environment */
   bool other;                   /* words[0] is a program itself, not git's argument */
   const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
+  /* Array of [key, value], which override those of all files; or NULL. */
+  const json_t *settings;
 };
 
 struct git_answer {
