@@ -558,10 +558,14 @@ static bool about_asks_store(const struct about *a, const char *word) {
          (a->settles && summary_is_stopped(&e->summary));
 }
 
+static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e);
+
 static void about_taken(void *what, struct server_request *r) {
   struct about *a = what;
   struct daemon_entry *e = sessions_update(a->api->sessions, &a->snapshot);
-  if (a->told) {
+  if (a->told && a->act == act_resume) {
+    control_reply_session(a->api, r, 202, e->id);
+  } else if (a->told) {
     server_reply_json(r, 202, json_pack("{ss}", "session", e->id));
   } else if (e->summary.seq > 0) {
     a->act(a, r, e);
@@ -585,6 +589,13 @@ static void about_work(void *what, struct read_job_answer *answer) {
     a->told = worker_say(&ref, said, &answer->err);
     if (!a->told)
       answer->status = answer->err.code == ERR_INVALID ? 409 : 503;
+  } else if (a->act == act_resume && a->snapshot.owned &&
+             summary_waits_for_login(&a->snapshot.summary)) {
+    struct store_ref ref;
+    store_ref(store, a->snapshot.id, &ref);
+    a->told = worker_hurry(&ref, &answer->err);
+    if (!a->told)
+      answer->status = 503;
   }
   answer->hand_on = about_taken;
 }
@@ -764,9 +775,8 @@ static void act_resume(struct about *a, struct server_request *r, struct daemon_
                  control_refuse_program(r, "resume", e->id);
   bool may = e->state == ENTRY_OVER || e->state == ENTRY_AFTER || entry_is_elsewhere(e);
   bool runs = !refused && !may;
-  const struct summary_wait *wait = e->summary.wait;
-  if (runs && wait != NULL && strcmp(wait->what, "auth") == 0) { /* somebody has logged in */
-    call_queue_hurry(&a->api->sessions->host->gate, str_from(wait->provider));
+  if (runs && summary_waits_for_login(&e->summary)) { /* somebody has logged in */
+    call_queue_hurry(&a->api->sessions->host->gate, str_from(e->summary.wait->provider));
     control_reply_session(a->api, r, 202, e->id);
     about_free(a);
     return;
