@@ -481,6 +481,13 @@
 /* One that waits for what a stopped session keeps has git look so often whether it was committed;
  * all together at most five times as often. */
 #define LIMIT_FOLDER_LOOK_MS 5000
+/* the setup of a worktree: commands, keys and kept names; one command; the end of its output in a
+ * record or message; kept results, each for 30 days after a use; the size of one */
+#define LIMIT_SETUP_COUNT      16
+#define LIMIT_SETUP_MS         1800000
+#define LIMIT_SETUP_TEXT_BYTES 1500u
+#define LIMIT_SETUP_KEPT_COUNT 8
+#define LIMIT_SETUP_KEPT_KIB   4194304
 /* between two tries for a log that another program owns */
 #define LIMIT_LOCK_RETRY_MS 1000
 #define LIMIT_MEND_MS       1000  /* before a log that failed is opened again; doubles */

@@ -81,6 +81,11 @@ static void take_workspace(struct tree_reading *r, const json_t *record) {
   json_t *commit = json_object_get(data, "commit");
   if (event != NULL && strcmp(event, "made") == 0)
     take_tree(r, data, turn);
+  const json_t *main = json_object_get(data, "main");
+  if (turn == 0 && main != NULL && !t->has_main) {
+    t->has_main = true;
+    t->main = tree_text(main, "branch");
+  }
   if (event == NULL || strcmp(event, "committed") != 0 || !json_is_string(commit))
     return;
   json_t *entry = json_pack("{sI ss sO}", "turn", (json_int_t)turn, "movement",
@@ -97,8 +102,9 @@ static void take_start(struct trees *t, const json_t *record) {
   t->cwd = tree_text(json_object_get(record, "config"), "cwd");
   t->task = xstrndup(task ? task : "", task ? strcspn(task, "\r\n") : 0);
   const json_t *config = json_object_get(record, "config");
+  t->config = json_incref(json_object_get(record, "config"));
   t->source = json_incref(json_object_get(config, "source"));
-  t->left_out = worktree_left_out(config);
+  t->left_out = worktree_left_out(json_object_get(record, "workflow"), config);
 }
 
 static void take_tree_record(struct tree_reading *r, const json_t *record) {
@@ -177,6 +183,8 @@ void trees_deinit(struct trees *t) {
   free(t->items);
   free(t->cwd);
   free(t->task);
+  json_decref(t->config);
+  free(t->main);
   free(t->base);
   json_decref(t->source);
   json_decref(t->commits);
