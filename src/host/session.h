@@ -9,12 +9,11 @@
 #include "base/list.h"
 #include "core/call.h"
 #include "core/workflow.h"
+#include "host/changes.h"
 #include "host/host.h"
 #include "os/process.h"
 
 #include <uv.h>
-
-struct changes;
 
 /* Holds a decision's records and the effects that wait for them. */
 struct session_batch {
@@ -120,6 +119,7 @@ struct session {
   struct folder_right *folder; /* right to edit; NULL: it has none, or needs none */
   bool folder_free;            /* its folder has no rights, so it edits without one */
   json_t *reports_written;     /* file -> SHA-256 as last written; or NULL */
+  struct changes_seen seen;    /* what stood in its folder after its last call */
   char *unseen;                /* why its calls' changes are no longer tracked, or NULL */
   struct list calls;           /* struct open_call */
   struct list waits;           /* struct wait */

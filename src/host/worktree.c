@@ -659,6 +659,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   free(real);
   git_begin(&job->git, s->host->processes);
   list_push_back(&s->jobs, &job->in_session);
+  changes_expect(&s->host->trees);
   job_next(job);
 }
 
