@@ -392,7 +392,7 @@ struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(
   struct changes_tree *t = spec->seen != NULL ? spec->seen->tree : NULL;
   t = t != NULL ? changes_tree_keep(t) : changes_tree_find(spec->trees, spec->cwd, spec->protect);
   c->tree = t = t != NULL ? t : changes_tree_new(spec);
-  if (can_use_last(t, c->seen)) {
+  if (spec->follows && can_use_last(t, c->seen)) {
     c->before = picture_keep(t->picture);
     return c;
   }

@@ -10,7 +10,7 @@
  *
  * A look belongs to the tree, not to the call. All calls of all sessions that work below one folder
  * share its tree in the host's list (spec->trees), and one look is for all who wait for one. What
- * was seen at a call's end is what stands before another that begins at once (LIMIT_TREE_FRESH_MS).
+ * was seen at a call's end is what stands before the next one that begins in the same step.
  * A call that begins beside another of its session (spec->beside) takes over what stood before that
  * one, without a look: nobody can tell whose changes are whose.
  *
@@ -46,6 +46,7 @@ struct changes_spec { /* borrowed for changes_begin, except the first three */
   const char *session;            /* its id, for the name of a private folder */
   const char *const *own_folders; /* NULL-terminated: segue's own, where writes do not count */
   const json_t *protect;          /* the workflow's; or NULL */
+  bool follows;                   /* it begins in the step in which another of its session ended */
   struct changes *beside;         /* one of its session that runs now in this folder; or NULL */
   struct changes_seen *seen; /* the session's of this folder, or NULL; borrowed until the end */
 };

@@ -222,8 +222,9 @@ static void finish_durable_batch(struct session *s, struct str lines) {
       s->watcher->record(s->watcher_ctx, done.records[i], line);
   }
   seal_end(s);
+  s->follows = done.follows;
   session_run_effects(s, &done);
-  s->in_flight = false;
+  s->in_flight = s->follows = false;
   batch_clear(&done);
   s->host->logged_since_trim += lines.n;
   if (s->host->logged_since_trim >= LIMIT_TRIM_BYTES) {
@@ -531,6 +532,7 @@ static void deliver(struct open_call *call) {
               &call->in_session); /* what this leads to may start the next call at once */
   s->delivering++;
   session_event(s, &ev);
+  s->filling.follows |= call->changes != NULL;
   s->delivering--;
   free_call(call);
   session_maybe_finish(s);
@@ -1204,6 +1206,7 @@ static void look_first(struct open_call *open) {
                                     .session = s->core.session,
                                     .own_folders = own,
                                     .protect = s->core.workflow->protect,
+                                    .follows = s->follows,
                                     .beside = beside != NULL ? beside->changes : NULL,
                                     .seen = open->top == s->env.cwd ? &s->seen : NULL};
   open->changes = changes_begin(&spec, on_looked, open);

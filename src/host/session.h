@@ -21,6 +21,7 @@ struct session_batch {
   size_t record_count;
   struct effect *effects;
   size_t effect_count;
+  bool follows; /* it has what follows at once from the end of a call in a tree */
 };
 
 struct open_call { /* a started call */
@@ -119,6 +120,7 @@ struct session {
   struct folder_right *folder; /* right to edit; NULL: it has none, or needs none */
   bool folder_free;            /* its folder has no rights, so it edits without one */
   json_t *reports_written;     /* file -> SHA-256 as last written; or NULL */
+  bool follows;                /* runs the effects of such a batch */
   struct changes_seen seen;    /* what stood in its folder after its last call */
   char *unseen;                /* why its calls' changes are no longer tracked, or NULL */
   struct list calls;           /* struct open_call */

@@ -290,7 +290,7 @@ movements:
     end = of_type(log, "call_end")[-1]
     expect([f["path"] for f in end["files"]] == ["c"], end)
     expect(end["files_between"] == [{"path": "a", "added": 1, "removed": 0}, {"path": "b", "added": 1, "removed": 0}], end)
-    shown = box.segue("show", "last", "--turn", "3", "--logs", box.logs).stdout.decode()
+    shown = box.segue("show", "last", "last", "--logs", box.logs).stdout.decode()
     expect("before it, something else changed b +1 -0" in shown, shown)
 
 
