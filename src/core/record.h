@@ -115,6 +115,7 @@ enum record_type {
   PLAIN(FILES_UNKNOWN, "files_unknown")                                                            \
   PLAIN(PROTECTED_SEEN, "protected_seen")                                                          \
   TREE(FILES_BETWEEN, "files_between")                                                             \
+  TREE(HEAD, "head")                                                                               \
   TREE(UNFINISHED, "unfinished")                                                                   \
   TREE(OUTLIVED, "outlived")                                                                       \
   TREE(REQUESTS, "requests")                                                                       \

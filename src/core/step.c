@@ -353,6 +353,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .files = turn->shared ? NULL : turn->files,
       .files_more = turn->files_more,
       .unseen = turn->unseen,
+      .head = turn->head,
       .unfinished = turn->unfinished,
       .said = core->said,
       .error = buf_view(&core->error.text),
@@ -1056,6 +1057,7 @@ static void put_result_members(const struct step *s, const struct turn *turn,
   if (r->protected_seen)
     record_put_bool(d, MEMBER_PROTECTED_SEEN, true);
   record_put_tree(d, MEMBER_FILES_BETWEEN, json_incref(r->files_between));
+  record_put_tree(d, MEMBER_HEAD, json_incref(r->head));
   record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
   record_put_tree(d, MEMBER_OUTLIVED, json_incref(r->outlived));
   record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));

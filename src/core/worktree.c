@@ -19,6 +19,13 @@ const json_t *core_worktree_setting(const json_t *config, const char *name) {
   return own ? own : json_object_get(json_at(config, "default_workspace"), name);
 }
 
+json_t *core_worktree_setup(const json_t *doc, const json_t *config) {
+  json_t *set = json_object_get(doc, "setup");
+  if (set == NULL)
+    set = (json_t *)core_worktree_setting(config, "setup");
+  return json_is_array(set) ? json_pack("{sO}", "run", set) : json_incref(set);
+}
+
 #define setting_text(config, from, name) json_view(json_at(json_at(config, from), name))
 
 enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t *config) {
@@ -100,10 +107,11 @@ static void put_branch_of(struct str text, const struct workflow *wf, struct str
 
 bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out) {
   struct str text = branch_template(wf, config);
-  if (memmem(text.p, text.n, "{id}", strlen("{id}")) != NULL)
-    return false;
+  const char *id = memmem(text.p, text.n, "{id}", strlen("{id}"));
+  if (id != NULL)
+    text.n = (size_t)(id - text.p);
   put_branch_of(text, wf, STR(""), out);
-  return true;
+  return id == NULL;
 }
 
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
@@ -158,10 +166,11 @@ static void ask_make(struct step *s, const struct turn *turn) {
   step_record(s, &d, RECORD_WORKSPACE);
   if (turn != NULL)
     record_put_number(&d, MEMBER_TURN, turn->id);
-  worktree_ask(
-      s, &d, "make",
-      json_pack("{so so}", "branch", json_text(buf_view(&branch)), "base", json_text(from)),
-      turn ? turn->id : 0);
+  worktree_ask(s, &d, "make",
+               json_pack("{so so so*}", "branch", json_text(buf_view(&branch)), "base",
+                         json_text(from), "setup",
+                         core_worktree_setup(core->workflow->doc, core->config)),
+               turn ? turn->id : 0);
   buf_deinit(&branch);
 }
 
@@ -173,6 +182,19 @@ static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, 
   record_put_number(&d, MEMBER_TURN, turn);
   worktree_ask(s, &d, "commit", json_pack("{so}", "message", json_text(buf_view(&message))), of);
   buf_deinit(&message);
+}
+
+/* Has the branch moved to where an agent's HEAD is. */
+static bool ask_adopt(struct step *s, const struct worktree *w) {
+  struct record_draft d;
+  if (!w->strays)
+    return false;
+  step_record(s, &d, RECORD_WORKSPACE);
+  if (w->turn > 0)
+    record_put_number(&d, MEMBER_TURN, w->turn);
+  worktree_ask(s, &d, "adopt", json_pack("{ss* ss*}", "commit", w->head, "branch", w->branch),
+               w->turn);
+  return true;
 }
 
 static bool commit_is_due(const struct core *core) {
@@ -195,6 +217,8 @@ bool worktree_hold_next(struct step *s) {
     ask_make(s, NULL);
     return true;
   }
+  if (ask_adopt(s, &core->worktree))
+    return true;
   if (!commit_is_due(core))
     return false;
   bool at_end = core_commit_when(core->workflow, core->config) == COMMIT_END;
@@ -216,7 +240,7 @@ bool worktree_child_commits(struct step *s, struct turn *turn) {
   const struct worktree *own = core_worktree(s->core, turn->id);
   if (own == NULL || !own->made || own->committed == turn->id)
     return false;
-  if (own->asked == WORKTREE_IDLE)
+  if (own->asked == WORKTREE_IDLE && !ask_adopt(s, own))
     ask_commit(s, turn->id, turn->movement, false, turn->id);
   return true;
 }
@@ -232,12 +256,14 @@ void worktree_event(struct step *s) {
     step_stop(s, "workspace", NULL, CLASS_NONE, str_from(s->ev->message), NULL);
   } else {
     struct record_draft d;
-    bool made = w->asked == WORKTREE_MAKING;
-    long number = made ? w->turn : w->committing;
+    static const char *const ends[] = {[WORKTREE_MAKING] = "made",
+                                       [WORKTREE_COMMITTING] = "committed",
+                                       [WORKTREE_ADOPTING] = "adopted"};
+    long number = w->asked == WORKTREE_COMMITTING ? w->committing : w->turn;
     step_record(s, &d, RECORD_WORKSPACE);
     if (number > 0)
       record_put_number(&d, MEMBER_TURN, number);
-    record_put_word(&d, MEMBER_EVENT, made ? "made" : "committed");
+    record_put_word(&d, MEMBER_EVENT, ends[w->asked]);
     record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)s->ev->news));
     step_emit(s, &d);
   }

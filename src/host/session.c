@@ -1,6 +1,7 @@
 /* Hands events to the core, makes what it decides durable with one write and one sync a batch, and
  * then runs the effects: calls to providers through the gate, waits, and what comes back. */
 #include "host/session.h"
+#include "host/head_watch.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -514,6 +515,7 @@ static void leave_gate(struct open_call *call, const struct call_result *result)
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
+  head_watch_free(call->head);
   free(call->blob_err);
   free(call->provider_session);
   free(call);
@@ -686,13 +688,30 @@ static struct open_call *call_beside(const struct open_call *call) {
   return NULL;
 }
 
+static void on_head(void *ctx) {
+  struct open_call *call = ctx;
+  call->result.head = head_watch_take(call->head);
+  keep_result(call);
+}
+
+/* Looks where the call left HEAD, after its changes. */
+static void see_head(struct open_call *call) {
+  struct turn *turn = NULL;
+  struct session *s = call->session;
+  (void)core_call(&s->core, call->call, &turn);
+  if (call->head != NULL && !session_is_leaving(s))
+    head_watch_end(call->head, &s->core, turn, s->env.cwd, call->result.git_seen, on_head);
+  else
+    keep_result(call);
+}
+
 static void on_changes(void *ctx) {
   struct open_call *call = ctx;
   changes_take(call->changes, call->session->core.workflow, &call->result);
   call->result.files_shared = call->shares && json_array_size(call->result.files) > 0;
   if (changes_problem(call->changes) != NULL)
     note_unseen(call);
-  keep_result(call);
+  see_head(call);
 }
 
 /* Looks at the call's folder as the call left it, before anything else happens. While others are at
@@ -712,7 +731,7 @@ static void see_changes(struct open_call *call) {
     call->result.files = json_array();
   else if (call->tells)
     changes_forget(&call->session->seen);
-  keep_result(call);
+  see_head(call);
 }
 
 static void count_tests(void *ctx) {
@@ -1161,7 +1180,7 @@ static void start_provider(struct open_call *open) {
 static void on_looked(void *ctx) {
   struct open_call *open = ctx;
   struct call_result cancelled = {0};
-  if (changes_problem(open->changes) != NULL) {
+  if (open->changes != NULL && changes_problem(open->changes) != NULL) {
     note_unseen(open);
     changes_free(open->changes);
     open->changes = NULL;
@@ -1187,11 +1206,16 @@ static bool wants_changes(struct open_call *open) {
   bool works = open->request.purpose == PURPOSE_EXECUTE && s->host->store != NULL;
   open->looks = works && open->provider->capability.touches_files && s->env.cwd != NULL;
   open->tells = works && !open->provider->capability.touches_files;
-  return open->looks && s->unseen == NULL;
+  return open->looks;
 }
 
-static void look_first(struct open_call *open) {
+static void look_first(void *ctx) {
+  struct open_call *open = ctx;
   struct session *s = open->session;
+  if (s->unseen != NULL) { /* it is not looked at again */
+    on_looked(open);
+    return;
+  }
   /* Marks calls that overlap: nobody can tell whose changes are whose. */
   LIST_EACH(struct open_call, other, in_session, &open->session->calls)
     if (other != open && other->changes != NULL && !changes_is_over(other->changes) &&
@@ -1206,12 +1230,12 @@ static void look_first(struct open_call *open) {
                                     .session = s->core.session,
                                     .own_folders = own,
                                     .protect = s->core.workflow->protect,
-                                    .follows = s->follows,
+                                    .follows = open->follows,
                                     .beside = beside != NULL ? beside->changes : NULL,
                                     .seen = open->top == s->env.cwd ? &s->seen : NULL};
   open->changes = changes_begin(&spec, on_looked, open);
   if (changes_ready(open->changes))
-    start_provider(open);
+    on_looked(open);
 }
 
 /* Returns true if the named folder, which lies below the top one, can be used. */
@@ -1294,6 +1318,7 @@ static void start_call(struct session *s, long id) {
   open->admitted = grant.gave_up == CLASS_NONE;
   open->probe = grant.probe;
   open->direct = grant.call == 0;
+  open->follows = s->follows;
   core_request(&s->core, turn, call, &open->request);
   open->provider_session =
       xstrndup(open->request.provider_session.p, open->request.provider_session.n);
@@ -1314,7 +1339,7 @@ static void start_call(struct session *s, long id) {
   else if (!use_folder(open, turn, &cannot))
     start_failed(open, &cannot);
   else if (wants_changes(open))
-    look_first(open);
+    open->head = head_watch_begin(s->host->loop, open->top, look_first, open);
   else
     start_provider(open);
 }

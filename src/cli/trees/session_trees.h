@@ -4,42 +4,34 @@
 #ifndef SEGUE_CLI_TREES_H
 #define SEGUE_CLI_TREES_H
 
-#include "git/git.h"
+#include "git/run.h"
+#include "git/work.h"
 #include "host/worktree_changes.h"
 #include "store/store.h"
 
-/* Runs git there and waits. False: it could not be run. The words end with NULL. */
-bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
-/* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */
-char *trees_line(const char *folder, struct err *err, ...);
-/* Runs git for what it does. False: err says why it did not. */
-bool trees_did(const char *folder, struct err *err, ...) __attribute__((sentinel));
+#define trees_git      git_run
+#define trees_line     git_line
+#define trees_did      git_did
+#define trees_complain git_complain
+
 /* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
  * are more. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
 /* Returns the commit of a branch, new; NULL: there is none. */
 char *trees_tip(const char *repo, const char *branch, struct err *err);
-/* Returns false, with git's own words behind `what`. */
-bool trees_complain(const char *what, const struct git_answer *answer, struct err *err);
-/* Returns whether there are uncommitted changes beside what was copied or linked, or git cannot
- * tell. False also if the folder is gone. */
-bool trees_is_dirty(const struct trees *t, const char *folder);
 
 /* Checks that no file that git knows was changed there. */
 bool trees_is_clean(const char *folder, struct err *err) MUST_CHECK;
-/* Checks that a branch, or `target` if it is not NULL, has the commits of the HEAD of the worktree
- * that was made for it, whose folder may be gone: an agent may have left or renamed the branch. */
-bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
-                        struct err *err) MUST_CHECK;
-/* Checks the same of a session's own worktree, that it is over, and that all is committed. */
+/* Checks that a session is over and that all is committed, and has its branch follow its worktree.
+ * It may have left the branch for a commit that `target` has (NULL: none). */
 bool trees_is_settled(const struct trees *t, const char *target, struct err *err) MUST_CHECK;
-/* Checks that no worktree has uncommitted work, or commits that only its HEAD holds. With `force`
- * it only says which commits these are. */
-bool trees_may_go(const struct trees *t, bool force, struct err *err) MUST_CHECK;
+/* Checks that no worktree has uncommitted work. */
+bool trees_may_go(const struct trees *t, struct err *err) MUST_CHECK;
 /* Has the commit made in segue's name if git has no name to commit with: it would refuse
  * otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);
-/* Removes the worktrees, uncommitted work included; branches only if wanted. */
+/* Removes the worktrees, uncommitted work included, and branches if wanted. Commits that nothing
+ * else would hold get a ref before, which is told. */
 bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
 
 #endif
