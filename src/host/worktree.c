@@ -1001,6 +1001,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
+  changes_expect(&s->host->trees);
   if (job->steps != NULL)
     job_next(job);
   else
