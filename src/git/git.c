@@ -87,10 +87,10 @@ static const char *const *git_environment(struct git_env *env, const struct git 
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
     put_entry(env, fixed[i]);
-  for (size_t i = 0; i < n && !git->programs; i++)
+  for (size_t i = 0; i < n && git->stand_in != NULL; i++)
     put_entry(env, closed[i]);
-  for (size_t i = 0; git->stand_in.names.n > 0 && git->stand_in.env[i] != NULL; i++)
-    put_entry(env, git->stand_in.env[i]);
+  for (size_t i = 0; git->stand_in != NULL && git->stand_in->env[i] != NULL; i++)
+    put_entry(env, git->stand_in->env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     put_entry(env, ask->extra[i]);
   put_settings(env, ask->settings, git->programs);
@@ -112,9 +112,10 @@ static void git_on_end(void *ctx, struct process_result *result) {
     buf_str(&answer.err, str_trim(buf_view(&result->err)));
   answer.out = result->out;
   result->out = (struct buf){0};
-  stand_in_unmask(&git->stand_in, &answer.out);
-  stand_in_unmask(&git->stand_in, &answer.err);
-  stand_in_remove(&git->stand_in);
+  stand_in_unmask(git->stand_in, &answer.out);
+  stand_in_unmask(git->stand_in, &answer.err);
+  stand_in_give(git->stand_in);
+  git->stand_in = NULL;
   git->done(git->ctx, &answer);
   git_answer_deinit(&answer);
 }
@@ -141,7 +142,7 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
       argv[n++] = "--ignore-submodules=dirty";
   }
   argv[n] = NULL;
-  if (!git->programs && !stand_in_make(&git->stand_in, ask->folder, !only_reads(ask), err))
+  if (!git->programs && (git->stand_in = stand_in_take(ask->folder, !only_reads(ask), err)) == NULL)
     return false;
   const char *const *envp = git_environment(&env, git, ask, err);
   const struct process_spec spec = {.argv = argv,
@@ -156,8 +157,10 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   if (envp != NULL)
     git->process = process_start(git->processes, &spec, NULL, git_on_end, git, err);
   arena_deinit(&env.arena);
-  if (git->process == NULL)
-    stand_in_remove(&git->stand_in);
+  if (git->process == NULL) {
+    stand_in_give(git->stand_in);
+    git->stand_in = NULL;
+  }
   return git->process != NULL;
 }
 

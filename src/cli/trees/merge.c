@@ -229,6 +229,8 @@ static bool check_merge(struct merging *m, struct err *err) {
     return false;
   buf_printf(&path, "%s/%s", folder, m->t->session);
   buf_printf(&within, "%s%s", buf_c(&path), m->own->folder + strlen(m->own->path));
+  merging_await(m->t->cwd, false);
+  merging_await(buf_c(&path), true);
   bool ok = clear_tree(m, buf_c(&path), err) &&
             git_did(m->t->cwd, err, "worktree", "add", "--quiet", "--detach", buf_c(&path),
                     m->commit, NULL) &&
