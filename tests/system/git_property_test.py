@@ -501,7 +501,7 @@ def seeds():
             error = fails(made, box.dir)
             if error:
                 kinds[kind_of(error)] += 1
-                if kinds[kind_of(error)] <= 2:
+                if kinds[kind_of(error)] <= int(os.environ.get("SHRINK", "2")):
                     made, error = shrunk(made, error, box.dir)
                 print(f"seed {seed}: {json.dumps(made)}\n   {error}", flush=True)
                 wrong.append(seed)
