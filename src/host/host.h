@@ -72,6 +72,7 @@ struct host {
   struct call_queue gate;                   /* what all its sessions share of the providers */
   struct daily_usage day;                   /* what the user's sessions used today */
   struct folder_queue folders;              /* for sessions that edit */
+  struct list trees;                        /* that calls change: see changes.h */
   struct ledger_writer sealer;              /* for sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;

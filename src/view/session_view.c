@@ -366,8 +366,8 @@ static void bounds_on_call_end(struct bounds *b, const json_t *record) {
   if (call != NULL && call->executes) {
     struct bounds_movement *m = bounds_of(b, call->movement);
     const json_t *files = json_at(record, "files");
-    bool none = json_is_array(files) && json_array_size(files) == 0 &&
-                !json_is_true(json_at(record, "files_shared"));
+    bool shared = json_is_true(json_at(record, "files_shared"));
+    bool none = files != NULL ? json_array_size(files) == 0 && !shared : shared;
     for (size_t i = 0; !none && i < b->movement_count; i++)
       b->movements[i].changed = true;
     if (m != NULL && m->most_failures > 0) {
