@@ -363,11 +363,9 @@ class Play:
     def diff(self, words, before, _after, well):
         s = self.session
         head = before.get(s.path)
-        if not well or not head or not s.branch:
+        if not well or not head or not s.branch or not os.path.isdir(s.path): # once it is gone, the branch is shown
             return
-        lines = set(TOKEN.findall(self.git("diff", s.base, head).encode()))
-        if os.path.isdir(s.path):
-            lines = set(TOKEN.findall(self.git("diff", s.base, at=s.path).encode()))
+        lines = set(TOKEN.findall(self.git("diff", s.base, at=s.path).encode()))
         self.check(lines <= set(TOKEN.findall(self.said.encode())), words, "does not show", sorted(lines))
 
     def discard(self, words, _before, after, well):
