@@ -562,7 +562,6 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
       put_commit(&commits, "", l->moves[i].commit);
     put_commit(&commits, "", str_from(w->head));
     put_commit(&commits, "", str_from(where->branch ? w->tip : ""));
-    put_commit(&commits, "^", str_from(where->base));
     heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
   }
   ok = heads != NULL && write_refs(l, heads, false, kept, err);

@@ -4,6 +4,7 @@ program or lead elsewhere, beside each hook; so is what an agent can change of `
 segue runs any of it, and each does what it does without them."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,8 @@ def keys(box):
             name = key[key.index("<") + 1:key.index(">")]
             key = key.replace(f"<{name}>", NAMES.get(name, "x"))
         key = key[:-1] + "x" if key.endswith("*") else key
-        if "." in key and not key.lower().startswith(FORMAT + DATA):
+        key = key[:-1] + "x" if key.endswith(">") else key
+        if re.fullmatch(r"[a-zA-Z0-9]+\.(.*\.)?[a-zA-Z][a-zA-Z0-9-]*", key) and not key.lower().startswith(FORMAT + DATA):
             found.append(key)
     return found + ["include.path", "remote.origin.promisor", "url.ROOT/evil.git.pushInsteadOf",
                     "url.ROOT/evil.git.insteadOf", "filter.odd.process", "core.worktree"]
@@ -192,6 +194,7 @@ def nothing_is_written_through_links(box):
         os.path.lexists(place) and os.rename(place, place + ".kept")
         os.symlink(victim, place)
         run(box, "echo more >> a", "--commit", "end", name=os.path.basename(place) + ".yaml", status=1)
+        box.segue("resume", box.begun()[-1], "--release", status=0)
         expect(Path(victim).read_text() == "mine\n", place, Path(victim).read_text())
         said = of_type(records(box.begun()[-1]), "session_stop")[0]
         expect("is a link" in json.dumps(said), said)

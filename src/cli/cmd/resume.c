@@ -55,6 +55,7 @@ struct resuming {
   const struct provider_registry *registry;
   struct resume_options steer;
   struct replies replies;
+  bool hurried; /* it runs, and its worker was told to try the login that it waits for */
 };
 
 static void resuming_on_record(void *ctx, const struct record *record, struct str line) {
@@ -125,7 +126,7 @@ static bool resuming_hurries(const struct store_ref *ref) {
 
 /* Asks for the resume in the session's row, unless something is said with it: a verdict or a
  * setting has no place there. */
-static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, bool *asked,
+static bool resuming_ask(struct resuming *r, const struct store_ref *ref, bool *asked,
                          struct err *err) {
   char state[16];
   if (*asked || resume_options_says(&r->steer))
@@ -133,7 +134,8 @@ static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, 
   if (!worker_ask(ref, "resume", state, err))
     return false;
   *asked = true;
-  return strcmp(state, "going") != 0 || resuming_hurries(ref) ||
+  r->hurried = strcmp(state, "going") == 0 && resuming_hurries(ref);
+  return strcmp(state, "going") != 0 || r->hurried ||
          err_set(err, ERR_IO, "it is running: there is nothing to resume");
 }
 
@@ -143,7 +145,7 @@ static bool resuming_do(struct resuming *r, const struct store_ref *ref, struct 
   while (!resuming_write(r, ref, err)) {
     if (err->code != ERR_LOCKED || !resuming_ask(r, ref, &asked, err))
       return false;
-    if (asked && resuming_goes_on(ref))
+    if (r->hurried || (asked && resuming_goes_on(ref))) /* hurried, it may have ended by now */
       return true;
     if (clock_mono_ms() >= until && asked)
       return err_set(err, ERR_LOCKED, "asked; its worker has not answered yet");
@@ -538,7 +540,8 @@ static bool resumes_it(const struct cli_args *args, const struct summary *b, con
 static bool reasons_check(const struct cli_args *args, struct err *err) {
   static const char known[] =
       "outage crash interrupted terminated shutdown provider_error judge_unavailable "
-      "check_unavailable question escalated looping budget protected head_moved poison rule_no_match "
+      "check_unavailable question escalated looping budget protected head_moved poison "
+      "rule_no_match "
       "max_movements failed";
   enum error_class ignored;
   const char *word;
