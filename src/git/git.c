@@ -2,7 +2,6 @@
 #include "git/git.h"
 
 #include "base/limits.h"
-#include "git/serve.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -183,7 +182,8 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
   bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0,
+       pid = fs_holder(buf_c(&path));
   const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
   if (there)
@@ -233,12 +233,14 @@ static void now_done(void *ctx, struct git_answer *answer) {
   *answer = (struct git_answer){0};
 }
 
+git_waits git_now_instead;
+
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
-  if (git_is_served())
-    return git_served(ask, answer, err);
+  if (git_now_instead != NULL)
+    return git_now_instead(ask, answer, err);
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);
