@@ -90,10 +90,10 @@ static bool find_place(struct merging *m, struct err *err) {
     return err_set(err, ERR_NOT_FOUND,
                    "%.200s is checked out in %.200s, which is gone: git worktree prune forgets it",
                    m->into, m->place);
-  char_auto_t *inside = git_line(m->place, err, "rev-parse", "--is-inside-work-tree", NULL);
-  if (inside == NULL || strcmp(inside, "true") == 0)
-    return inside != NULL;
-  print_into(index, sizeof index, "%.1000s/index", m->place);
+  print_into(index, sizeof index, "%.1000s/.git", m->place);
+  if (access(index, F_OK) == 0)
+    return true;
+  print_into(index, sizeof index, "%.1000s/index", m->place); /* it is a repository itself */
   if (access(index, F_OK) == 0)
     return err_set(err, ERR_USAGE,
                    "%.200s is checked out in a folder that git does not name, whose repository is "
