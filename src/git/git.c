@@ -2,7 +2,6 @@
 #include "git/git.h"
 
 #include "base/limits.h"
-#include "git/serve.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -88,7 +87,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
     put_entry(env, fixed[i]);
-  for (size_t i = 0; i < n && !git->programs; i++)
+  for (size_t i = 0; i < n && git->stand_in != NULL; i++)
     put_entry(env, closed[i]);
   for (size_t i = 0; git->stand_in != NULL && git->stand_in->env[i] != NULL; i++)
     put_entry(env, git->stand_in->env[i]);
@@ -234,12 +233,14 @@ static void now_done(void *ctx, struct git_answer *answer) {
   *answer = (struct git_answer){0};
 }
 
+git_waits git_now_instead;
+
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
-  if (git_is_served())
-    return git_served(ask, answer, err);
+  if (git_now_instead != NULL)
+    return git_now_instead(ask, answer, err);
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);

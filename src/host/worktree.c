@@ -43,6 +43,7 @@ struct git_job {
   bool listed, exists, has_branch, has_name, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
+  struct buf links;          /* submodules, each with a NUL behind it */
   struct tree_setup {        /* of what a new worktree needs before its first call */
     struct arena arena;
     json_t *words;     /* see core_worktree_setup; or NULL */
@@ -704,6 +705,33 @@ static bool take_ignored(struct git_job *job, const struct git_answer *answer) {
   return answer->exit <= 1 || git_job_complain(job, "git check-ignore", answer);
 }
 
+/* Finds the submodules. git add would start a git in each, which reads its configuration. */
+static bool ask_links(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
+  return !job->found && !job->git.programs;
+}
+
+/* Each entry is "MODE HASH STAGE\tPATH". */
+static bool take_links(struct git_job *job, const struct git_answer *answer) {
+  buf_clear(&job->links);
+  for (size_t at = 0; at < answer->out.n; at += strlen(answer->out.p + at) + 1) {
+    const char *entry = answer->out.p + at, *path = strchr(entry, '\t');
+    if (path != NULL && strncmp(entry, LIT("160000 ")) == 0)
+      buf_append(&job->links, path + 1, strlen(path));
+  }
+  if (answer->out.cut)
+    return err_set(&job->err, ERR_LIMIT, "the repository has too many files for segue's commits");
+  return answer->exit == 0 || git_job_complain(job, "git ls-files", answer);
+}
+
+/* Stages the commits that they stand on. */
+static bool ask_staging_links(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->links);
+  WORDS(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
+        "--stdin");
+  return !job->found && job->links.n > 0;
+}
+
 /* Stages everything else. The list of what git ignores has the order of the names. */
 static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   struct buf paths = {0};
@@ -715,6 +743,8 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
     else
       buf_printf(&paths, ":(exclude,literal)%s%c", job->names.p + at, '\0');
   }
+  for (size_t at = 0; at < job->links.n; at += strlen(job->links.p + at) + 1)
+    buf_printf(&paths, ":(top,exclude,literal)%s%c", job->links.p + at, '\0');
   size_t n = paths.n;
   free(job->head);
   job->head = buf_take(&paths);
@@ -802,7 +832,9 @@ static const struct git_step git_commit_steps[] = {
     {ask_last, take_last, NULL},
     {ask_unstaging, NULL, "git add"},
     {ask_ignored, take_ignored, NULL},
+    {ask_links, take_links, NULL},
     {ask_staging, NULL, "git add"},
+    {ask_staging_links, NULL, "git update-index"},
     {ask_staged, take_staged, NULL},
     {ask_identity, take_identity, NULL},
     {ask_commit_now, NULL, "git commit"},
@@ -855,6 +887,7 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  buf_deinit(&job->links);
   buf_deinit(&job->setup.told);
   buf_deinit(&job->setup.failure);
   json_decref(job->setup.words);
@@ -968,6 +1001,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
+  changes_expect(&s->host->trees);
   if (job->steps != NULL)
     job_next(job);
   else
