@@ -177,32 +177,29 @@ void git_answer_deinit(struct git_answer *answer) {
 /* Says of a lock that was in git's way how old it is, and whether somebody holds it. */
 static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   static const char before[] = "Unable to create '", after[] = ".lock': File exists";
+  static const struct {
+    long seconds;
+    const char *name;
+  } units[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}};
   const char *at = strstr(buf_c(&answer->err), before), *end = at ? strstr(at, after) : NULL;
   struct buf path = {0};
   struct stat st;
+  size_t unit = 0;
   if (end == NULL)
     return false;
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
-  bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0,
-       pid = fs_holder(buf_c(&path));
-  const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
-  if (there)
-    buf_printf(out, " and %ld %s old",
-               age_s / (days      ? 86400
-                        : hours   ? 3600
-                        : minutes ? 60
-                                  : 1),
-               days      ? "days"
-               : hours   ? "h"
-               : minutes ? "min"
-                         : "s");
-  if (there && pid > 0)
-    buf_printf(out, ": process %ld holds it, wait for its end", pid);
-  else if (there)
-    buf_puts(out, ": nobody holds it, so if no git is at work there, remove it");
+  if (lstat(buf_c(&path), &st) == 0) {
+    long age_s = (long)(clock_real_ms() / 1000 - st.st_mtime), pid = fs_holder(buf_c(&path));
+    while (unit + 1 < ARRAY_LEN(units) && age_s < 2 * units[unit].seconds)
+      unit++;
+    buf_printf(out, " and %ld %s old: ", age_s / units[unit].seconds, units[unit].name);
+    if (pid > 0)
+      buf_printf(out, "process %ld holds it, wait for its end", pid);
+    else
+      buf_puts(out, "nobody holds it, so if no git is at work there, remove it");
+  }
   buf_deinit(&path);
   return true;
 }

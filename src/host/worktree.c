@@ -44,7 +44,7 @@ struct git_job {
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
   struct buf links;          /* submodules, each with a NUL behind it */
-  struct setup {             /* of what a new worktree needs before its first call */
+  struct tree_setup {        /* of what a new worktree needs before its first call */
     struct arena arena;
     json_t *words;     /* see core_worktree_setup; or NULL */
     const char *entry; /* where what it keeps lies; NULL: nowhere */
@@ -311,7 +311,7 @@ static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
 
 /* Returns whether the path below the folder leads through folders only. A link could be made by the
  * repository, and lead anywhere. */
-static bool is_below(const char *folder, const char *path) {
+static bool has_plain_way(const char *folder, const char *path) {
   struct buf part = {0};
   struct stat st;
   bool ok = true;
@@ -334,7 +334,7 @@ static bool file_paths(const struct git_job *job, const char *name, struct buf *
   buf_printf(to, "%s/%s", job->path, name);
   while (buf_c(to)[to->n - 1] == '/') /* a link cannot be made there */
     to->p[--to->n] = '\0';
-  return lstat(buf_c(from), &st) == 0 && is_below(job->path, buf_c(to)) &&
+  return lstat(buf_c(from), &st) == 0 && has_plain_way(job->path, buf_c(to)) &&
          lstat(buf_c(to), &st) != 0;
 }
 
@@ -392,15 +392,15 @@ static void find_repository(const char *folder, struct repo *repo) {
 
 /* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
  * which may lead anywhere, or there is none. */
-static bool put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
+static bool setup_put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
   const json_t *names = json_object_get(job->setup.words, "keep"), *name;
   bool ok = job->setup.entry != NULL && !job->setup.brought;
   size_t i;
   json_array_foreach((json_t *)names, i, name) {
     ask->words[at + i] = json_string_value(name);
     ask->words[at + i + 1] = NULL;
-    ok = ok && is_below(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
-                                                json_string_value(name)));
+    ok = ok && has_plain_way(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
+                                                     json_string_value(name)));
   }
   return ok;
 }
@@ -419,7 +419,7 @@ static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
   return json_object_get(job->setup.words, "keep") != NULL;
 }
 
-/* What the commands made is kept for others only if they ran what the user has: children, and
+/* Results are kept for others only if the commands ran what the user has: children, and
  * sessions on a branch of an agent's, run an agent's files. */
 static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
@@ -449,7 +449,7 @@ static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
         "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
         "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
         "sh", job->setup.entry);
-  return put_kept(job, ask, 5);
+  return setup_put_kept(job, ask, 5);
 }
 
 static bool take_setup_bring(struct git_job *job, const struct git_answer *answer) {
@@ -493,7 +493,7 @@ static const struct git_step git_undo_steps[] = {
 /* Goes on after one command. */
 static void on_setup(void *ctx, struct call_result *result) {
   struct git_job *job = ctx;
-  struct setup *setup = &job->setup;
+  struct tree_setup *setup = &job->setup;
   struct str output = str_trim(buf_view(&result->text.bytes));
   if (result->class != CLASS_NONE)
     output = str_from(result->message);
@@ -519,7 +519,7 @@ static void on_setup(void *ctx, struct call_result *result) {
 static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   static const struct held held = {.edits = true, .run = HELD_RUN_ANY};
   static const struct capability agents = {.name = "setup", .held = &held};
-  struct setup *setup = &job->setup;
+  struct tree_setup *setup = &job->setup;
   const struct session *s = job->session;
   const json_t *config = s->core.config;
   const struct provider_sink sink = {.done = on_setup, .ctx = job};
@@ -568,10 +568,10 @@ static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
         "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
         "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
         arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
-  return put_kept(job, ask, 7) && job->setup.trusted;
+  return setup_put_kept(job, ask, 7) && job->setup.trusted;
 }
 
-static void put_setup(const struct setup *setup, json_t *data) {
+static void put_setup(const struct tree_setup *setup, json_t *data) {
   if (setup->brought)
     json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
   else if (setup->words != NULL)
@@ -680,7 +680,7 @@ static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
   buf_deinit(&job->names);
   json_array_foreach(names, i, name) {
     buf_printf(&path, "%s/%s", commit_folder(job), json_string_value(name));
-    if (is_below(commit_folder(job), buf_c(&path)))
+    if (has_plain_way(commit_folder(job), buf_c(&path)))
       buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
     buf_clear(&path);
   }
