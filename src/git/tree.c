@@ -745,14 +745,16 @@ static char *make_private(const struct tree *t, struct err *err) {
 /* Reads how many files the repository's index has now; 0 if it has none. */
 static uint32_t index_count(const struct tree *t) {
   struct buf path = {0};
-  unsigned char head[12] = {0};
+  unsigned char head[12];
+  uint32_t count = 0;
   buf_printf(&path, "%s/index", buf_c(&t->repo.git_dir));
   int fd = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
   bool ok = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
   fs_close(fd);
   buf_deinit(&path);
-  return ok ? (uint32_t)head[8] << 24 | (uint32_t)head[9] << 16 | (uint32_t)head[10] << 8 | head[11]
-            : 0;
+  for (int i = 8; i < 12 && ok; i++)
+    count = count << 8 | head[i];
+  return count;
 }
 
 /* Without a stand-in files are looked at as where there is no repository. */
@@ -1014,13 +1016,13 @@ static enum tree_step tree_tell(struct tree *t) {
   return TREE_DONE;
 }
 
-/* Returns how many files at least are listed now besides those that were and those that are told. */
+/* Returns how many files at least are listed now besides those that were, and those told. */
 static size_t count_more(const struct tree *t) {
   size_t known = t->before->files.count + t->pair_count;
   if (!t->after->is_part || t->before->is_part || t->after->listed <= known)
     return 0;
-  return t->after->listed - known < LIMIT_TREE_FILES ? t->after->listed - known
-                                                     : LIMIT_TREE_FILES - 1;
+  size_t more = t->after->listed - known;
+  return more < LIMIT_TREE_FILES ? more : LIMIT_TREE_FILES - 1;
 }
 
 enum tree_step tree_compare(struct tree *t, const struct tree_picture *before,
@@ -1028,10 +1030,8 @@ enum tree_step tree_compare(struct tree *t, const struct tree_picture *before,
   assert(t != NULL && before != NULL && after != NULL);
   t->before = before;
   t->after = after;
-  t->problem =
-      before->problem.code != ERR_NONE && !before->guarded ? before->problem : after->problem;
-  if (t->problem.code == ERR_NONE)
-    t->problem = before->problem;
+  bool use_after = after->problem.code != ERR_NONE && (before->guarded || !after->guarded);
+  t->problem = use_after ? after->problem : before->problem;
   t->guarded = before->guarded && after->guarded;
   t->pair_count = 0;
   buf_clear(&t->ask);

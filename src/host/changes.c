@@ -385,8 +385,8 @@ static bool can_use_last(const struct changes_tree *t, const struct changes_seen
          clock_mono_ms() - t->seen_ms <= LIMIT_TREE_FRESH_MS;
 }
 
-/* Finds one of the same session that is at work in the same folder. With `shares` it notes of all of
- * them, and of c, that they overlap: nobody can tell whose changes are whose. */
+/* Finds one of the same session that is at work in the same folder. `shares` notes of all of them,
+ * and of c, that they overlap: nobody can tell whose changes are whose. */
 static struct changes *beside(struct changes *c, const struct list *trees, const char *cwd,
                               bool shares) {
   struct changes *found = NULL;
@@ -483,6 +483,8 @@ static json_t *files_told(const json_t *all, const struct workflow *wf) {
 }
 
 void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
+  if (c == NULL)
+    return;
   assert(!c->busy);
   size_t between = json_array_size(c->between);
   if (between > 0) {

@@ -54,10 +54,10 @@ struct changes_spec { /* borrowed for changes_begin, except the first three */
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx);
 bool changes_ready(const struct changes *c);
-/* They are known so far. False: others of its session are at work there, of whom the last will tell,
- * and on_done will not come. */
+/* They are known so far. False: others of its session are at work there, the last of whom tells;
+ * on_done will not come. */
 bool changes_end(struct changes *c, void (*on_done)(void *ctx));
-/* If there are very many, those that the workflow's protect needs come first. */
+/* Accepts NULL. If there are very many, those that the workflow's protect needs come first. */
 void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result);
 /* Returns why the call's changes are not known; NULL: they are. */
 const char *changes_problem(const struct changes *c);

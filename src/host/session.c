@@ -704,15 +704,13 @@ static void on_changes(void *ctx) {
   see_head(call);
 }
 
-/* Looks at the call's folder as the call left it, before anything else happens. While others are at
- * work there, the last of them will do so for all. */
+/* Looks at the call's folder as the call left it, or leaves that to others at work there. */
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
   if (call->changes != NULL && !session_is_leaving(s) && changes_end(call->changes, on_changes))
     return;
-  if (call->changes != NULL)
-    changes_take(call->changes, s->core.workflow, &call->result);
-  else if (call->looks && s->unseen != NULL)
+  changes_take(call->changes, s->core.workflow, &call->result);
+  if (call->changes == NULL && call->looks && s->unseen != NULL)
     changes_unknown(&call->result, s->unseen);
   else if (call->tells && call->result.files == NULL)
     call->result.files = json_array();
@@ -1176,8 +1174,7 @@ static void on_looked(void *ctx) {
     start_provider(open);
     return;
   }
-  if (open->changes != NULL)
-    changes_take(open->changes, open->session->core.workflow, &cancelled);
+  changes_take(open->changes, open->session->core.workflow, &cancelled);
   changes_free(open->changes);
   open->changes = NULL;
   open->looks = false;
