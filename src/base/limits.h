@@ -481,6 +481,9 @@
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */
+/* One that waits for what a stopped session keeps has git look so often whether it was committed;
+ * all together at most five times as often. */
+#define LIMIT_FOLDER_LOOK_MS 5000
 /* the setup of a worktree: commands, keys and kept names; one command; the end of its output in a
  * record or message; kept results, each for 30 days after a use; the size of one */
 #define LIMIT_SETUP_COUNT      16

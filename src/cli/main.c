@@ -1,6 +1,7 @@
 /* Chooses the command and runs it. */
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "git/stand_in.h"
 #include "host/single_session.h"
 #include "os/random.h"
 #include "os/tmpdir.h"
@@ -188,6 +189,7 @@ int main(int argc, char **argv) {
     return report_unknown_command(word);
   int status = cli_run(command, argc - 1, argv + 1);
   worker_leave_all();
+  stand_in_drop();
   tmpdir_leave();
   return cli_end(command->name, status);
 }

@@ -2,7 +2,6 @@
 #include "git/git.h"
 
 #include "base/limits.h"
-#include "git/serve.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -88,10 +87,10 @@ static const char *const *git_environment(struct git_env *env, const struct git 
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
     put_entry(env, fixed[i]);
-  for (size_t i = 0; i < n && !git->programs; i++)
+  for (size_t i = 0; i < n && git->stand_in != NULL; i++)
     put_entry(env, closed[i]);
-  for (size_t i = 0; git->stand_in.names.n > 0 && git->stand_in.env[i] != NULL; i++)
-    put_entry(env, git->stand_in.env[i]);
+  for (size_t i = 0; git->stand_in != NULL && git->stand_in->env[i] != NULL; i++)
+    put_entry(env, git->stand_in->env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     put_entry(env, ask->extra[i]);
   put_settings(env, ask->settings, git->programs);
@@ -113,9 +112,10 @@ static void git_on_end(void *ctx, struct process_result *result) {
     buf_str(&answer.err, str_trim(buf_view(&result->err)));
   answer.out = result->out;
   result->out = (struct buf){0};
-  stand_in_unmask(&git->stand_in, &answer.out);
-  stand_in_unmask(&git->stand_in, &answer.err);
-  stand_in_remove(&git->stand_in);
+  stand_in_unmask(git->stand_in, &answer.out);
+  stand_in_unmask(git->stand_in, &answer.err);
+  stand_in_give(git->stand_in);
+  git->stand_in = NULL;
   git->done(git->ctx, &answer);
   git_answer_deinit(&answer);
 }
@@ -142,7 +142,7 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
       argv[n++] = "--ignore-submodules=dirty";
   }
   argv[n] = NULL;
-  if (!git->programs && !stand_in_make(&git->stand_in, ask->folder, !only_reads(ask), err))
+  if (!git->programs && (git->stand_in = stand_in_take(ask->folder, !only_reads(ask), err)) == NULL)
     return false;
   const char *const *envp = git_environment(&env, git, ask, err);
   const struct process_spec spec = {.argv = argv,
@@ -157,8 +157,10 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   if (envp != NULL)
     git->process = process_start(git->processes, &spec, NULL, git_on_end, git, err);
   arena_deinit(&env.arena);
-  if (git->process == NULL)
-    stand_in_remove(&git->stand_in);
+  if (git->process == NULL) {
+    stand_in_give(git->stand_in);
+    git->stand_in = NULL;
+  }
   return git->process != NULL;
 }
 
@@ -183,7 +185,8 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
   bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0,
+       pid = fs_holder(buf_c(&path));
   const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
   if (there)
@@ -233,12 +236,14 @@ static void now_done(void *ctx, struct git_answer *answer) {
   *answer = (struct git_answer){0};
 }
 
+git_waits git_now_instead;
+
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
-  if (git_is_served())
-    return git_served(ask, answer, err);
+  if (git_now_instead != NULL)
+    return git_now_instead(ask, answer, err);
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);

@@ -9,8 +9,8 @@
  * in the repository around the folder, but its configuration, hooks and remotes are those of a
  * stand-in (stand_in.h), because an agent may have written them: nothing runs, and nothing leads
  * elsewhere, unless the user's own configuration says so. With `programs` git runs in the
- * repository as it is: `workspace: {hooks: true}` of the user. Another program that starts git by
- * itself (gh) meets the same stand-in. No protocol may be used and nothing is fetched lazily, unless
+ * repository as it is: `workspace: {hooks: true}` of the user. Another program whose git is to meet
+ * the same stand-in says so (gh). No protocol may be used and nothing is fetched lazily, unless
  * the caller's GIT_ALLOW_PROTOCOL says so.
  *
  * diff and status do not look into submodules, whose configuration git would read: they are asked
@@ -39,6 +39,7 @@ struct git_ask {
   struct str input;             /* borrowed until `done` */
   const char *extra[6];         /* NULL-terminated additions to the environment */
   bool other;                   /* words[0] is a program itself, not git's argument */
+  bool starts_git;              /* with `other`: its git meets the stand-in, too */
   const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
   /* Array of [key, value], which override those of all files; or NULL. */
   const json_t *settings;
@@ -55,7 +56,7 @@ typedef void (*git_done)(void *ctx, struct git_answer *answer);
 struct git {
   struct process_table *processes;
   struct process *process;
-  struct stand_in stand_in; /* while it runs */
+  struct stand_in *stand_in; /* while it runs */
   bool programs;
   git_done done;
   void *ctx;
@@ -71,6 +72,9 @@ void git_cancel(struct git *git);
 /* Does the same without a loop: waits for the answer, which belongs to the caller:
  * git_answer_deinit. */
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
+/* Where another loop has the program's children (git/serve.h), this is done instead. */
+typedef bool (*git_waits)(const struct git_ask *ask, struct git_answer *answer, struct err *err);
+extern git_waits git_now_instead;
 void git_answer_deinit(struct git_answer *answer);
 /* Appends git's message on one line, without "fatal:" and the like. */
 void git_complaint(const struct git_answer *answer, struct buf *out);

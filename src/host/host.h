@@ -33,6 +33,7 @@
 #include "core/workflow.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
+#include "host/folder_lock.h"
 #include "host/ledger_writer.h"
 #include "os/process.h"
 #include "provider/registry.h"
@@ -47,6 +48,7 @@ struct core_answer;
 struct folder_queue {
   struct list waiters;
   uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
+  struct folder_look look;
   unsigned round;
 };
 

@@ -766,6 +766,7 @@ struct folder_waiter {
   long call;
   unsigned round;               /* the round in which it was last asked for */
   uint64_t since_ms;            /* loop time of its beginning */
+  uint64_t look_ms;             /* loop time of the next look at what is kept */
   char told_of[STORE_ID_BYTES]; /* whom its session was told to wait for; "": nobody yet */
 };
 
@@ -855,10 +856,14 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
       tell_folder(s, call, ADMISSION_ADMITTED, NULL);
     else
       session_run_effects(s, &batch);
-  } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms) &&
-             strcmp(w->told_of, holder.session) != 0) {
-    memcpy(w->told_of, holder.session, sizeof w->told_of);
-    tell_wait(s, call, &holder);
+  } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms)) {
+    uint64_t now_ms = uv_now(s->host->loop);
+    if (holder.kept && now_ms >= w->look_ms && folder_look(&q->look, &holder, now_ms))
+      w->look_ms = now_ms + LIMIT_FOLDER_LOOK_MS;
+    if (strcmp(w->told_of, holder.session) != 0) {
+      memcpy(w->told_of, holder.session, sizeof w->told_of);
+      tell_wait(s, call, &holder);
+    }
   }
 }
 
@@ -881,6 +886,10 @@ static void folder_on_timer(uv_timer_t *timer) {
   folder_arm(q, LIMIT_FOLDER_POLL_MS);
 }
 
+static void folder_on_freed(void *ctx) {
+  folder_arm(ctx, 0);
+}
+
 /* True: the call may go on. Else its session was told whom it waits for, and the call is started
  * again once the folder is free. */
 static bool session_takes_folder(struct session *s, long call) {
@@ -899,6 +908,8 @@ static bool session_takes_folder(struct session *s, long call) {
   struct folder_waiter *w = xcalloc(1, sizeof *w);
   *w = (struct folder_waiter){.session = s, .call = call, .round = q->round, .since_ms = now_ms};
   list_push_back(&q->waiters, &w->in_queue);
+  q->look.freed = folder_on_freed;
+  q->look.ctx = q;
   folder_arm(q, answer == FOLDER_SOON ? LIMIT_FOLDER_SOON_MS : LIMIT_FOLDER_POLL_MS);
   if (answer == FOLDER_TAKEN) {
     memcpy(w->told_of, holder.session, sizeof w->told_of);
