@@ -571,7 +571,7 @@ static enum tree_step seen(struct tree *t) {
 
 /* --- git's listings --- */
 
-/* Of all files; if too many differ, of those that git knows, and of what is protected. Then of what
+/* All files; if too many differ, those that git knows, and what is protected. Then of what
  * is protected but ignored, with folders that are ignored as a whole as one entry; then of what is
  * in those, but was not ignored at first. */
 enum tree_listing { LIST_ALL, LIST_TRACKED, LIST_PROTECTED, LIST_IGNORED, LIST_HIDDEN };
@@ -584,7 +584,7 @@ static const char *const list_words[][6] = {
     [LIST_HIDDEN] = {"-o", "-X"},
 };
 
-static enum tree_step ask_list(struct tree *t, enum tree_listing listing) {
+static enum tree_step ask_listing(struct tree *t, enum tree_listing listing) {
   size_t n = 0;
   t->words[n++] = "git";
   t->words[n++] = "ls-files";
@@ -716,7 +716,7 @@ static enum tree_step look_around(struct tree *t) {
     err_set(&t->picture->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
   snapshot_begin(&t->picture->files);
   if (t->is_repo)
-    return ask_list(t, t->is_flooded ? LIST_TRACKED : LIST_ALL);
+    return ask_listing(t, t->is_flooded ? LIST_TRACKED : LIST_ALL);
   /* Lists every file below, except `.git`, unless there are too many or it takes too long. */
   const struct tree_walk walk = {.look = &t->picture->files,
                                  .fd = t->fd,
@@ -845,11 +845,11 @@ static enum tree_step list_more(struct tree *t) {
   if (t->spec_count == 0)
     return seen(t);
   if (t->listing == LIST_TRACKED)
-    return ask_list(t, LIST_PROTECTED);
+    return ask_listing(t, LIST_PROTECTED);
   if (t->listing < LIST_IGNORED)
-    return ask_list(t, LIST_IGNORED);
+    return ask_listing(t, LIST_IGNORED);
   if (t->listing == LIST_IGNORED && t->has_hidden && rules_changed(t))
-    return ask_list(t, LIST_HIDDEN);
+    return ask_listing(t, LIST_HIDDEN);
   return seen(t);
 }
 
@@ -915,7 +915,7 @@ static void tree_count_lines(const struct tree *t, struct tree_pair *pair, struc
   pair->counted = true;
 }
 
-static void add_pair(struct tree *t, struct tree_pair pair) {
+static void note_pair(struct tree *t, struct tree_pair pair) {
   if (t->pair_count % 64 == 0)
     t->pairs = xrealloc(t->pairs, (t->pair_count + 64) * sizeof *t->pairs);
   t->pairs[t->pair_count++] = pair;
@@ -945,10 +945,10 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
                 str_eq(before->content, now);
     if (!same) {
       tree_count_lines(t, &pair, before->content, now);
-      add_pair(t, pair);
+      note_pair(t, pair);
     }
   } else if (!looks_same(look, before, after, false)) {
-    add_pair(t, pair);
+    note_pair(t, pair);
   }
   buf_deinit(&read);
 }
@@ -968,7 +968,7 @@ static void pair_new(struct tree *t, const struct tree_file *after) {
   } else if (after->has_content || snapshot_read(t->fd, after, &read)) {
     tree_count_lines(t, &pair, STR(""), after->has_content ? after->content : buf_view(&read));
   }
-  add_pair(t, pair);
+  note_pair(t, pair);
   buf_deinit(&read);
 }
 
