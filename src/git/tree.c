@@ -571,7 +571,7 @@ static enum tree_step seen(struct tree *t) {
 
 /* --- git's listings --- */
 
-/* Of all files; if too many differ, of those that git knows, and of what is protected. Then of what
+/* All files; if too many differ, those that git knows, and what is protected. Then of what
  * is protected but ignored, with folders that are ignored as a whole as one entry; then of what is
  * in those, but was not ignored at first. */
 enum tree_listing { LIST_ALL, LIST_TRACKED, LIST_PROTECTED, LIST_IGNORED, LIST_HIDDEN };
@@ -584,7 +584,7 @@ static const char *const list_words[][6] = {
     [LIST_HIDDEN] = {"-o", "-X"},
 };
 
-static enum tree_step ask_list(struct tree *t, enum tree_listing listing) {
+static enum tree_step ask_listing(struct tree *t, enum tree_listing listing) {
   size_t n = 0;
   t->words[n++] = "git";
   t->words[n++] = "ls-files";
@@ -716,7 +716,7 @@ static enum tree_step look_around(struct tree *t) {
     err_set(&t->picture->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
   snapshot_begin(&t->picture->files);
   if (t->is_repo)
-    return ask_list(t, t->is_flooded ? LIST_TRACKED : LIST_ALL);
+    return ask_listing(t, t->is_flooded ? LIST_TRACKED : LIST_ALL);
   /* Lists every file below, except `.git`, unless there are too many or it takes too long. */
   const struct tree_walk walk = {.look = &t->picture->files,
                                  .fd = t->fd,
@@ -745,14 +745,16 @@ static char *make_private(const struct tree *t, struct err *err) {
 /* Reads how many files the repository's index has now; 0 if it has none. */
 static uint32_t index_count(const struct tree *t) {
   struct buf path = {0};
-  unsigned char head[12] = {0};
+  unsigned char head[12];
+  uint32_t count = 0;
   buf_printf(&path, "%s/index", buf_c(&t->repo.git_dir));
   int fd = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
   bool ok = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
   fs_close(fd);
   buf_deinit(&path);
-  return ok ? (uint32_t)head[8] << 24 | (uint32_t)head[9] << 16 | (uint32_t)head[10] << 8 | head[11]
-            : 0;
+  for (int i = 8; i < 12 && ok; i++)
+    count = count << 8 | head[i];
+  return count;
 }
 
 /* Without a stand-in files are looked at as where there is no repository. */
@@ -843,11 +845,11 @@ static enum tree_step list_more(struct tree *t) {
   if (t->spec_count == 0)
     return seen(t);
   if (t->listing == LIST_TRACKED)
-    return ask_list(t, LIST_PROTECTED);
+    return ask_listing(t, LIST_PROTECTED);
   if (t->listing < LIST_IGNORED)
-    return ask_list(t, LIST_IGNORED);
+    return ask_listing(t, LIST_IGNORED);
   if (t->listing == LIST_IGNORED && t->has_hidden && rules_changed(t))
-    return ask_list(t, LIST_HIDDEN);
+    return ask_listing(t, LIST_HIDDEN);
   return seen(t);
 }
 
@@ -913,7 +915,7 @@ static void tree_count_lines(const struct tree *t, struct tree_pair *pair, struc
   pair->counted = true;
 }
 
-static void add_pair(struct tree *t, struct tree_pair pair) {
+static void note_pair(struct tree *t, struct tree_pair pair) {
   if (t->pair_count % 64 == 0)
     t->pairs = xrealloc(t->pairs, (t->pair_count + 64) * sizeof *t->pairs);
   t->pairs[t->pair_count++] = pair;
@@ -943,10 +945,10 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
                 str_eq(before->content, now);
     if (!same) {
       tree_count_lines(t, &pair, before->content, now);
-      add_pair(t, pair);
+      note_pair(t, pair);
     }
   } else if (!looks_same(look, before, after, false)) {
-    add_pair(t, pair);
+    note_pair(t, pair);
   }
   buf_deinit(&read);
 }
@@ -966,7 +968,7 @@ static void pair_new(struct tree *t, const struct tree_file *after) {
   } else if (after->has_content || snapshot_read(t->fd, after, &read)) {
     tree_count_lines(t, &pair, STR(""), after->has_content ? after->content : buf_view(&read));
   }
-  add_pair(t, pair);
+  note_pair(t, pair);
   buf_deinit(&read);
 }
 
@@ -1014,13 +1016,13 @@ static enum tree_step tree_tell(struct tree *t) {
   return TREE_DONE;
 }
 
-/* Returns how many files at least are listed now besides those that were and those that are told. */
+/* Returns how many files at least are listed now besides those that were, and those told. */
 static size_t count_more(const struct tree *t) {
   size_t known = t->before->files.count + t->pair_count;
   if (!t->after->is_part || t->before->is_part || t->after->listed <= known)
     return 0;
-  return t->after->listed - known < LIMIT_TREE_FILES ? t->after->listed - known
-                                                     : LIMIT_TREE_FILES - 1;
+  size_t more = t->after->listed - known;
+  return more < LIMIT_TREE_FILES ? more : LIMIT_TREE_FILES - 1;
 }
 
 enum tree_step tree_compare(struct tree *t, const struct tree_picture *before,
@@ -1028,10 +1030,8 @@ enum tree_step tree_compare(struct tree *t, const struct tree_picture *before,
   assert(t != NULL && before != NULL && after != NULL);
   t->before = before;
   t->after = after;
-  t->problem =
-      before->problem.code != ERR_NONE && !before->guarded ? before->problem : after->problem;
-  if (t->problem.code == ERR_NONE)
-    t->problem = before->problem;
+  bool use_after = after->problem.code != ERR_NONE && (before->guarded || !after->guarded);
+  t->problem = use_after ? after->problem : before->problem;
   t->guarded = before->guarded && after->guarded;
   t->pair_count = 0;
   buf_clear(&t->ask);

@@ -27,7 +27,8 @@
  * as before has not changed, whatever its times say. Files that segue itself writes are left out:
  * own_folders, and the files that its standard output and error go to.
  *
- * All functions block and touch only `t` and the pictures given: for a pool thread, one at a time. */
+ * All functions block and touch only `t` and the pictures given: for a pool thread, one at a
+ * time. */
 #ifndef SEGUE_GIT_TREE_H
 #define SEGUE_GIT_TREE_H
 
@@ -65,7 +66,7 @@ struct tree_snapshot {
   struct timespec began; /* files that are not older may have changed again unseen */
 };
 
-/* What was seen in one look. */
+/* All that was seen in one look. */
 struct tree_picture {
   struct tree_snapshot files;
   struct err problem;          /* set: some files were not seen */
@@ -142,7 +143,7 @@ bool tree_is_current(const struct tree *t, const struct tree_picture *last);
 /* Returns the tree whose program is to be run: t, or a repository below it. */
 const struct tree *tree_asks(const struct tree *t);
 
-/* last: a picture that is likely to be like the new one, or NULL; borrowed until the look is done. */
+/* last: a picture that is likely to be like the new one, or NULL; borrowed until it is done. */
 enum tree_step tree_look(struct tree *t, const struct tree_picture *last);
 struct tree_picture *tree_take(struct tree *t);
 /* Notes that git has said of its listing that something is missing. */

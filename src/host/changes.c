@@ -35,7 +35,8 @@ struct changes_tree {
   char *own_folders[4];
   json_t *protect;
   struct tree *tree;
-  struct list waiting; /* struct changes: for the next look */
+  struct list calls;   /* struct changes */
+  struct list waiting; /* of those, for the next look */
   struct list served;  /* by the one under way */
   bool busy, looking;  /* looking: also until it has been compared */
   bool needed;         /* the look is needed though the tree is not current */
@@ -53,11 +54,15 @@ struct changes_tree {
 
 struct changes {
   struct list_node in_tree; /* waiting or served */
+  struct list_node in_calls;
   struct changes_tree *tree;
+  const void *owner; /* its session */
   struct changes_seen *seen;
   struct changes_picture *before;
-  bool busy; /* between begin and on_ready, or end and on_done */
-  bool ends; /* its call is over */
+  bool busy;   /* between begin and on_ready, or end and on_done */
+  bool ends;   /* its call is over */
+  bool left;   /* another one tells what changed */
+  bool shares; /* others of its session were at work meanwhile */
   bool failed, guarded;
   struct err problem;
   json_t *changed, *between;
@@ -160,7 +165,7 @@ static struct changes_tree *changes_tree_find(const struct list *trees, const ch
                                               const json_t *protect) {
   LIST_EACH(struct changes_tree, t, in_trees, trees)
     if (!t->replaced && strcmp(t->cwd, cwd) == 0 &&
-        (t->protect == protect || json_equal(t->protect, protect)))
+        (t->protect == protect || json_same(t->protect, protect)))
       return changes_tree_keep(t);
   return NULL;
 }
@@ -283,13 +288,15 @@ static void move_on(struct changes_tree *t, struct changes *c) {
     c->tree = changes_tree_new(&spec);
     c->tree->older = changes_tree_keep(t);
   }
+  list_remove(&t->calls, &c->in_calls);
+  list_push_back(&c->tree->calls, &c->in_calls);
   changes_tree_drop(t);
   list_push_back(&c->tree->waiting, &c->in_tree);
   changes_tree_go(c->tree);
 }
 
 /* Gives a call what this look means to it. */
-static void serve(struct changes_tree *t, struct changes *c) {
+static void tell_call(struct changes_tree *t, struct changes *c) {
   c->failed = t->step == TREE_FAILED;
   if (c->failed) {
     c->problem = t->tree->problem;
@@ -333,7 +340,7 @@ static void serve_all(struct changes_tree *t) {
       do_job(t, JOB_COMPARE);
       return;
     }
-    serve(t, c);
+    tell_call(t, c);
   }
   if (t->now != NULL)
     picture_set(&t->picture, t->now);
@@ -354,7 +361,7 @@ static void changes_after_work(void *ctx) {
   buf_deinit(&t->output);
   if (!t->looking) {
     take_compared(t, t->at);
-    serve(t, t->at);
+    tell_call(t, t->at);
   } else {
     t->looking = false;
     t->took_ms = clock_mono_ms() - t->began_ms;
@@ -378,20 +385,39 @@ static bool can_use_last(const struct changes_tree *t, const struct changes_seen
          clock_mono_ms() - t->seen_ms <= LIMIT_TREE_FRESH_MS;
 }
 
+/* Finds one of the same session that is at work in the same folder. `shares` notes of all of them,
+ * and of c, that they overlap: nobody can tell whose changes are whose. */
+static struct changes *beside(struct changes *c, const struct list *trees, const char *cwd,
+                              bool shares) {
+  struct changes *found = NULL;
+  LIST_EACH(struct changes_tree, t, in_trees, trees)
+    LIST_EACH(struct changes, other, in_calls, &t->calls) {
+      if (other == c || other->owner != c->owner || other->ends || strcmp(t->cwd, cwd) != 0)
+        continue;
+      if (shares)
+        c->shares = other->shares = true;
+      found = other->before != NULL ? other : found;
+    }
+  return found;
+}
+
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx) {
   struct changes *c = xcalloc(1, sizeof *c);
   c->then = on_ready;
   c->ctx = ctx;
   c->seen = spec->seen;
-  if (spec->beside != NULL) {
-    c->tree = changes_tree_keep(spec->beside->tree);
-    c->before = picture_keep(spec->beside->before);
-    return c;
-  }
+  c->owner = spec->owner;
+  struct changes *running = beside(c, spec->trees, spec->cwd, true);
   struct changes_tree *t = spec->seen != NULL ? spec->seen->tree : NULL;
+  t = running != NULL ? running->tree : t;
   t = t != NULL ? changes_tree_keep(t) : changes_tree_find(spec->trees, spec->cwd, spec->protect);
   c->tree = t = t != NULL ? t : changes_tree_new(spec);
+  list_push_back(&t->calls, &c->in_calls);
+  if (running != NULL) {
+    c->before = picture_keep(running->before);
+    return c;
+  }
   if (spec->follows && can_use_last(t, c->seen)) {
     c->before = picture_keep(t->picture);
     return c;
@@ -407,44 +433,38 @@ bool changes_ready(const struct changes *c) {
   return !c->busy;
 }
 
-bool changes_runs(const struct changes *c) {
-  return c->before != NULL && !c->ends;
+/* Returns true if the last look is so long ago that one more is no burden. */
+static bool has_rested(const struct changes_tree *t) {
+  uint64_t ago = clock_mono_ms() - t->seen_ms;
+  return !t->busy && ago >= LIMIT_TREE_REST_MS && ago >= LIMIT_TREE_REST * t->took_ms;
 }
 
-bool changes_is_over(const struct changes *c) {
-  return c->ends;
-}
-
-bool changes_rested(const struct changes *c) {
-  uint64_t ago = clock_mono_ms() - c->tree->seen_ms, rest = LIMIT_TREE_REST * c->tree->took_ms;
-  return !c->tree->busy && ago >= LIMIT_TREE_REST_MS && ago >= rest;
-}
-
-void changes_leave(struct changes *c) {
-  assert(!c->busy && !c->ends);
-  c->ends = true;
-}
-
-void changes_end(struct changes *c, void (*on_done)(void *ctx)) {
+bool changes_end(struct changes *c, void (*on_done)(void *ctx)) {
+  struct changes_tree *t = c->tree;
   assert(!c->busy && changes_problem(c) == NULL);
+  c->ends = true;
+  c->left = beside(c, t->trees, t->cwd, false) != NULL && !has_rested(t);
+  if (c->left)
+    return false;
   c->then = on_done;
-  c->busy = c->ends = true;
-  list_push_back(&c->tree->waiting, &c->in_tree);
-  changes_tree_go(c->tree);
+  c->busy = true;
+  list_push_back(&t->waiting, &c->in_tree);
+  changes_tree_go(t);
+  return true;
 }
 
 const char *changes_problem(const struct changes *c) {
   return c->failed ? c->problem.text : NULL;
 }
 
-static void add_note(struct call_result *result, const char *what, const char *more) {
+static void put_note(struct call_result *result, const char *what, const char *more) {
   size_t n = strlen(result->note);
   print_into(result->note + n, sizeof result->note - n, "%s%s%.100s", n > 0 ? "; " : "", what,
              more);
 }
 
 void changes_unknown(struct call_result *result, const char *problem) {
-  add_note(result, "it is not known which files changed: ", problem);
+  put_note(result, "it is not known which files changed: ", problem);
   print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
 }
 
@@ -463,6 +483,8 @@ static json_t *files_told(const json_t *all, const struct workflow *wf) {
 }
 
 void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
+  if (c == NULL)
+    return;
   assert(!c->busy);
   size_t between = json_array_size(c->between);
   if (between > 0) {
@@ -470,7 +492,8 @@ void changes_take(struct changes *c, const struct workflow *wf, struct call_resu
     result->files_between = files_told(c->between, wf);
   }
   if (between > LIMIT_TREE_TOLD)
-    add_note(result, "more files than named changed between the calls", "");
+    put_note(result, "more files than named changed between the calls", "");
+  result->files_shared = c->left || (c->shares && json_array_size(c->changed) > 0);
   if (c->problem.code != ERR_NONE)
     changes_unknown(result, c->problem.text);
   if (c->changed == NULL)
@@ -486,6 +509,7 @@ void changes_free(struct changes *c) {
     return;
   assert(!c->busy);
   picture_drop(&c->before);
+  list_remove(&c->tree->calls, &c->in_calls);
   changes_tree_drop(c->tree);
   json_decref(c->changed);
   json_decref(c->between);

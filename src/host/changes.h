@@ -3,7 +3,7 @@
  *
  *   c = changes_begin(&spec, on_ready, ctx)   start the call once on_ready came, or at once if
  *                                             changes_ready(c)
- *   changes_end(c, on_done)                   after its end
+ *   changes_end(c, on_done)                   after its end; false: it is not waited for
  *   changes_take(c, wf, result)               then: puts them, or why they are unknown, into its
  *                                             result
  *   changes_free(c)                           not between begin and on_ready, or end and on_done
@@ -11,7 +11,7 @@
  * A look belongs to the tree, not to the call. All calls of all sessions that work below one folder
  * share its tree in the host's list (spec->trees), and one look is for all who wait for one. What
  * was seen at a call's end is what stands before the next one that begins in the same step.
- * A call that begins beside another of its session (spec->beside) takes over what stood before that
+ * A call that begins beside another of its session takes over what stood before that
  * one, without a look: nobody can tell whose changes are whose.
  *
  * Each session keeps what was seen last for it (struct changes_seen): what differs when its next
@@ -47,24 +47,17 @@ struct changes_spec { /* borrowed for changes_begin, except the first three */
   const char *const *own_folders; /* NULL-terminated: segue's own, where writes do not count */
   const json_t *protect;          /* the workflow's; or NULL */
   bool follows;                   /* it begins in the step in which another of its session ended */
-  struct changes *beside;         /* one of its session that runs now in this folder; or NULL */
+  const void *owner;              /* the session */
   struct changes_seen *seen; /* the session's of this folder, or NULL; borrowed until the end */
 };
 
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx);
 bool changes_ready(const struct changes *c);
-/* Returns true if its call may be at work: it was ready, and neither ended nor left. */
-bool changes_runs(const struct changes *c);
-/* Returns true if it ended or was left. */
-bool changes_is_over(const struct changes *c);
-/* Returns true if the last look is so long ago that one more is no burden. */
-bool changes_rested(const struct changes *c);
-/* Instead of changes_end: another call beside it will tell. */
-void changes_leave(struct changes *c);
-/* They are known so far. */
-void changes_end(struct changes *c, void (*on_done)(void *ctx));
-/* If there are very many, those that the workflow's protect needs come first. */
+/* They are known so far. False: others of its session are at work there, the last of whom tells;
+ * on_done will not come. */
+bool changes_end(struct changes *c, void (*on_done)(void *ctx));
+/* Accepts NULL. If there are very many, those that the workflow's protect needs come first. */
 void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result);
 /* Returns why the call's changes are not known; NULL: they are. */
 const char *changes_problem(const struct changes *c);

@@ -679,15 +679,6 @@ static void note_unseen(struct open_call *call) {
     s->unseen = xstrdup(changes_problem(call->changes));
 }
 
-/* Finds another call of the session that is at work in the same tree; NULL: there is none. */
-static struct open_call *call_beside(const struct open_call *call) {
-  LIST_EACH(struct open_call, other, in_session, &call->session->calls)
-    if (other != call && other->changes != NULL && changes_runs(other->changes) &&
-        strcmp(other->top, call->top) == 0)
-      return other;
-  return NULL;
-}
-
 static void on_head(void *ctx) {
   struct open_call *call = ctx;
   call->result.head = head_watch_take(call->head);
@@ -708,24 +699,18 @@ static void see_head(struct open_call *call) {
 static void on_changes(void *ctx) {
   struct open_call *call = ctx;
   changes_take(call->changes, call->session->core.workflow, &call->result);
-  call->result.files_shared = call->shares && json_array_size(call->result.files) > 0;
   if (changes_problem(call->changes) != NULL)
     note_unseen(call);
   see_head(call);
 }
 
-/* Looks at the call's folder as the call left it, before anything else happens. While others are at
- * work there, the last of them will do so for all. */
+/* Looks at the call's folder as the call left it, or leaves that to others at work there. */
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
-  if (call->changes != NULL && call_beside(call) != NULL && !changes_rested(call->changes)) {
-    changes_take(call->changes, s->core.workflow, &call->result);
-    changes_leave(call->changes);
-    call->result.files_shared = true;
-  } else if (call->changes != NULL && !session_is_leaving(s)) {
-    changes_end(call->changes, on_changes);
+  if (call->changes != NULL && !session_is_leaving(s) && changes_end(call->changes, on_changes))
     return;
-  } else if (call->looks && s->unseen != NULL)
+  changes_take(call->changes, s->core.workflow, &call->result);
+  if (call->changes == NULL && call->looks && s->unseen != NULL)
     changes_unknown(&call->result, s->unseen);
   else if (call->tells && call->result.files == NULL)
     call->result.files = json_array();
@@ -1200,8 +1185,7 @@ static void on_looked(void *ctx) {
     start_provider(open);
     return;
   }
-  if (open->changes != NULL)
-    changes_take(open->changes, open->session->core.workflow, &cancelled);
+  changes_take(open->changes, open->session->core.workflow, &cancelled);
   changes_free(open->changes);
   open->changes = NULL;
   open->looks = false;
@@ -1227,12 +1211,6 @@ static void look_first(void *ctx) {
     on_looked(open);
     return;
   }
-  /* Marks calls that overlap: nobody can tell whose changes are whose. */
-  LIST_EACH(struct open_call, other, in_session, &open->session->calls)
-    if (other != open && other->changes != NULL && !changes_is_over(other->changes) &&
-        strcmp(other->top, open->top) == 0)
-      open->shares = other->shares = true;
-  const struct open_call *beside = call_beside(open);
   const char *const own[] = {s->host->store->where, NULL};
   const struct changes_spec spec = {.loop = s->host->loop,
                                     .processes = s->host->processes,
@@ -1242,7 +1220,7 @@ static void look_first(void *ctx) {
                                     .own_folders = own,
                                     .protect = s->core.workflow->protect,
                                     .follows = open->follows,
-                                    .beside = beside != NULL ? beside->changes : NULL,
+                                    .owner = s,
                                     .seen = open->top == s->env.cwd ? &s->seen : NULL};
   open->changes = changes_begin(&spec, on_looked, open);
   if (changes_ready(open->changes))

@@ -45,7 +45,6 @@ struct open_call { /* a started call */
   uint64_t steered;  /* record of the last thing that a person said and its backend was told */
   bool looks, tells; /* its changes have to be found out; its provider reports them */
   bool follows;      /* it begins in the step in which another one ended */
-  bool shares;       /* another tracked call worked in the tree meanwhile */
   uv_timer_t late;
   struct event_away away;    /* what the gate knew at its end */
   struct call_result result; /* while its blobs are written */

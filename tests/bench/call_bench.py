@@ -1,5 +1,5 @@
 """What one call costs apart from its provider: the start of a program and its end (spawn), its sandbox
-(held), looks at the folder it works in (tree, look), a worktree of its own (worktree); what the library's
+(held), looks at the folder it works in (tree), a worktree of its own (worktree); what the library's
 rooms cost (library)."""
 import itertools
 import json
@@ -97,61 +97,38 @@ def held(rounds=15):
                 "<= 1.15" if mechanism == "landlock" else "")
 
 
-def tree(files=10000, rounds=9):
-    """What one look at a tree costs: half of what a call takes more in a repository of many files, since it
-    is looked at before and after the call, than in one of a single file."""
+def tree(files=10000, children=64, rounds=5):
+    """What looks at a tree cost: a turn of an empty program beside `git status`; a group of one, which has two
+    more than in an empty folder; a group of many, in looks besides its programs, and its memory."""
+    always = {"condition": "when(true)", "next": "COMPLETE"}
     with Box() as box:
-        workflow = box.file("look.json", flow(command(["sh", "-c", "echo more >>f0"])))
-
-        def call_ms(count):
-            took = ran(SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", f"{box.dir}/{count}", env=box.env)[0]
-            end = of_type(records(box.log_paths()[-1]), "call_end")[0]
-            expect([f["path"] for f in end["files"]] == ["f0"], end.get("files"), end.get("note"))
-            return took * 1e3
-        for count in (1, files):
-            fill(f"{box.dir}/{count}", count)
-            repository(box, at=f"{box.dir}/{count}")
-        one, many = map(min, in_turns(rounds, lambda: call_ms(1), lambda: call_ms(files)))
-        row(f"{files} files: one comparison", (many - one) / 2, "ms", "<= 50")
-
-
-def look(files=10000, children=64, rounds=5):
-    """What looks cost: a turn of an empty program beside `git status`; a group of many of them beside what
-    it takes in an empty folder, in looks, which one child has two of; its memory beside one child's."""
-    with Box() as box:
-        turns = 12
-
         def group(count):
             parts = [{"name": f"c{n}", "command": ["/bin/true"], "rules": [{"condition": "when(true)"}]} for n in range(count)]
-            return box.file(f"group{count}.json", flow({"name": "all", "parallel": parts, "rules": [
-                {"condition": "when(true)", "next": "COMPLETE"}]}))
-        again = box.file("turns.json", flow({"name": "one", "command": ["/bin/true"], "rules": [
-            {"condition": f"when(movement_iteration < {turns})", "next": "one"}, {"condition": "when(true)", "next": "COMPLETE"}]}))
+            return box.file(f"{count}.json", flow({"name": "all", "parallel": parts, "rules": [always]}))
 
         def words(workflow, folder):
-            return [SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", folder]
+            return [SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", f"{box.dir}/{folder}"]
 
-        def turn_s(folder):
-            ran(*words(again, folder), env=box.env)
+        def turn_s():
+            ran(*words(turns, "git"), env=box.env)
             ends = [at(r) for r in of_type(records(box.log_paths()[-1]), "turn_end")]
             return median(b - a for a, b in zip(ends, ends[1:]))
+        turns = box.file("turns.json", flow({"name": "one", "command": ["/bin/true"], "rules": [
+            {"condition": "when(movement_iteration < 12)", "next": "one"}, always]}))
         os.mkdir(box.dir + "/empty")
         for kind in ("git", "plain"):
-            folder = f"{box.dir}/{kind}"
-            fill(folder, files)
-            if kind == "git":
-                repository(box, at=folder)
-                compare(rounds, "<= 2.2", f"git status -uall, {files} files", "s",
-                        lambda: ran("git", "status", "--porcelain", "-uall", cwd=folder, env=box.env)[0],
-                        "a turn of /bin/true there", lambda: turn_s(folder))
+            fill(f"{box.dir}/{kind}", files)
+        repository(box, at=box.dir + "/git")
+        compare(rounds, "<= 2.2", f"git status -uall, {files} files", "s",
+                lambda: ran("git", "status", "--porcelain", "-uall", cwd=box.dir + "/git", env=box.env)[0],
+                "a turn of /bin/true there", turn_s)
+        for kind in ("git", "plain"):
             one, many, bare_one, bare_many = map(min, in_turns(rounds, *(
-                lambda n=n, at=at: ran(*words(group(n), at), env=box.env)[0]
-                for at in (folder, box.dir + "/empty") for n in (1, children))))
-            row(f"{kind}, {files} files: a group of one", one * 1e3, "ms")
-            row(f"  of {children}, {many * 1e3:.0f} ms, without its {children} programs", 2 * (many - bare_many) / (one - bare_one), "looks",
-                "<= 2.5")
-            row("  its memory", peak_mib(*words(group(children), folder), env=box.env) /
-                peak_mib(*words(group(1), folder), env=box.env), "times", "<= 1.2")
+                lambda n=n, at=at: ran(*words(group(n), at), env=box.env)[0] for at in (kind, "empty") for n in (1, children))))
+            row(f"{files} files, {kind}: one comparison", (one - bare_one) * 5e2, "ms", "<= 50")
+            row(f"  a group of {children} without its programs", 2 * (many - bare_many) / (one - bare_one), "looks", "<= 2.5")
+            row("  its memory, to that of a group of one", peak_mib(*words(group(children), kind), env=box.env) /
+                peak_mib(*words(group(1), kind), env=box.env), "times", "<= 1.2")
 
 
 def worktree(files=10000, rounds=7):
