@@ -1,7 +1,7 @@
 /* cli.h - the command line: one table of commands, one way to read options, the exit statuses.
  *
- * A command is a file cli/cmd/NAME.c with a `const struct cli_command`. The list of them and their words,
- * with their options, are in cli/commands.yaml, from which the parser, the help and the
+ * A command is a file cli/cmd/NAME.c with a `const struct cli_command`. The list of them and their
+ * words, with their options, are in cli/commands.yaml, from which the parser, the help and the
  * completion all come; COMMAND_NAME are its members that are words, made when segue is built:
  *
  *   const struct cli_command cmd_name = {COMMAND_NAME, .run = name_run}; */

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/movement_limits.h"
 #include "core/run.h"
 #include "format/json_object.h"
 #include "format/json_value.h"

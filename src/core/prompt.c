@@ -1,6 +1,6 @@
 /* Builds prompts: the parts they are made of, the templates, the work, the questions of a judge. */
-#include "core/head.h"
 #include "core/prompt.h"
+#include "core/head.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -874,8 +874,8 @@ static void question_put_words(struct buf *b, json_t *words) {
 
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL ||
-         v->error.n > 0;
+         v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL ||
+         v->said != NULL || v->error.n > 0;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
