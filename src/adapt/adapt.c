@@ -1,5 +1,7 @@
 /* Makes the root of an adapted schema and its definitions, within what a dialect takes, and turns
  * answers back. */
+#include "adapt/adapt.h"
+
 #include "adapt/internal.h"
 #include "format/json_value.h"
 #include "schema/validate.h"
@@ -18,29 +20,15 @@
 #define LENGTHS (KEEP(K_MIN_LENGTH) | KEEP(K_MAX_LENGTH))
 #define COUNTS  (KEEP(K_MIN_ITEMS) | KEEP(K_MAX_ITEMS))
 
-static const char *const formats_openai[] = {"date-time", "time", "date", "duration", "email",
-                                             "hostname",  "ipv4", "ipv6", "uuid",     NULL};
-static const char *const formats_anthropic[] = {"date-time", "time",     "date", "duration",
-                                                "email",     "hostname", "uri",  "ipv4",
-                                                "ipv6",      "uuid",     NULL};
-static const char *const formats_gemini[] = {"date-time", "date", "time", NULL};
-static const char *const formats_llamacpp[] = {"date", "time", "date-time", "uuid", NULL};
-static const char *const formats_vllm[] = {"email",
-                                           "date",
-                                           "time",
-                                           "date-time",
-                                           "duration",
-                                           "ipv4",
-                                           "ipv6",
-                                           "hostname",
-                                           "uuid",
-                                           "uri",
-                                           "uri-reference",
-                                           "uri-template",
-                                           "json-pointer",
-                                           "relative-json-pointer",
-                                           NULL};
-static const char *const formats_none[] = {NULL};
+static const char formats_openai[] = "date-time time date duration email hostname ipv4 ipv6 uuid";
+static const char formats_anthropic[] =
+    "date-time time date duration email hostname uri ipv4 ipv6 uuid";
+static const char formats_gemini[] = "date-time date time";
+static const char formats_llamacpp[] = "date time date-time uuid";
+static const char formats_vllm[] =
+    "email date time date-time duration ipv4 ipv6 hostname uuid uri uri-reference uri-template "
+    "json-pointer relative-json-pointer";
+static const char formats_none[] = "";
 
 #define OPENAI                                                                                     \
   .flags = ADAPT_ALL_REQUIRED | ADAPT_CLOSED | ADAPT_ROOT_OBJECT | ADAPT_TYPE_LIST,                \

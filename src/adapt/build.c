@@ -1,6 +1,7 @@
 /* Builds the schema of a place in the dialect, and the plan of its values. */
 #include "adapt/internal.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 
 #include <stdarg.h>
@@ -101,10 +102,9 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
 
 /* Says in words what a value is for, if there is one that is not too long. */
 static void words_add_value(struct adapt_words *words, const char *what, const json_t *value) {
-  char *text = value ? words_value(value) : NULL;
+  char_auto_t *text = value ? words_value(value) : NULL;
   if (text)
     adapt_words_add(words, "%s: %s", what, text);
-  free(text);
 }
 
 /* Sets title and description where there are any. Deinits `words`. */
@@ -230,13 +230,8 @@ static bool keeps(const struct adapter *a, const struct view_word *word, unsigne
   if (!(a->dialect->keeps & KEEP(word->id)) || a->opts->words_only)
     return false;
   switch ((int)word->id) {
-  case K_FORMAT: {
-    const char *format = json_string_value(word->value);
-    for (const char *const *p = a->dialect->formats; *p; p++)
-      if (!strcmp(*p, format))
-        return true;
-    return false;
-  }
+  case K_FORMAT:
+    return str_among(json_view(word->value), a->dialect->formats);
   case K_PATTERN:
     return !adapt_has(a, ADAPT_GRAMMAR) || pattern_plain(json_string_value(word->value));
   case K_MINIMUM:

@@ -72,7 +72,7 @@ struct adapt_dialect {
   unsigned flags;
   uint64_t keeps; /* keywords beyond type, properties, required, items, anyOf, enum, $ref, $defs */
   enum recursion recursion;
-  const char *const *formats; /* NULL-terminated */
+  const char *formats; /* one space apart */
   struct dialect_limits limits;
 };
 

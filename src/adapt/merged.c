@@ -12,7 +12,7 @@
 
 bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, const char *keyword,
                 const char *format, ...) {
-  struct buf place = {0};
+  buf_auto_t place = {0};
   va_list args;
   if (adapter_stopped(a))
     return false;
@@ -28,7 +28,6 @@ bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, con
   }
   if (place.p)
     print_into(a->error->pointer, sizeof a->error->pointer, "%s", place.p);
-  buf_deinit(&place);
   return false;
 }
 
@@ -46,7 +45,7 @@ void adapt_put_step(struct buf *out, const char *key) {
 void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const char *member,
                    enum adapt_effect effect, const char *why) {
   struct adapted *out = a->out;
-  struct buf place = {0};
+  buf_auto_t place = {0};
   uint32_t first = 1;
   if (adapter_stopped(a))
     return;
@@ -65,7 +64,6 @@ void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const
         xgrow(out->changes, &out->change_capacity, out->change_count + 1, sizeof *out->changes);
     out->changes[out->change_count++] = (struct adapt_change){pointer, keyword, effect, why};
   }
-  buf_deinit(&place);
 }
 
 void adapt_put(json_t *object, const char *key, json_t *value) {
@@ -502,8 +500,8 @@ static void property_part(struct adapter *a, uint32_t entry, const struct name_p
 }
 
 static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) {
-  struct map names = {0};
-  struct pattern_scratch scratch = {0};
+  AUTO(map_deinit) struct map names = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   const json_t *one;
   size_t k;
   for (uint32_t i = 0; i < view->flat.count; i++) {
@@ -530,8 +528,6 @@ static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) 
     for (k = 0; k < patterns.count; k++)
       pattern_free(patterns.compiled[k]);
   }
-  map_deinit(&names);
-  pattern_scratch_deinit(&scratch);
   return !adapter_stopped(a);
 }
 
@@ -652,7 +648,7 @@ static bool adapt_gather_items(struct adapter *a, struct adapt_view *view) {
 /* Gathers the values of the first enum or const that everything accepts. */
 static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
                                  struct adapt_view *view) {
-  json_t *values = json_array();
+  json_auto_t *values = json_array();
   const json_t *options = NULL, *one;
   size_t k;
   for (uint32_t i = 0; i < view->flat.count && !options; i++) {
@@ -676,7 +672,6 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
     view->types &= adapt_types_of(values);
     view->typed = true;
   }
-  json_decref(values);
   return !adapter_stopped(a);
 }
 

@@ -182,7 +182,7 @@ bool aggregate_by(struct aggregate *c, const char *keys, struct err *err) {
   struct group_by_table *t = &c->tables[AGGREGATE_BY];
   struct str rest = str_from(keys), word;
   const char *names[GROUP_BY_KEY_COUNT + 1] = {NULL};
-  struct buf list = {0};
+  buf_auto_t list = {0};
   t->key_count = 0;
   for (int i = 0; i < GROUP_BY_KEY_COUNT; i++) {
     names[i] = group_by_key_name((enum group_by_key)i);
@@ -204,7 +204,6 @@ bool aggregate_by(struct aggregate *c, const char *keys, struct err *err) {
       t->keys[t->key_count++] = key;
     c->rows.wants_schema |= ok && key == GROUP_BY_SCHEMA;
   }
-  buf_deinit(&list);
   return ok;
 }
 
@@ -596,7 +595,7 @@ json_t *aggregate_totals_json(const struct aggregate *c) {
 /* --- as CSV --- */
 
 void aggregate_csv_cell(struct buf *out, struct str text) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   /* A spreadsheet takes a cell that begins like this for a formula. */
   if (text.n > 1 && strchr("=+-@", text.p[0]) != NULL)
     buf_putc(&safe, '\'');
@@ -611,7 +610,6 @@ void aggregate_csv_cell(struct buf *out, struct str text) {
   }
   if (quoted)
     buf_putc(out, '"');
-  buf_deinit(&safe);
 }
 
 static void csv_use(struct buf *out, const struct row_use *use) {

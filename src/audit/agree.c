@@ -204,7 +204,7 @@ static size_t rate_turn(struct agree *a, const struct row *row, struct rating *o
 static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, const char *first,
                                         const char *second) {
   struct str workflow = agree_name(a, row->workflow), movement = agree_name(a, row->movement);
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t at = (uint32_t)a->pair_count;
   buf_printf(&key, STR_FMT "\n" STR_FMT "\n%s\n%s", STR_ARG(workflow), STR_ARG(movement), first,
              second);
@@ -220,7 +220,6 @@ static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, 
     a->pairs[a->pair_count++] = pair;
     known = true;
   }
-  buf_deinit(&key);
   return known ? a->pairs[at] : NULL;
 }
 
@@ -394,7 +393,7 @@ static json_t *matrix_json(const struct kappa_table *t) {
 
 json_t *agree_pair_json(const struct agree_pair *pair) {
   struct kappa k = agree_kappa(pair);
-  struct buf advice = {0};
+  buf_auto_t advice = {0};
   agree_advice(pair, &advice);
   json_t *out = json_pack(
       "{so so so so sI s[fff]}", "workflow", json_text(str_from(pair->workflow)), "movement",
@@ -408,6 +407,5 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
   json_put_count(out, "strata", (json_int_t)pair->stratum_count);
   json_object_set_new(out, "advice", advice.n > 0 ? json_text(buf_view(&advice)) : json_null());
-  buf_deinit(&advice);
   return out;
 }

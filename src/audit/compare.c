@@ -185,10 +185,8 @@ bool compare_text(const struct compare_side *side, const struct compare_turn *tu
   if (turn->text_seq == 0)
     return true;
   const struct resolve recall = verified_recall(&side->book);
-  json_t *record = verified_get(&side->book, turn->text_seq, err);
-  bool ok = record != NULL && resolve_text(&recall, record, "text", out, err);
-  json_decref(record);
-  return ok;
+  json_auto_t *record = verified_get(&side->book, turn->text_seq, err);
+  return record != NULL && resolve_text(&recall, record, "text", out, err);
 }
 
 void compare_side_deinit(struct compare_side *side) {

@@ -5,43 +5,17 @@
 
 #include <string.h>
 
-static const char *const refusals[] = {
-    "permission denied",       "Permission denied",     "EACCES", "EPERM",
-    "Operation not permitted", "Read-only file system", "EROFS"};
-static const char *const writes[] = {"touch",
-                                     "creat",
-                                     "writ",
-                                     "mkdir",
-                                     "remov",
-                                     "unlink",
-                                     "rename",
-                                     "rm:",
-                                     "mv:",
-                                     "cp:",
-                                     "tee:",
-                                     "Read-only",
-                                     "EROFS",
-                                     "ln:",
-                                     "rmdir",
-                                     "chmod",
-                                     "truncat",
-                                     "copyfile",
-                                     "Directory nonexistent"};
-static const char *const unreached[] = {"Network is unreachable",
-                                        "ENETUNREACH",
-                                        "emporary failure in name resolution",
-                                        "EAI_AGAIN",
-                                        "Could not resolve host",
-                                        "Could not resolve proxy"};
-static const char *const gone[] = {"No such file or directory", "ENOENT"};
-static const char *const nets[] = {"connect", "socket", "bind", "listen", "sendto", "getaddrinfo"};
-
-static bool denial_has_any(struct str line, const char *const *words, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (str_has(line, words[i]))
-      return true;
-  return false;
-}
+static const char refusals[] =
+    "permission denied|Permission denied|EACCES|EPERM|Operation not permitted|"
+    "Read-only file system|EROFS";
+static const char writes[] =
+    "touch|creat|writ|mkdir|remov|unlink|rename|rm:|mv:|cp:|tee:|Read-only|EROFS|ln:|rmdir|chmod|"
+    "truncat|copyfile|Directory nonexistent";
+static const char unreached[] =
+    "Network is unreachable|ENETUNREACH|emporary failure in name resolution|EAI_AGAIN|"
+    "Could not resolve host|Could not resolve proxy";
+static const char gone[] = "No such file or directory|ENOENT";
+static const char nets[] = "connect|socket|bind|listen|sendto|getaddrinfo";
 
 static bool begins_path(struct str text) {
   return str_starts(text, "/") || str_starts(text, "~/") || str_starts(text, "../");
@@ -90,25 +64,24 @@ bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind) {
       continue;
     *path = STR("");
     *kind = DENIAL_NETWORK;
-    if (denial_has_any(line, unreached, ARRAY_LEN(unreached)))
+    if (str_has_any(line, unreached))
       return true;
     *kind = DENIAL_HIDDEN;
     /* A sandbox hides only what is of a home: elsewhere programs often look for files that do not
      * exist. */
-    if (denial_has_any(line, gone, ARRAY_LEN(gone)) &&
-        (quoted_path(line, path) || bare_path(line, path)) &&
+    if (str_has_any(line, gone) && (quoted_path(line, path) || bare_path(line, path)) &&
         (str_starts(*path, "~/") || str_starts(*path, "/home/") || str_starts(*path, "/root/") ||
          str_has(*path, "/.")))
       return true;
     *path = STR("");
-    if (!denial_has_any(line, refusals, ARRAY_LEN(refusals)))
+    if (!str_has_any(line, refusals))
       continue;
     if (quoted_path(line, path) || bare_path(line, path)) {
-      *kind = denial_has_any(line, writes, ARRAY_LEN(writes)) ? DENIAL_WRITE : DENIAL_ACCESS;
+      *kind = str_has_any(line, writes) ? DENIAL_WRITE : DENIAL_ACCESS;
       return true;
     }
     *kind = DENIAL_NETWORK;
-    if (denial_has_any(line, nets, ARRAY_LEN(nets)))
+    if (str_has_any(line, nets))
       return true;
   }
   return false;

@@ -152,7 +152,7 @@ static bool cut_number(struct run_word *word) {
 
 static bool not_found(const char *what, bool judged, const struct explain_found *found,
                       const json_t *names, struct err *err) {
-  struct buf list = {.max = 300};
+  buf_auto_t list = {.max = 300};
   const char *name;
   json_t *value;
   json_object_foreach((json_t *)names, name, value)
@@ -163,21 +163,18 @@ static bool not_found(const char *what, bool judged, const struct explain_found 
   else
     err_set(err, ERR_NOT_FOUND, "no movement \"%.160s\" ran in this session; what ran: %s", what,
             list.n > 0 ? list.p : "nothing yet");
-  buf_deinit(&list);
   return false;
 }
 
 bool explain_find(const struct verified_reader *book, const char *what, bool judged,
                   struct explain_found *found, struct err *err) {
   struct run_word word = {.name = str_from(what)};
-  json_t *names = json_object();
+  json_auto_t *names = json_object();
   *found = (struct explain_found){0};
   do /* a name may end like this itself */
     count_runs(book, &word, judged, found, names);
   while (found->runs == 0 && cut_number(&word));
-  bool ok = found->turn != 0 || not_found(what, judged, found, names, err);
-  json_decref(names);
-  return ok;
+  return found->turn != 0 || not_found(what, judged, found, names, err);
 }
 
 /* --- what a sandbox denied --- */
@@ -199,7 +196,7 @@ static bool is_below(struct str path, const char *folder) {
 }
 
 static void tell_one(struct denial_story *t, struct str path, enum denial_kind kind) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   if (kind == DENIAL_NETWORK && json_word_at(t->sandbox, "network")[0] == '\0')
     return; /* its sandbox allows it */
   /* Only these hide files; others refuse access to files that are visible. */
@@ -236,7 +233,6 @@ static void tell_one(struct denial_story *t, struct str path, enum denial_kind k
   } else if (!seen) {
     t->more++;
   }
-  buf_deinit(&line);
 }
 
 static void tell_text(struct denial_story *t, struct str text) {
@@ -344,7 +340,7 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
   struct extract_check check = parsed_reply_extract_check(&reader);
   struct extract_opts opts = {
       .want = EXTRACT_WANT_OBJECT, .check = &check, .explain = true, .whole = true};
-  struct extract_result found;
+  AUTO(extract_result_deinit) struct extract_result found;
   (void)extract(text.p ? text.p : "", text.n, &opts, &found);
   if (found.note_count == 0)
     writer_line(writer, 2, "extractor: nothing in it looks like JSON");
@@ -383,13 +379,12 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
   }
   if (found.notes_dropped > 0)
     writer_line(writer, 2, "extractor: and %zu more", found.notes_dropped);
-  extract_result_deinit(&found);
 }
 
 /* Writes the value that the judging code takes, and what its schema says about it. */
 static void put_reading(struct text_writer *writer, const struct schema *schema, const char *key,
                         const json_t *structured, struct str text, struct str report) {
-  struct parsed_reply reading;
+  AUTO(parsed_reply_deinit) struct parsed_reply reading;
   if (structured == NULL)
     put_candidates(writer, schema, key, text);
   parsed_reply_init(&reading, schema, key, structured, text, report);
@@ -404,7 +399,6 @@ static void put_reading(struct text_writer *writer, const struct schema *schema,
       writer_line(writer, 3, "%s: %s", reading.errors.items[i].path,
                   reading.errors.items[i].message);
   }
-  parsed_reply_deinit(&reading);
 }
 
 static void put_tag(struct text_writer *writer, const struct chain_spec *spec,
@@ -455,10 +449,10 @@ static void put_part(struct story *s, const json_t *part) {
     writer_text_more(&s->writer, (struct str){json_string_value(part), json_string_length(part)});
     return;
   }
-  struct buf text = {0}, head = {0};
+  buf_auto_t text = {0}, head = {0};
   struct err err = {0};
   const struct resolve recall = verified_recall(s->book);
-  json_t *parts = json_pack("[O]", part);
+  json_auto_t *parts = json_pack("[O]", part);
   bool found = resolve_parts(&recall, parts, &text, &err);
   buf_printf(&head, "record %s%s", ref, found ? ", " : ": ");
   if (found)
@@ -469,9 +463,6 @@ static void put_part(struct story *s, const json_t *part) {
     writer_text_more(&s->writer, buf_view(&text));
   else
     writer_text_from(&s->writer, buf_view(&head), buf_view(&text));
-  json_decref(parts);
-  buf_deinit(&text);
-  buf_deinit(&head);
 }
 
 /* Writes "asked: 1.2 KiB in 7 parts, with a schema for the reply". The prompt follows, or `hint`
@@ -479,7 +470,7 @@ static void put_part(struct story *s, const json_t *part) {
 static void put_asked(struct story *s, const json_t *start, const char *hint) {
   const json_t *parts = json_object_get(start, "prompt");
   size_t count = json_array_size(parts);
-  struct buf whole = {0}, line = {0};
+  buf_auto_t whole = {0}, line = {0};
   struct err err = {0};
   const struct resolve recall = verified_recall(s->book);
   bool found = resolve_parts(&recall, parts, &whole, &err);
@@ -493,8 +484,6 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
   if (json_object_get(start, "schema") != NULL)
     buf_puts(&line, ", with a schema for the reply");
   writer_line(&s->writer, 2, "asked: %s%s", buf_c(&line), hint);
-  buf_deinit(&whole);
-  buf_deinit(&line);
 }
 
 /* Writes the prompt. `start` is the call's first record that holds it. */
@@ -522,7 +511,7 @@ static void explain_answer_of(struct story *s, const json_t *end, struct buf *ou
 /* Writes how much there was of a text, and where it is. */
 static void put_size_line(struct story *s, const char *title, json_int_t bytes, const char *blob,
                           json_int_t dropped) {
-  struct buf size = {0};
+  buf_auto_t size = {0};
   buf_put_size(&size, (size_t)bytes);
   if (blob[0] != '\0')
     buf_printf(&size, ", kept in blobs/%.12s...", blob);
@@ -531,7 +520,6 @@ static void put_size_line(struct story *s, const char *title, json_int_t bytes, 
                ", %" JSON_INTEGER_FORMAT " more were cut at the limit: a line in it says where",
                dropped);
   writer_line(&s->writer, 2, "%s: %s", title, buf_c(&size));
-  buf_deinit(&size);
 }
 
 /* Lists the requests of a call that needed several. */
@@ -610,7 +598,7 @@ static void put_admission(struct story *s, const json_t *record) {
 /* Writes "tool Bash: make test", or "tool Bash ended, exit 2" with the first and last lines
  * below. */
 static void put_tool(struct story *s, const json_t *data) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   const char *argument = json_word_at(data, "argument");
   bool ends = explain_is(data, "state", "end");
   /* The end of a tool's use often gives only its id, not its name. */
@@ -631,7 +619,6 @@ static void put_tool(struct story *s, const json_t *data) {
   writer_line(&s->writer, 2, "%s", buf_c(&line));
   if (json_word_at(data, "output")[0] != '\0')
     writer_text(&s->writer, str_from(json_word_at(data, "output")));
-  buf_deinit(&line);
 }
 
 static void put_event(struct story *s, const json_t *record) {
@@ -644,9 +631,9 @@ static void put_event(struct story *s, const json_t *record) {
     writer_line(&s->writer, 2, "note: %s", text);
     return;
   }
-  char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *data =
+      json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
   writer_line(&s->writer, 2, "%s %s", json_word_at(record, "event"), data ? data : "");
-  free(data);
 }
 
 static void put_failures(struct story *s, json_int_t call) {
@@ -707,7 +694,7 @@ static void put_usage(struct buf *out, const json_t *usage) {
 
 /* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
 static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
   explain_put_word(&line, "  ", c->last, "model", "");
   if (explain_is(c->start, "purpose", "reask"))
@@ -725,7 +712,6 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
   explain_put_word(&line, ", conversation ", c->end, "provider_session", "");
   writer_line(&s->writer, 1, "%s", line.p);
   explain_put_word_line(s, 2, "note: ", c->end, "note");
-  buf_deinit(&line);
 }
 
 /* Finds the agent's own last message, which its judges were shown and phase1_tag reads. */
@@ -764,7 +750,7 @@ static struct chain_spec explain_spec(struct story *s) {
 /* Explains one judge call of a stage, and how its reply was read. */
 static void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage) {
   struct call_view c;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char key[32];
   print_into(key, sizeof key, "%" JSON_INTEGER_FORMAT, call);
   explain_call_of(s, call, &c);
@@ -793,7 +779,6 @@ static void explain_judge_call(struct story *s, json_int_t call, enum judge_stag
       reread_reply(&s->writer, &s->schemas, stage, &spec, json_object_get(c.end, "structured"),
                    buf_view(&text));
   }
-  buf_deinit(&text);
 }
 
 /* Writes a call's title: what it is, and its program if it runs one. */
@@ -855,7 +840,7 @@ static void put_changed(struct story *s, const json_t *end) {
  * invariant. */
 static void explain_own_call(struct story *s, const json_t *start) {
   struct call_view c;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_int_t call = json_int_at(start, "call");
   explain_call_of(s, call, &c);
   size_t parts = json_array_size(json_object_get(c.start, "prompt"));
@@ -882,7 +867,6 @@ static void explain_own_call(struct story *s, const json_t *start) {
                buf_view(&text));
   }
   explain_denied(s, call, &c);
-  buf_deinit(&text);
 }
 
 /* --- stages --- */
@@ -938,7 +922,7 @@ static void put_why(struct story *s, const json_t *stage, const json_t *next) {
 }
 
 static void put_stage_head(struct story *s, int index, const json_t *stage) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   size_t calls = json_array_size(json_object_get(stage, "calls"));
   buf_printf(&line, "stage %d  %s  %s", index, json_word_at(stage, "stage"),
              json_word_at(stage, "outcome"));
@@ -956,12 +940,11 @@ static void put_stage_head(struct story *s, int index, const json_t *stage) {
   else
     buf_puts(&line, "  no call");
   writer_title(&s->writer, "%s", line.p);
-  buf_deinit(&line);
 }
 
 /* Says who a person is, from {uid, name}; NULL: nobody. */
 static void explain_person(struct story *s, const json_t *by) {
-  struct buf where = {0};
+  buf_auto_t where = {0};
   if (!json_is_object(by))
     return;
   if (json_int_at(by, "window") > 0)
@@ -969,7 +952,6 @@ static void explain_person(struct story *s, const json_t *by) {
   writer_line(&s->writer, 1, "by: %s%s (uid %" JSON_INTEGER_FORMAT ")%s",
               json_object_get(by, "user") ? "says " : "", json_word_at(by, "name"),
               json_int_at(by, "uid"), where.n > 0 ? where.p : "");
-  buf_deinit(&where);
 }
 
 /* Names the rule that a candidate is for, with its condition: two numbers alone say little. */
@@ -1111,10 +1093,8 @@ struct told_children {
 
 static bool is_child_of(const struct story *s, uint64_t seq) {
   struct err err;
-  json_t *start = verified_get(s->book, seq, &err);
-  bool is_child = start != NULL && json_int_at(start, "parent_turn") == s->turn;
-  json_decref(start);
-  return is_child;
+  json_auto_t *start = verified_get(s->book, seq, &err);
+  return start != NULL && json_int_at(start, "parent_turn") == s->turn;
 }
 
 /* Finds the children. Turns are numbered as they begin, so the list is in order. */
@@ -1147,10 +1127,10 @@ static void find_children(const struct story *s, struct told_children *c) {
 
 static void put_child(struct story *s, const struct told_child *child) {
   struct err err;
-  json_t *start = verified_get(s->book, child->start, &err);
-  json_t *judged = child->judged > 0 ? verified_get(s->book, child->judged, &err) : NULL;
-  json_t *last = verified_get(s->book, child->last, &err);
-  struct buf name = {0};
+  json_auto_t *start = verified_get(s->book, child->start, &err);
+  json_auto_t *judged = child->judged > 0 ? verified_get(s->book, child->judged, &err) : NULL;
+  json_auto_t *last = verified_get(s->book, child->last, &err);
+  buf_auto_t name = {0};
   buf_puts(&name, json_word_at(start, "movement"));
   if (json_int_at(start, "item") > 0)
     buf_printf(&name, " %" JSON_INTEGER_FORMAT, json_int_at(start, "item"));
@@ -1162,10 +1142,6 @@ static void put_child(struct story *s, const struct told_child *child) {
                 json_word_at(judged, "condition"), json_word_at(judged, "match_method"));
   else
     writer_line(&s->writer, 1, "turn %ld  %s  is at work", child->turn, buf_c(&name));
-  buf_deinit(&name);
-  json_decref(start);
-  json_decref(judged);
-  json_decref(last);
 }
 
 /* Explains what the children of a group's turn found; nothing for other turns. */
@@ -1204,7 +1180,7 @@ static const char *rule_remark(const struct rule *rule) {
 
 static void put_rules(struct story *s) {
   const struct movement *m = s->movement;
-  struct buf stages = {0};
+  buf_auto_t stages = {0};
   if (m == NULL)
     return;
   writer_title(&s->writer, "rules");
@@ -1218,12 +1194,11 @@ static void put_rules(struct story *s) {
     buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
   if (stages.n > 0)
     writer_line(&s->writer, 1, "stages: %s", stages.p);
-  buf_deinit(&stages);
 }
 
 /* Lists configured stages that had no turn because they were not needed. */
 static void put_untried(struct story *s, const json_t *stages) {
-  struct buf names = {0};
+  buf_auto_t names = {0};
   bool may_judge = s->movement != NULL && has_label(s->movement);
   for (size_t i = 0; may_judge && i < s->movement->judge.stage_count; i++) {
     const char *name = judge_stage_name(s->movement->judge.stages[i]);
@@ -1237,7 +1212,6 @@ static void put_untried(struct story *s, const json_t *stages) {
   }
   if (names.n > 0)
     writer_line(&s->writer, 1, "not needed: %s", names.p);
-  buf_deinit(&names);
 }
 
 static void put_verdict(struct story *s, const json_t *judgment) {
@@ -1265,7 +1239,7 @@ static void put_verdict(struct story *s, const json_t *judgment) {
 }
 
 static void put_head(struct story *s, const json_t *judgment, const json_t *start) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   buf_printf(&line, "turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn,
              json_word_at(start, "movement"), json_int_at(start, "movement_iteration"));
   if (judgment == NULL)
@@ -1276,7 +1250,6 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
   else
     buf_printf(&line, "  %s", json_word_at(judgment, "failure"));
   writer_title(&s->writer, "%s", line.p);
-  buf_deinit(&line);
 }
 
 /* Finds the next stage record after the i-th, before a stop or the judgment of the turn. */
@@ -1294,7 +1267,7 @@ static const json_t *stage_after(const struct story *s, size_t i) {
 
 static void put_resume(struct story *s, const json_t *record) {
   const json_t *changed = json_object_get(record, "changed");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   writer_title(&s->writer, "resumed  %s  %s", json_word_at(record, "reason"),
                json_word_at(record, "ts"));
   explain_person(s, json_object_get(record, "by"));
@@ -1302,7 +1275,6 @@ static void put_resume(struct story *s, const json_t *record) {
     json_write(changed, &text);
     writer_line(&s->writer, 1, "changed: %s", buf_c(&text));
   }
-  buf_deinit(&text);
 }
 
 static void put_turn(struct story *s) {

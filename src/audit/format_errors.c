@@ -364,7 +364,7 @@ static size_t split_read(const struct format_error_log *log,
                          const struct format_error *format_error) {
   const struct resolve recall = verified_recall(&log->book);
   bool ai = strcmp(format_error->stage, "ai_judge") == 0;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   struct parsed_reply reading;
   json_t *record = verified_get(&log->book, format_error->end_seq, &err);
@@ -377,7 +377,6 @@ static size_t split_read(const struct format_error_log *log,
                     STR(""));
   size_t n = reading.value != NULL && !reading.valid ? reading.errors.count : 1;
   parsed_reply_deinit(&reading);
-  buf_deinit(&text);
   json_decref(record);
   return n < LIMIT_STAGE_ERROR_COUNT ? n : LIMIT_STAGE_ERROR_COUNT;
 }
@@ -412,7 +411,7 @@ static struct str split_reason(const struct format_error *format_error, const js
 
 /* Gives the errors of a format error with `joint` to it and to the answers after it that failed. */
 static void format_error_split(const struct format_error_log *log, struct format_error *first) {
-  json_t *texts = first->joint;
+  json_auto_t *texts = first->joint;
   size_t at = 0, all = json_array_size(texts);
   first->joint = NULL;
   for (size_t k = 0; k < first->joint_count; k++) {
@@ -438,7 +437,6 @@ static void format_error_split(const struct format_error_log *log, struct format
       json_array_append_new(format_error->errors, format_error_stage_error(reason, reason));
     at += n;
   }
-  json_decref(texts);
 }
 
 /* --- cases --- */
@@ -458,9 +456,9 @@ static void format_error_put_word(json_t *out, const char *key, const char *word
 static void format_error_put_answer(const struct format_error_log *log, json_t *out,
                                     const char *key, uint64_t seq) {
   const struct resolve recall = verified_recall(&log->book);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
-  json_t *record = seq > 0 ? verified_get(&log->book, seq, &err) : NULL;
+  json_auto_t *record = seq > 0 ? verified_get(&log->book, seq, &err) : NULL;
   if (record != NULL && !resolve_text(&recall, record, "text", &text, &err))
     buf_str(&text, json_view_at(record, "text"));
   json_object_set_new(out, key, json_text(buf_view(&text)));
@@ -470,8 +468,6 @@ static void format_error_put_answer(const struct format_error_log *log, json_t *
     if (value != NULL)
       json_object_set_new(out, "data", value);
   }
-  json_decref(record);
-  buf_deinit(&text);
 }
 
 /* Returns the rules of a movement, or of a group's child, which is called GROUP.CHILD. */
@@ -505,10 +501,9 @@ static void format_error_put_schema(const struct format_error_log *log, json_t *
     json_object_set(out, "schema", (json_t *)schema);
     return;
   }
-  json_t *first = verified_get(&log->book, strtoull(place, NULL, 10), &err);
+  json_auto_t *first = verified_get(&log->book, strtoull(place, NULL, 10), &err);
   if (json_at(first, "schema") != NULL)
     json_object_set(out, "schema", json_at(first, "schema"));
-  json_decref(first);
 }
 
 /* Returns the case that format_errors.h describes, as a new reference. */

@@ -334,7 +334,7 @@ void graph_ascii(const struct graph *g, struct buf *out) {
 /* Escapes for Mermaid, which has entities of its own: #quot; and #35; for the # that begins
  * them. */
 static void put_quoted(struct str text, struct buf *out) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, text, false);
   for (size_t i = 0; i < safe.n; i++) {
     if (safe.p[i] == '"')
@@ -346,7 +346,6 @@ static void put_quoted(struct str text, struct buf *out) {
     else
       buf_putc(out, safe.p[i]);
   }
-  buf_deinit(&safe);
 }
 
 static void put_edge(const struct graph *g, const struct graph_edge *edge, struct buf *out) {

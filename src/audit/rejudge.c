@@ -4,7 +4,6 @@
 #include "audit/verified_reader.h"
 #include "base/log.h"
 #include "core/apply.h"
-#include "core/decide.h"
 #include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -19,16 +18,14 @@
 /* Writes a condition, with its expression replaced by its value. */
 static json_t *rejudge_condition(const struct rule *rule, const json_t *env) {
   struct expr_error error;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (rule->kind == RULE_LABEL)
     return json_text(rule->condition);
   bool holds = expr_eval(rule->when, env, &error) == EXPR_TRUE;
   if (rule->kind == RULE_LABEL_WHEN)
     buf_printf(&text, STR_FMT " && ", STR_ARG(rule->label));
   buf_printf(&text, "when(%s)", holds ? "true" : "false");
-  json_t *out = json_text(buf_view(&text));
-  buf_deinit(&text);
-  return out;
+  return json_text(buf_view(&text));
 }
 
 static json_t *rejudge_rules(const struct movement *m, const json_t *env) {

@@ -697,7 +697,7 @@ static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
 static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
                                         const struct rows_head *head, bool stop) {
   struct str key, word = {"", 0}, class = {"", 0};
-  struct buf cause = {.max = LIMIT_AUDIT_NAME_BYTES};
+  buf_auto_t cause = {.max = LIMIT_AUDIT_NAME_BYTES};
   while (pull_key(at, &key)) {
     if (IS(key, "reason") && stop)
       (void)pull_text(at, &word);
@@ -717,7 +717,6 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
       dictionary_add(rows->names, stop ? str_from(session_stop_status(word, class)) : word);
   rows->session.time_ms = rows_time_of(head->ts);
   rows->session.unavailable_stops += stop && IS(word, "judge_unavailable");
-  buf_deinit(&cause);
   return ROWS_TAKEN;
 }
 

@@ -21,13 +21,12 @@ static int sample_order(const void *a, const void *b) {
 
 /* Orders by a hash: it makes the choice of turns random, but the same each time. */
 static uint64_t sample_order_of(const struct sample *d, const char *session, long turn) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char hash[SHA256_HEX];
   uint64_t order = 0;
   buf_printf(&text, "%s\n%s\n%ld", d->seed, session, turn);
   sha256_hex(text.p, text.n, NULL, 0, hash);
   (void)sscanf(hash, "%16" SCNx64, &order);
-  buf_deinit(&text);
   return order;
 }
 

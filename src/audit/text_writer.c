@@ -27,7 +27,7 @@ void writer_init(struct text_writer *writer, struct buf *out, bool full, size_t 
 static void put_formatted(struct text_writer *writer, int depth, const char *fmt, va_list ap)
     PRINTF_LIKE(3, 0);
 static void put_formatted(struct text_writer *writer, int depth, const char *fmt, va_list ap) {
-  char *text = NULL;
+  char_auto_t *text = NULL;
   int n = vasprintf(&text, fmt, ap);
   if (n < 0)
     die("out of memory");
@@ -40,7 +40,6 @@ static void put_formatted(struct text_writer *writer, int depth, const char *fmt
   } else {
     writer->sink->line(writer->sink->ctx, depth, line);
   }
-  free(text);
 }
 
 void writer_title(struct text_writer *writer, const char *fmt, ...) {

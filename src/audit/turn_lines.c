@@ -250,12 +250,11 @@ static void describe_value(struct turn_line *line, const struct record *record) 
 
 static void took_over(struct turn_line *line, const struct record *record, const char *why) {
   const char *fallback = record_text_c(record, MEMBER_FALLBACK);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (fallback[0] == '\0')
     return;
   buf_printf(&text, "%s: %s took over", why, fallback);
   add_reason(&line->why, text.p);
-  buf_deinit(&text);
 }
 
 /* Returns the columns for the names of a movement and its children, which are indented. */

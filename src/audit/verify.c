@@ -167,13 +167,12 @@ static bool check_judgment(const struct look *l) {
   if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
     return true; /* the fold reports it */
   const struct rule *chosen = &m->rules[rule - 1];
-  struct buf tag = {0};
+  buf_auto_t tag = {0};
   rule_tag(m->own_name, chosen->number, &tag);
   bool ok =
       links_is_text(l, MEMBER_CONDITION, chosen->condition, "that rule's is") &&
       (m->group != NO_GROUP || links_is_text(l, MEMBER_NEXT, chosen->next, "that rule's is")) &&
       links_is_text(l, MEMBER_TAG, buf_view(&tag), "that rule's is");
-  buf_deinit(&tag);
   return ok && (!judge_stage_from_name(record_text(l->record, MEMBER_METHOD), &method) ||
                 links_is_text(l, MEMBER_MATCH_METHOD, str_from(judge_stage_match_method(method)),
                               "that method's is"));

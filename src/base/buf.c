@@ -54,12 +54,11 @@ void buf_printf(struct buf *b, const char *fmt, ...) {
     buf_append(b, small, (size_t)n);
     return;
   }
-  char *big = xmalloc((size_t)n + 1);
+  char_auto_t *big = xmalloc((size_t)n + 1);
   va_start(ap, fmt);
   (void)vsnprintf(big, (size_t)n + 1, fmt, ap);
   va_end(ap);
   buf_append(b, big, (size_t)n);
-  free(big);
 }
 
 void buf_put_size(struct buf *b, size_t bytes) {

@@ -45,7 +45,7 @@ bool err_set_at(struct err *err, enum err_code code, const char *file, int line,
 }
 
 bool err_wrap(struct err *err, const char *fmt, ...) {
-  struct buf whole = {.max = sizeof err->text - 1};
+  buf_auto_t whole = {.max = sizeof err->text - 1};
   char context[sizeof err->text];
   va_list ap;
   if (err == NULL)
@@ -57,7 +57,6 @@ bool err_wrap(struct err *err, const char *fmt, ...) {
   buf_puts(&whole, ": ");
   buf_puts(&whole, err->text);
   memcpy(err->text, whole.p, whole.n + 1);
-  buf_deinit(&whole);
   return false;
 }
 
@@ -86,7 +85,7 @@ bool err_set_errno(struct err *err, int number, const char *fmt, ...) {
 
 bool err_no_such(struct err *err, const char *what, struct str word, const char *const *names) {
   const char *near = word.n > 0 ? str_nearest(word, names) : NULL;
-  struct buf text = {.max = sizeof err->text - 1};
+  buf_auto_t text = {.max = sizeof err->text - 1};
   if (word.n > 0)
     buf_printf(&text, "there is no %s \"%.*s\": ", what, (int)(word.n < 40 ? word.n : 40), word.p);
   else
@@ -99,7 +98,6 @@ bool err_no_such(struct err *err, const char *what, struct str word, const char 
     buf_printf(&text, "%s%s", i > 0 ? before : "", names[i]);
   }
   err_set(err, ERR_USAGE, "%s", buf_c(&text));
-  buf_deinit(&text);
   return false;
 }
 

@@ -12,11 +12,10 @@
 static void say(const char *before, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 static void say(const char *before, const char *fmt, va_list ap) {
   char raw[2048];
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   (void)vsnprintf(raw, sizeof raw, fmt, ap);
   buf_safe(&safe, str_from(raw), false);
   fprintf(stderr, "segue: %s%s\n", before, buf_c(&safe));
-  buf_deinit(&safe);
 }
 
 void log_warn(const char *fmt, ...) {

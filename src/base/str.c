@@ -39,10 +39,35 @@ bool str_has(struct str s, const char *part) {
   return n == 0 || (s.n > 0 && memmem(s.p, s.n, part, n) != NULL);
 }
 
+/* Returns the next of some texts that stand one `apart` apart, and moves *list behind it. */
+static struct str str_next_of(const char **list, char apart) {
+  const char *end = strchrnul(*list, apart);
+  struct str one = {*list, (size_t)(end - *list)};
+  *list = end + (*end == apart);
+  return one;
+}
+
+bool str_has_any(struct str s, const char *parts) {
+  while (*parts != '\0') {
+    struct str part = str_next_of(&parts, '|');
+    if (s.n >= part.n && memmem(s.p, s.n, part.p, part.n) != NULL)
+      return true;
+  }
+  return false;
+}
+
 bool str_among(struct str word, const char *words) {
-  for (size_t n; *words != '\0'; words += n + (words[n] == ' ')) {
-    n = strcspn(words, " ");
-    if (n == word.n && memcmp(words, word.p, n) == 0)
+  while (*words != '\0') {
+    if (str_eq(word, str_next_of(&words, ' ')))
+      return true;
+  }
+  return false;
+}
+
+bool str_among_fold(struct str word, const char *words) {
+  while (*words != '\0') {
+    struct str one = str_next_of(&words, ' ');
+    if (one.n == word.n && strncasecmp(one.p, word.p, one.n) == 0)
       return true;
   }
   return false;
@@ -228,12 +253,6 @@ size_t str_count(const char *const *list) {
 
 bool str_is_one(struct str word, const char *const *names) {
   return str_index(word, names, str_count(names)) >= 0;
-}
-
-bool str_is_one_fold(struct str word, const char *const *names) {
-  while (*names != NULL && !str_eq_fold(word, *names))
-    names++;
-  return *names != NULL;
 }
 
 int str_index(struct str word, const char *const *names, size_t count) {

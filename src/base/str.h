@@ -44,10 +44,12 @@ bool str_ends(struct str s, const char *suffix);
 bool str_has(struct str s, const char *part);
 bool str_eq_fold(struct str a, const char *b); /* case of ASCII letters does not count */
 bool str_starts_fold(struct str s, const char *prefix);
+bool str_has_any(struct str s, const char *parts);  /* which stand one | apart */
 bool str_among(struct str word, const char *words); /* which stand one space apart */
-struct str str_trim(struct str s);                  /* ASCII white space at both ends */
-bool str_has_control(struct str s);                 /* ASCII control characters, DEL */
-bool str_is_variable(struct str s);                 /* can be the name of an environment variable */
+bool str_among_fold(struct str word, const char *words);
+struct str str_trim(struct str s);  /* ASCII white space at both ends */
+bool str_has_control(struct str s); /* ASCII control characters, DEL */
+bool str_is_variable(struct str s); /* can be the name of an environment variable */
 /* Takes what stands before the next `at` off the front, and `at`. rest->p = NULL at the end. */
 struct str str_cut(struct str *rest, char at);
 struct str str_next_line(struct str *rest);       /* the same of lines */
@@ -84,7 +86,6 @@ struct str_hint str_hint(struct str word, const char *const *names);
 size_t str_span(struct str s, const char *also);
 size_t str_count(const char *const *list);                  /* of a NULL-ended list, or NULL */
 bool str_is_one(struct str word, const char *const *names); /* of a NULL-ended list */
-bool str_is_one_fold(struct str word, const char *const *names);
 /* Where it stands in a list, -1: nowhere. */
 int str_index(struct str word, const char *const *names, size_t count);
 

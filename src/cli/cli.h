@@ -1,13 +1,17 @@
 /* cli.h - the command line: one table of commands, one way to read options, the exit statuses.
  *
- * A command is a file cli/cmd/NAME.c with a `const struct cli_command`; main.c lists it. Options
- * are tables, from which the parser, the help and the completion all come. */
+ * A command is a file cli/cmd/NAME.c with a `const struct cli_command`. The list of them and their
+ * words, with their options, are in cli/commands.yaml, from which the parser, the help and the
+ * completion all come; COMMAND_NAME are its members that are words, made when segue is built:
+ *
+ *   const struct cli_command cmd_name = {COMMAND_NAME, .run = name_run}; */
 #ifndef SEGUE_CLI_CLI_H
 #define SEGUE_CLI_CLI_H
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cli/commands.h"
 #include "view/number_format.h"
 
 #include <jansson.h>
@@ -176,16 +180,8 @@ const char *cli_word(const json_t *object, const char *key);
 /* Makes a list of texts of words that stand between commas; white space around them is left out. */
 json_t *cli_list(const char *words);
 
-extern const struct cli_command cmd_run, cmd_judge, cmd_show, cmd_verify, cmd_heads, cmd_rm,
-    cmd_resume, cmd_lint, cmd_plan, cmd_graph, cmd_prompt, cmd_ask, cmd_extract, cmd_check,
-    cmd_schema, cmd_providers, cmd_doctor, cmd_version, cmd_help, cmd_completion, cmd_serve,
-    cmd_submit, cmd_ls, cmd_cancel, cmd_inbox, cmd_answer, cmd_steer, cmd_approve, cmd_reject;
-extern const struct cli_command cmd_diff, cmd_merge, cmd_integrate, cmd_pr, cmd_discard,
-    cmd_worktrees;
-extern const struct cli_command cmd_web;
-extern const struct cli_command cmd_init, cmd_facets;
-extern const struct cli_command cmd_audit, cmd_report, cmd_replay, cmd_test, cmd_compare, cmd_agree,
-    cmd_label, cmd_rejudge, cmd_fork, cmd_manual, cmd_mcp, cmd_hook, cmd_config;
-extern const struct cli_command cmd_store;
+#define COMMAND_DECLARED(name) extern const struct cli_command cmd_##name;
+COMMANDS(COMMAND_DECLARED)
+#undef COMMAND_DECLARED
 
 #endif

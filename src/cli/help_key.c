@@ -30,27 +30,6 @@ static void put_wrapped(struct buf *out, const char *text) {
   buf_putc(out, '\n');
 }
 
-static const char *const type_words[] = {
-    [KEY_NAME] = "a name of at most 128 bytes",
-    [KEY_LINE] = "a text of one line",
-    [KEY_TEXT] = "a text",
-    [KEY_BOOL] = "true or false",
-    [KEY_CONDITION] = "a label, when(EXPRESSION), or both: segue help expressions",
-    [KEY_FACET] = "a name, a path, the text itself, or a list of them",
-    [KEY_SECTION] = "a map of names to paths or texts",
-    [KEY_PROVIDERS] = "a provider, or a list: the first one, then its fallbacks",
-    [KEY_ARGV] = "a list: a program and its arguments",
-    [KEY_VARIABLES] = "a list of names of environment variables",
-    [KEY_RUN] = "a list of programs, each optionally with its first arguments",
-    [KEY_SCHEMA] = "the name of a built-in schema, a path, or a JSON Schema",
-    [KEY_ITEMS] = "a list, or MOVEMENT.FIELD",
-    [KEY_INVARIANTS] = "a list of expressions, {command: [..]} or {ai: question}",
-    [KEY_PARAMS] = "a map of names to defaults, or to {description, default}",
-    [KEY_ARGS] = "a map of names to texts",
-    [KEY_LABELS] = "a list of labels",
-    [KEY_OUTPUTS] = "a map of names to texts",
-};
-
 static void help_put_type(const struct key *k, struct buf *out) {
   bool counts = k->type == KEY_INTEGER || k->type == KEY_COUNT || k->type == KEY_NUMBER;
   if (k->type == KEY_CHOICE || k->type == KEY_STAGES) {
@@ -61,10 +40,12 @@ static void help_put_type(const struct key *k, struct buf *out) {
   if (counts)
     buf_printf(out, "a %s from %.0f to %.0f", k->type == KEY_NUMBER ? "number" : "whole number",
                k->min, k->max);
-  else if (k->type == KEY_PANEL)
-    buf_printf(out, "a list of 2 to %.0f providers", k->max);
-  else if ((size_t)k->type < ARRAY_LEN(type_words) && type_words[k->type] != NULL)
-    buf_puts(out, type_words[k->type]);
+  else if (k->type == KEY_BOOL)
+    buf_puts(out, "true or false");
+  else if (k->type == KEY_TEXT)
+    buf_puts(out, "a text");
+  else if (k->value != NULL)
+    buf_puts(out, k->value);
   else
     buf_puts(out, k->max > 0 ? "a list of maps" : "a map");
   const struct key *one = k->or_member ? key_find(k->set, str_from(k->or_member)) : NULL;
@@ -89,7 +70,6 @@ static void help_put_keys(const struct key_set *set, struct buf *out) {
 }
 
 static void explain(const struct key_set *set, const struct key *k, struct buf *out) {
-  const char *example = key_example(k);
   buf_auto_t line = {0};
   buf_printf(out, "%s%s of %s%s\n", out->n > 0 ? "\n" : "", k->name, set->what,
              k->required ? " (required)" : "");
@@ -109,8 +89,8 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
     help_put_keys(k->set, &line);
     put_wrapped(out, buf_c(&line));
   }
-  if (example != NULL)
-    buf_printf(out, "\n    %s: %s\n", k->name, example);
+  if (k->example != NULL)
+    buf_printf(out, "\n    %s: %s\n", k->name, k->example);
 }
 
 /* Lists the names of all keys, NULL-terminated, and their sets; returns the number of sets. */

@@ -47,16 +47,7 @@ struct registry_in {
   struct err err; /* the last document found that could not be read; code 0: none */
 };
 
-/* These are rows of a command's table of options. */
-#define REGISTRY_IN_OPTIONS                                                                        \
-  {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",      \
-   true},                                                                                          \
-  {                                                                                                \
-    "draft", 'd', "DRAFT",                                                                         \
-        "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false            \
-  }
-
-/* Takes those options: the folders, borrowed, and what they mean for compiling a schema. */
+/* Takes the options of the group `registry`: the folders, borrowed, and how to compile by them. */
 bool registry_in_options(struct registry_in *r, const struct cli_args *args,
                          struct schema_opts *opts, struct err *err) MUST_CHECK;
 void registry_in_deinit(struct registry_in *r);

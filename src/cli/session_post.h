@@ -26,13 +26,6 @@ bool body_number(const struct cli_args *args, json_t *body, const char *flag, co
 /* Adds --provider P and MOVEMENT=P. */
 bool body_providers(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
-/* A person who continues a session, or begins another from it, has these flags. */
-#define BODY_STEER_OPTIONS                                                                         \
-  {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
-      {"model", 'm', "MODEL", "model for all agent movements", false},                             \
-      {"judge-provider", 0, "P", "backend for all judges", false}, {                               \
-    "max-movements", 0, "N|infinite", "the most turns, including those before", false              \
-  }
 /* Adds --add-budget UNIT=N, MOVEMENT.UNIT=N. */
 bool body_budget(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 bool body_steer(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;

@@ -22,8 +22,7 @@
 
 bool terminal_ask_can(void) {
   bool held;
-  char *program = orphan_program((long)getpid(), &held);
-  free(program);
+  char_auto_t *program = orphan_program((long)getpid(), &held);
   return program == NULL && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
 }
 
@@ -99,7 +98,7 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
   long number;
   if (turn == NULL) /* it was answered elsewhere or by its deadline */
     return;
-  json_t *by = resume_options_person();
+  json_auto_t *by = resume_options_person();
   answer.by = by;
   bool readable = true;
   if (wants_approval(turn)) {
@@ -115,7 +114,6 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
       fprintf(stderr, "  %s\n", err.text);
     ask_put_prompt(turn);
   }
-  json_decref(by);
 }
 
 static void terminal_ask_look(struct terminal_ask *a, uint64_t seq);

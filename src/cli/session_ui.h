@@ -50,11 +50,6 @@ struct ui {
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,
              const struct provider_registry *registry, struct err *err) MUST_CHECK;
-#define WAIT_FOR_FOLDER_OPTION                                                                     \
-  {                                                                                                \
-    "wait-for-folder", 0, "TIME",                                                                  \
-        "also wait for a folder that a stopped session keeps, such as 30m (default: end)", false   \
-  }
 /* Takes -v, which also shows the agents' words on a terminal, and --wait-for-folder. Call it after
  * ui_init. */
 bool ui_take_flags(struct ui *ui, const struct cli_args *args, struct err *err) MUST_CHECK;

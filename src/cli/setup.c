@@ -10,7 +10,6 @@
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
-#include "host/config.h"
 #include "host/key_leak.h"
 #include "host/paths.h"
 #include "host/workspace_set.h"

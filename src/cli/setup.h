@@ -25,31 +25,6 @@ struct setup {
   char workflow_path[1024]; /* absolute */
 };
 
-/* Run, prompt and judge share these flags; see their tables. */
-#define SETUP_OPTIONS                                                                              \
-  {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
-      {"model", 'm', "MODEL", "model for all agent movements", false},                             \
-      {"option", 'O', "KEY=VALUE", "temperature, seed, max_tokens or effort", true},               \
-      {"scenario", 's', "FILE", "replies of the script provider", false}, {                        \
-    "cwd", 'C', "DIR", "where agents work (default: here)", false                                  \
-  }
-
-/* Run and submit say with these flags where a session works. */
-#define SETUP_PLACE_OPTIONS                                                                        \
-  {"workspace", 'W', "WORD", "here, or worktree: a git worktree on its own branch", false},        \
-      {"commit", 0, "WHEN", "commit the work: off, movement or end", false},                       \
-      {"branch", 0, "NAME", "name of the worktree's branch (default segue/{id})", false},          \
-      {"base", 0, "REV", "where the branch starts (default HEAD)", false}, {                       \
-    "no-lock", 0, NULL, "edit even if another session is editing the same folder", false           \
-  }
-
-/* Run and submit, with a shared store, say with these which workers may take the session. */
-#define SETUP_ON_OPTION                                                                            \
-  {                                                                                                \
-    "on", 0, "LABEL[,LABEL]",                                                                      \
-        "in a shared store: let workers with these labels take it (default: this machine)", false  \
-  }
-
 /* Reads --stages: a list of ways to judge, each once. NULL sets nothing. */
 bool setup_stages(const char *list, json_t **stages, struct err *err) MUST_CHECK;
 
@@ -84,7 +59,7 @@ void setup_deinit(struct setup *setup);
 /* Puts -O KEY=VALUE into `options` of the config. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
-/* Puts SETUP_PLACE_OPTIONS into the config, or the body of a request. */
+/* Puts the options of the group `place` into the config, or the body of a request. */
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
 /* Puts --on into the config, or the body of a request; for a session that begins here also what the
@@ -94,12 +69,6 @@ bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err 
 
 /* Reads a task from --task or --task-file (- is stdin); empty if neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
-
-#define INPUT_OPTION                                                                               \
-  {                                                                                                \
-    "input", 'i', "NAME=VALUE",                                                                    \
-        "the value of one of the workflow's params; NAME=@FILE reads it from a file", true         \
-  }
 
 /* Puts the given values into `inputs`. */
 bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;

@@ -5,7 +5,6 @@
 #include "base/utf8.h"
 #include "core/record.h"
 #include "format/json_object.h"
-#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -50,7 +49,7 @@ static const json_t *answer_before(const struct core *core, const struct core_an
 
 static bool say_answered(const json_t *before, struct err *err) {
   const json_t *by = json_at(before, "by");
-  struct buf who = {0};
+  buf_auto_t who = {0};
   if (by != NULL)
     buf_printf(&who, "by %s%s (uid %lld)", json_at(by, "user") != NULL ? "one who says " : "",
                json_string_value(json_at(by, "name")), (long long)json_int_at(by, "uid"));
@@ -62,7 +61,6 @@ static bool say_answered(const json_t *before, struct err *err) {
   err_set(err, ERR_INVALID, "%s was answered already, %s at %s: %.200s",
           json_string_value(json_at(before, "movement")), buf_c(&who),
           json_string_value(json_at(before, "at")), text.p);
-  buf_deinit(&who);
   return false;
 }
 
@@ -77,11 +75,10 @@ static bool take_choice(const json_t *choices, struct core_answer *answer, struc
   answer->text = choices ? str_trim(answer->text) : answer->text;
   if (choices == NULL || ask_choice(choices, answer->text) > 0)
     return true;
-  struct buf words = {0};
+  buf_auto_t words = {0};
   for (size_t i = 0; i < n; i++)
     buf_printf(&words, "%s%s", i > 0 ? ", " : "", json_string_value(json_array_get(choices, i)));
   err_set(err, ERR_USAGE, "the answer must be one of its choices: %.300s", buf_c(&words));
-  buf_deinit(&words);
   return false;
 }
 

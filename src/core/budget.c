@@ -1,13 +1,11 @@
 /* Compares what a session has used with what it may use. */
 #include "core/budget.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { SOFT_PERCENT = 80, TOLD_MOVEMENTS = 4, SCOPE_COUNT = 3 };
 static const int64_t budget_most = (int64_t)1 << 40;
@@ -482,7 +480,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   const json_t *stop = core->stop_budget;
   struct str of = json_view(json_at(stop, "of")), name = json_view(json_at(stop, "unit"));
   long index = workflow_find(core->workflow, json_view(json_at(stop, "movement")));
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (!str_eq_c(of, "session") && (!str_eq_c(of, "movement") || index < 0))
     return false; /* a call's budget begins anew; a day ends by itself */
   enum budget_unit unit = budget_unit_of(name);
@@ -504,6 +502,5 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
             buf_c(&key), buf_c(&least));
     buf_deinit(&least);
   }
-  buf_deinit(&key);
   return used >= limit;
 }

@@ -43,12 +43,10 @@ const char *call_purpose_name(enum call_purpose purpose) {
 }
 
 bool call_purpose_from_name(struct str name, enum call_purpose *out) {
-  for (int i = 0; i < PURPOSE_COUNT; i++)
-    if (str_eq_c(name, purposes[i])) {
-      *out = (enum call_purpose)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, purposes, PURPOSE_COUNT);
+  if (i >= 0)
+    *out = (enum call_purpose)i;
+  return i >= 0;
 }
 
 const char *error_class_name(enum error_class class) {
@@ -77,12 +75,10 @@ const char *admission_name(enum admission_answer admission) {
 }
 
 bool admission_from_name(struct str name, enum admission_answer *out) {
-  for (int i = 0; i < ADMISSION_COUNT; i++)
-    if (str_eq_c(name, admissions[i])) {
-      *out = (enum admission_answer)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, admissions, ADMISSION_COUNT);
+  if (i >= 0)
+    *out = (enum admission_answer)i;
+  return i >= 0;
 }
 
 const char *const permission_names[] = {"readonly", "edit", "full", NULL};
@@ -92,12 +88,10 @@ const char *permission_name(enum permission permission) {
 }
 
 bool permission_from_name(struct str name, enum permission *out) {
-  for (int i = 0; i < PERMISSION_COUNT; i++)
-    if (str_eq_c(name, permission_names[i])) {
-      *out = (enum permission)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, permission_names, PERMISSION_COUNT);
+  if (i >= 0)
+    *out = (enum permission)i;
+  return i >= 0;
 }
 
 const char *const sandbox_level_names[] = {"off", "guard", "strict", "container", NULL};
@@ -108,12 +102,10 @@ const char *sandbox_level_name(enum sandbox_level level) {
 }
 
 bool sandbox_level_from_name(struct str name, enum sandbox_level *out) {
-  for (size_t i = 0; i < SANDBOX_LEVEL_COUNT; i++)
-    if (str_eq_c(name, sandbox_level_names[i])) {
-      *out = (enum sandbox_level)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, sandbox_level_names, SANDBOX_LEVEL_COUNT);
+  if (i >= 0)
+    *out = (enum sandbox_level)i;
+  return i >= 0;
 }
 
 const char *sandbox_network_name(enum sandbox_network network) {
@@ -121,12 +113,10 @@ const char *sandbox_network_name(enum sandbox_network network) {
 }
 
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out) {
-  for (size_t i = 0; i < SANDBOX_NETWORK_COUNT; i++)
-    if (str_eq_c(name, sandbox_network_names[i])) {
-      *out = (enum sandbox_network)i;
-      return true;
-    }
-  return false;
+  int i = str_index(name, sandbox_network_names, SANDBOX_NETWORK_COUNT);
+  if (i >= 0)
+    *out = (enum sandbox_network)i;
+  return i >= 0;
 }
 
 bool error_class_falls_back(enum error_class class) {
@@ -161,7 +151,7 @@ static void append_readable(struct buf *b, struct str s) {
 }
 
 json_t *text_render(struct str s) {
-  struct buf b = {0};
+  buf_auto_t b = {0};
   if (s.n <= LIMIT_RENDER_BYTES) {
     append_readable(&b, s);
   } else {
@@ -171,9 +161,7 @@ json_t *text_render(struct str s) {
     buf_printf(&b, "\n[... %zu bytes ...]\n", tail - head);
     append_readable(&b, (struct str){s.p + tail, s.n - tail});
   }
-  json_t *json = json_stringn(b.p ? b.p : "", b.n);
-  buf_deinit(&b);
-  return json;
+  return json_stringn(b.p ? b.p : "", b.n);
 }
 
 void call_result_deinit(struct call_result *result) {

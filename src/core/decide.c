@@ -10,7 +10,6 @@
 #include "core/guard.h"
 #include "core/human.h"
 #include "core/monitor.h"
-#include "core/record.h"
 #include "core/report_file.h"
 #include "core/steer.h"
 #include "core/step.h"
@@ -232,10 +231,8 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
 
 /* Merges the options: the user's defaults, the file's on top, then the flags'. */
 static json_t *work_options(const struct core *core, const struct movement *m) {
-  json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
-  json_t *all = step_merged(base, json_at(core->config, "options"));
-  json_decref(base);
-  return all;
+  json_auto_t *base = step_merged(json_at(core->config, "default_options"), m->options);
+  return step_merged(base, json_at(core->config, "options"));
 }
 
 /* Doubles the limit that cut the answer. A log may hold any number. Consumes options. */
@@ -431,7 +428,7 @@ static json_t *run_outcome(const struct step *s, const struct turn *turn, const 
   const struct movement *m = core_movement(s->core, turn);
   const struct invariant *invariant =
       invariants_get(m->structured->invariants, (size_t)call->invariant - 1);
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   bool readable = true;
   size_t dropped;
   if (invariant->kind == INVARIANT_COMMAND) {
@@ -446,9 +443,7 @@ static json_t *run_outcome(const struct step *s, const struct turn *turn, const 
   } else {
     readable = read_verdict(s, call, invariant, value, &errors);
   }
-  json_t *list = readable ? answer_errors(&errors, &dropped) : NULL;
-  schema_errors_deinit(&errors);
-  return list;
+  return readable ? answer_errors(&errors, &dropped) : NULL;
 }
 
 static const json_t *value_of(const struct step *s, const struct turn *turn,
@@ -527,9 +522,9 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
   const struct movement *m = core_movement(s->core, turn);
   bool found = step->action == REASK_VALUE;
   const struct call *call = found ? generation(turn, step->reply) : turn_last_answer(turn);
-  json_t *closing = reask_close(turn->checks, step);
+  json_auto_t *closing = reask_close(turn->checks, step);
   struct record_draft d;
-  struct buf message = {0};
+  buf_auto_t message = {0};
   step_turn_record(s, &d, RECORD_STRUCTURED, turn);
   record_put_text(&d, MEMBER_MOVEMENT, m->name);
   record_put_word(&d, MEMBER_OUTCOME, found ? "value" : outcomes[m->structured->on_failure]);
@@ -563,8 +558,6 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
                                 json_at(closing, "errors")));
   }
   step_emit(s, &d);
-  json_decref(closing);
-  buf_deinit(&message);
 }
 
 /* Builds the question that a person is to answer. */
@@ -572,7 +565,7 @@ static json_t *escalated_question(const struct step *s, const struct turn *turn)
   const struct movement *m = core_movement(s->core, turn);
   const struct call *call = turn_last_answer(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
              turn->reason ? turn->reason : "There is none");
   json_t *question = json_object();
@@ -581,7 +574,6 @@ static json_t *escalated_question(const struct step *s, const struct turn *turn)
     json_put(question, "call", json_integer(call->id));
   json_object_set_nocheck(question, "errors", json_at(check, "errors"));
   json_object_set_nocheck(question, "schema", (json_t *)m->structured->document);
-  buf_deinit(&text);
   return question;
 }
 
@@ -627,18 +619,16 @@ static bool shape_halt(struct step *s, struct turn *turn, const struct call *che
   const struct structured_config *so = core_movement(s->core, turn)->structured;
   bool is_command =
       invariants_get(so->invariants, (size_t)check->invariant - 1)->kind == INVARIANT_COMMAND;
-  struct buf message = {0};
+  buf_auto_t message = {0};
   if (is_command)
     buf_printf(&message,
                "the command that checks invariant %d was killed or did not run (exit status %d)",
                check->invariant, check->exit);
   else
     buf_puts(&message, "the model that was asked about an invariant gave no readable answer");
-  bool moved = step_take_error_way(s, turn, is_command ? CLASS_CRASHED : CLASS_PROTOCOL,
-                                   buf_view(&message)) ||
-               step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
-  buf_deinit(&message);
-  return moved;
+  return step_take_error_way(s, turn, is_command ? CLASS_CRASHED : CLASS_PROTOCOL,
+                             buf_view(&message)) ||
+         step_halt(s, "check_unavailable", turn, CLASS_NONE, buf_view(&message), NULL);
 }
 
 static bool step_shape(struct step *s, struct turn *turn) {
@@ -662,12 +652,10 @@ static bool step_shape(struct step *s, struct turn *turn) {
                      step_time_left(s, turn, LIMIT_CALL_WALL_MS) <= LIMIT_BUDGET_SLACK_MS;
   if (trouble != NULL && !out_of_time)
     return step_halt(s, "provider_error", turn, trouble->class, buf_view(&trouble->text), NULL);
-  struct past past;
+  AUTO(past_deinit) struct past past;
   const struct call *unreadable = shape_gather(s, turn, trouble, &past);
-  if (unreadable != NULL) {
-    past_deinit(&past);
+  if (unreadable != NULL)
     return shape_halt(s, turn, unreadable);
-  }
   const struct reask_spec spec = {.answer = {.schema = so->schema,
                                              .document = so->document,
                                              .repair = so->repair,
@@ -679,15 +667,13 @@ static bool step_shape(struct step *s, struct turn *turn) {
                                   .max_ms = so->time_budget_ms,
                                   .max_tokens = so->token_budget,
                                   .out_of_time = out_of_time};
-  struct reask_step step;
+  AUTO(reask_step_deinit) struct reask_step step;
   reask_next(&spec, turn->checks, past.replies, past.reply_count, past.runs, past.run_count, &step);
   bool calls =
       step.action == REASK_GENERATE || step.action == REASK_CORRECT || step.action == REASK_RUN;
   bool goes_on = !calls || !s->env->draining;
   if (goes_on)
     take_step(s, turn, &step);
-  reask_step_deinit(&step);
-  past_deinit(&past);
   return goes_on;
 }
 
@@ -862,7 +848,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   const struct movement *m = core_movement(s->core, turn);
   const struct rule *rule = step->rule;
   struct record_draft d;
-  struct buf tag = {0};
+  buf_auto_t tag = {0};
   rule_tag(m->own_name, rule->number, &tag);
   step_turn_record(s, &d, RECORD_JUDGMENT, turn);
   record_put_text(&d, MEMBER_MOVEMENT, m->name);
@@ -878,7 +864,6 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);
-  buf_deinit(&tag);
 }
 
 /* Judges a turn without a rule: the answers named none, or an expression cannot be evaluated.
@@ -928,18 +913,17 @@ static bool put_persons_verdict(struct step *s, const struct turn *turn) {
 
 /* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (put_persons_verdict(s, turn))
     return true;
   if (turn->verdict == NULL && group_lacks_items(s->core, turn, &why)) {
     no_verdict(s, turn, END_FAILED, buf_c(&why));
-    buf_deinit(&why);
     return true;
   }
   struct judging_turn judging;
   if (!judging_of(&judging, s->core, turn, s->env->schemas))
     return false;
-  struct chain_step step;
+  AUTO(chain_step_deinit) struct chain_step step;
   bool more = true;
   chain_next(&judging.spec, turn->stages, judging.replies, judging.count, &step);
   switch (step.action) {
@@ -972,7 +956,6 @@ static bool judge_turn(struct step *s, struct turn *turn) {
         step_halt(s, "judge_unavailable", turn, refused_login(turn), str_from(step.reason), NULL);
     break;
   }
-  chain_step_deinit(&step);
   judging_deinit(&judging);
   return more;
 }
@@ -1024,7 +1007,7 @@ static bool group_advance(struct step *s, struct turn *turn) {
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
 static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   bool more;
   switch (turn->phase) {
   case TURN_EXECUTING:
@@ -1054,7 +1037,6 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
     else
       more = judge_turn(s, turn);
-    buf_deinit(&why);
     return more;
   case TURN_JUDGED:
     if (human_hold(turn, s->core))
@@ -1087,7 +1069,7 @@ static void enter_next(struct step *s) {
   struct core *core = s->core;
   const struct workflow *wf = core->workflow;
   struct budget_hit hit;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (core->next == NEXT_COMPLETE) {
     step_end(s, END_COMPLETE, NULL);
   } else if (core->next == NEXT_ABORT) {
@@ -1117,7 +1099,6 @@ static void enter_next(struct step *s) {
     record_put_tree(&d, MEMBER_BUDGET, notes);
     step_emit(s, &d);
   }
-  buf_deinit(&why);
 }
 
 /* Returns true if no call is waiting for an answer: then a drain is over. */

@@ -51,7 +51,7 @@ void guards_see_turn(struct core *core, size_t movement) {
 
 void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]) {
   char status[16];
-  struct buf same = {0};
+  buf_auto_t same = {0};
   print_into(status, sizeof status, "%d\n", exit);
   /* Digits change from run to run: each sequence of them becomes one character. */
   for (size_t i = 0; i < text.n; i++) {
@@ -62,7 +62,6 @@ void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]) {
       buf_putc(&same, '#');
   }
   guard_sign(str_from(status), buf_view(&same), sign);
-  buf_deinit(&same);
 }
 
 void guards_see_end(struct core *core, const struct turn *turn) {

@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "core/group.h"
 #include "core/record.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
@@ -71,11 +70,10 @@ static void put_cut(json_t *object, const char *key, struct str text) {
 static void put_filled(const struct step *s, const struct turn *turn, json_t *object,
                        const char *key, struct str template) {
   struct prompt_view view;
-  struct prompt text = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  AUTO(prompt_deinit) struct prompt text = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
   step_view(s, turn, NULL, &view);
   prompt_fill(&view, template, &text);
   put_cut(object, key, buf_view(&text.bytes));
-  prompt_deinit(&text);
 }
 
 static json_t *ask_question(const struct step *s, const struct turn *turn) {
@@ -179,7 +177,7 @@ static void emit_answer(struct step *s, const struct turn *turn, const char *wor
   step_turn_record(s, &d, RECORD_ANSWER, turn);
   record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
   record_put_text(&d, MEMBER_ANSWER, str_from(word));
-  json_t *rendered = json_text(text);
+  json_auto_t *rendered = json_text(text);
   record_put_text(&d, MEMBER_TEXT, json_view(rendered));
   if (choice > 0)
     record_put_number(&d, MEMBER_CHOICE, choice);
@@ -189,7 +187,6 @@ static void emit_answer(struct step *s, const struct turn *turn, const char *wor
   else
     record_put_word(&d, MEMBER_REASON, "deadline");
   step_emit(s, &d);
-  json_decref(rendered);
 }
 
 static const char *answer_word(const struct core_answer *answer, const struct turn *turn) {
@@ -203,7 +200,7 @@ static const char *answer_word(const struct core_answer *answer, const struct tu
 /* Takes the default answer when the deadline has passed. */
 static void take_default(struct step *s, const struct turn *turn) {
   const struct movement *m = core_movement(s->core, turn);
-  struct core_answer answer = {.says = SAYS_TEXT};
+  AUTO(core_answer_deinit) struct core_answer answer = {.says = SAYS_TEXT};
   struct str text = STR("");
   struct err ignored;
   if (turn_asks(turn, "approve")) {
@@ -216,7 +213,6 @@ static void take_default(struct step *s, const struct turn *turn) {
       answer.value = ask_read(m->ask->schema, m->ask->document, text, &ignored);
   }
   emit_answer(s, turn, answer_word(&answer, turn), text, &answer);
-  core_answer_deinit(&answer);
 }
 
 void human_take(struct step *s) {
@@ -232,13 +228,12 @@ void human_take(struct step *s) {
 static void end_rejected(struct step *s, struct turn *turn) {
   const struct movement *m = core_movement(s->core, turn);
   struct record_draft d;
-  struct buf message = {0};
+  buf_auto_t message = {0};
   buf_puts(&message, "rejected");
   if (turn->text.n > 0)
     buf_printf(&message, ": %s", buf_c(&turn->text));
   if (turn->group > 0) {
     step_end_child(s, turn, ALL_ANY_ERROR, buf_view(&message), CLASS_REFUSED);
-    buf_deinit(&message);
     return;
   }
   struct str next = STR("ABORT");
@@ -251,7 +246,6 @@ static void end_rejected(struct step *s, struct turn *turn) {
   record_put_text(&d, MEMBER_NEXT, next);
   record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
   step_emit(s, &d);
-  buf_deinit(&message);
 }
 
 bool human_wait(struct step *s, struct turn *turn) {
@@ -289,7 +283,7 @@ void human_stop(struct step *s) {
   while (turn->question == NULL)
     turn = turn->next;
   struct str text = json_view(json_at(turn->question, "text")), line = str_next_line(&text);
-  struct buf message = {.max = LIMIT_ERROR_TEXT_BYTES};
+  buf_auto_t message = {.max = LIMIT_ERROR_TEXT_BYTES};
   size_t n = core_question_count(s->core);
   if (turn_asks(turn, "value")) {
     json_t *question = json_clone_top(turn->question);
@@ -303,5 +297,4 @@ void human_stop(struct step *s) {
     buf_printf(&message, " (and %zu more)", n - 1);
   message.n = utf8_floor(message.p, message.n);
   step_stop(s, "question", turn, CLASS_NONE, buf_view(&message), NULL);
-  buf_deinit(&message);
 }

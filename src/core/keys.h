@@ -1,8 +1,9 @@
-/* keys.h - the one table of the keys of a workflow.
+/* keys.h - the one table of the keys of a workflow: schemas/workflow.json, compiled in.
  *
- * The parser's checks, the "did you mean" of its messages, the help of a key, schemas/workflow.json
- * and the check of a document that came from a log are all derived from it: a new key is a line
- * here and, if it means something, a use in core/workflow.c. */
+ * The parser's checks, the "did you mean" of its messages, the help of a key and the check of a
+ * document that came from a log are all derived from it: a new key is a property there and, if it
+ * means something, a use in core/workflow.c. A new type is a definition there, a name here and its
+ * checks; in the list below, a type is named as its definition is. */
 #ifndef SEGUE_CORE_KEYS_H
 #define SEGUE_CORE_KEYS_H
 
@@ -78,32 +79,26 @@ struct key {
   enum facet_kind facet;
   /* checks a line; err says what it must be; or NULL */
   bool (*check)(struct str text, struct err *err);
-  const char *example;     /* its value as YAML, on one line; NULL: see key_example */
+  const char *value;       /* what its type takes, for help; NULL: as the type says */
+  const char *example;     /* its value as YAML, on one line */
   const char *description; /* one or two sentences, for help and for editors */
 };
 
 struct key_set {
   const char *what;       /* "a movement": for messages */
-  const char *id;         /* name below $defs in the schema */
   const struct key *keys; /* ends with a NULL name */
 };
 
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
-    structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
-    gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
-    loop_judge_keys, setup_keys;
-extern const char *const stage_words[];      /* what judge.stages may list */
-extern const char *const on_failure_words[]; /* in the order of enum on_failure */
+    structured_output_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys,
+    guards_keys, gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys,
+    monitor_keys, loop_judge_keys, setup_keys;
 
 bool key_is(const struct key *k, struct str name);
 /* Finds a key by name or alias; NULL if there is none. */
 const struct key *key_find(const struct key_set *set, struct str name);
 /* Returns the known name nearest to a misspelt one, NULL if none is near. */
 const char *key_nearest(const struct key_set *set, struct str name);
-
-/* Returns the value of a key as YAML, on one line: its example, or the first word of a choice. NULL
- * for a key that is only noted. */
-const char *key_example(const struct key *k);
 
 /* These check a text; err says what it must be: the name of a report's file (one that every file
  * system takes, without a folder: the reports of a session lie side by side), and a worktree's

@@ -1,6 +1,6 @@
 /* Builds prompts: the parts they are made of, the templates, the work, the questions of a judge. */
-#include "core/head.h"
 #include "core/prompt.h"
+#include "core/head.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -276,12 +276,11 @@ static const struct resource *shipped_template(const struct prompt_view *view, c
         strcmp(rest + language.n + 1, name) == 0)
       return t->items[i].resource;
   }
-  struct buf key = {0};
+  buf_auto_t key = {0};
   buf_printf(&key, "%s" STR_FMT "/%s", template_folder.p, STR_ARG(language), name);
   const struct resource *r = resource_find(key.p);
   if (r == NULL)
     BUG("no template %s", key.p);
-  buf_deinit(&key);
   return r;
 }
 
@@ -343,14 +342,13 @@ static void add_variable(struct variables *v, struct str name, struct str value)
 /* Returns a text as it is, null or a missing value as nothing, and any other value as compact
  * JSON. */
 static struct str value_text(struct arena *arena, const json_t *value) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (value == NULL || json_is_null(value))
     return STR("");
   if (json_is_string(value))
     return (struct str){json_string_value(value), json_string_length(value)};
   json_write(value, &text);
   struct str copy = {arena_strndup(arena, text.p, text.n), text.n};
-  buf_deinit(&text);
   return copy;
 }
 
@@ -395,7 +393,7 @@ static void on_branches_name(void *ctx, struct str name) {
   const struct workflow *wf = v->view->workflow;
   const struct worktree *list = v->view->worktrees, *next;
   long group = workflow_find(wf, (struct str){name.p + skip, name.n - skip}), run = 0, after = 0;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (const struct worktree *w = list; w; w = w->next)
     if (is_of_group(w, wf, group) && w->group > run)
       run = w->group;
@@ -411,7 +409,6 @@ static void on_branches_name(void *ctx, struct str name) {
     }
   } while (next != NULL);
   add_variable(v, name, arena_str(&v->arena, buf_view(&text)));
-  buf_deinit(&text);
 }
 
 /* Adds the inputs. They come from outside and are data: they are never read as templates. */
@@ -432,7 +429,7 @@ static void add_cycle(struct variables *v) {
   const struct workflow *wf = v->view->workflow;
   const struct monitor *m = v->view->movement->monitor;
   char count[STR_NUMBER_BYTES];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (size_t i = 0; i < m->cycle_count; i++) {
     struct str name = wf->movements[m->cycle[i]].name;
     buf_printf(&text, "%s" STR_FMT, i > 0 ? " -> " : "", STR_ARG(name));
@@ -440,7 +437,6 @@ static void add_cycle(struct variables *v) {
   add_variable(v, STR("cycle"), arena_str(&v->arena, buf_view(&text)));
   add_variable(v, STR("cycle_count"),
                arena_str(&v->arena, prompt_digits(count, v->view->cycle_count)));
-  buf_deinit(&text);
 }
 
 void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *out) {
@@ -617,7 +613,7 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
   }
   struct str instruction = effective_instruction(v);
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
-  struct buf tags = {0};
+  buf_auto_t tags = {0};
   struct told_permission told = permission_told(v);
   if (asks_for_tag(m)) {
     struct chain_spec spec = own_spec(m);
@@ -651,7 +647,6 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
       {{NULL, 0}, {NULL, 0}},
   };
   prompt_render("execute.md", vars, &(struct prompt_sink){out, &inner, v});
-  buf_deinit(&tags);
   buf_deinit(&told.run);
 }
 
@@ -730,15 +725,14 @@ json_t *prompt_said_texts(const json_t *said) {
 /* Fills in a contract's text, which may be absent. The parts that it is made of are dropped: the
  * prompt takes the text as one piece. */
 static void contract_text(const struct prompt_view *view, struct str text, struct buf *out) {
-  struct prompt own = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  AUTO(prompt_deinit) struct prompt own = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
   prompt_fill(view, text, &own);
   buf_str(out, str_trim(buf_view(&own.bytes)));
-  prompt_deinit(&own);
 }
 
 void prompt_report(const struct prompt_view *view, const struct contract *contract, bool alone,
                    struct prompt *out) {
-  struct buf order = {0}, format = {0};
+  buf_auto_t order = {0}, format = {0};
   contract_text(view, contract->order, &order);
   contract_text(view, contract->format, &format);
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
@@ -755,23 +749,20 @@ void prompt_report(const struct prompt_view *view, const struct contract *contra
       {{NULL, 0}, {NULL, 0}},
   };
   prompt_render("report.md", vars, &(struct prompt_sink){out, NULL, view});
-  buf_deinit(&order);
-  buf_deinit(&format);
 }
 
 /* --- invariants --- */
 
 void prompt_value(const json_t *value, struct prompt *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_write(value, &text);
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   prompt_put(out, buf_view(&text), 0, NULL, PIECE_CHANGES);
-  buf_deinit(&text);
 }
 
 void prompt_invariant(const struct prompt_view *view, struct str question, const json_t *value,
                       struct prompt *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_write(value, &text);
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
   const struct template_var vars[] = {
@@ -781,7 +772,6 @@ void prompt_invariant(const struct prompt_view *view, struct str question, const
       {{NULL, 0}, {NULL, 0}},
   };
   prompt_render("invariant.md", vars, &(struct prompt_sink){out, NULL, view});
-  buf_deinit(&text);
 }
 
 /* --- questions of a judge, and corrections --- */
@@ -884,8 +874,8 @@ static void question_put_words(struct buf *b, json_t *words) {
 
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL ||
-         v->error.n > 0;
+         v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL ||
+         v->said != NULL || v->error.n > 0;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
@@ -960,8 +950,8 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
                                  .stage = c->stage};
   const struct structured_config *so = view->movement->structured;
   struct schema *judged = c->spec ? schema_compile(c->schema, NULL, NULL, NULL) : NULL;
-  struct schema_told told;
-  struct buf list = {0}, readable = {0};
+  AUTO(schema_told_deinit) struct schema_told told;
+  buf_auto_t list = {0}, readable = {0};
   char more[STR_NUMBER_BYTES];
   size_t i;
   json_t *error;
@@ -987,8 +977,5 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
   };
   prompt_tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 6);
   prompt_render("reask.md", vars, &(struct prompt_sink){out, &nested, &shown});
-  schema_told_deinit(&told);
   schema_free(judged);
-  buf_deinit(&list);
-  buf_deinit(&readable);
 }

@@ -16,26 +16,9 @@
 /* --- names --- */
 
 static const struct str type_names[] = {
-    [RECORD_SESSION_START] = STR_INIT("session_start"),
-    [RECORD_CARRIED] = STR_INIT("carried"),
-    [RECORD_TURN_START] = STR_INIT("turn_start"),
-    [RECORD_CALL_START] = STR_INIT("call_start"),
-    [RECORD_ADMISSION] = STR_INIT("admission"),
-    [RECORD_CALL_EVENT] = STR_INIT("call_event"),
-    [RECORD_CALL_END] = STR_INIT("call_end"),
-    [RECORD_CHECK] = STR_INIT("check"),
-    [RECORD_STRUCTURED] = STR_INIT("structured"),
-    [RECORD_REPORT] = STR_INIT("report"),
-    [RECORD_STAGE] = STR_INIT("stage"),
-    [RECORD_JUDGMENT] = STR_INIT("judgment"),
-    [RECORD_QUESTION] = STR_INIT("question"),
-    [RECORD_ANSWER] = STR_INIT("answer"),
-    [RECORD_STEER] = STR_INIT("steer"),
-    [RECORD_TURN_END] = STR_INIT("turn_end"),
-    [RECORD_WORKSPACE] = STR_INIT("workspace"),
-    [RECORD_SESSION_STOP] = STR_INIT("session_stop"),
-    [RECORD_SESSION_RESUME] = STR_INIT("session_resume"),
-    [RECORD_SESSION_END] = STR_INIT("session_end"),
+#define TYPE_NAME(id, name) STR_INIT(name),
+    RECORD_TYPES(TYPE_NAME)
+#undef TYPE_NAME
 };
 
 enum { WRITTEN_BYTES = 32, KEY_SLOT_COUNT = 512 };
@@ -449,12 +432,11 @@ void record_write(const struct record *r, struct buf *out) {
 }
 
 json_t *record_json(const struct record *r) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct jscan_result found;
   record_write(r, &text);
   if (jscan_whole(buf_view(&text), &found) != JSCAN_OK) /* jansson's refuses U+0000 in names */
     BUG("a record that is not JSON");
-  buf_deinit(&text);
   return found.value;
 }
 

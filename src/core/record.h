@@ -23,28 +23,33 @@
 
 enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
 
+#define RECORD_TYPES(TYPE)                                                                         \
+  TYPE(SESSION_START, "session_start")                                                             \
+  TYPE(CARRIED, "carried")                                                                         \
+  TYPE(TURN_START, "turn_start")                                                                   \
+  TYPE(CALL_START, "call_start")                                                                   \
+  TYPE(ADMISSION, "admission")                                                                     \
+  TYPE(CALL_EVENT, "call_event")                                                                   \
+  TYPE(CALL_END, "call_end")                                                                       \
+  TYPE(CHECK, "check")                                                                             \
+  TYPE(STRUCTURED, "structured")                                                                   \
+  TYPE(REPORT, "report")                                                                           \
+  TYPE(STAGE, "stage")                                                                             \
+  TYPE(JUDGMENT, "judgment")                                                                       \
+  TYPE(QUESTION, "question")                                                                       \
+  TYPE(ANSWER, "answer")                                                                           \
+  TYPE(STEER, "steer")                                                                             \
+  TYPE(TURN_END, "turn_end")                                                                       \
+  TYPE(WORKSPACE, "workspace")                                                                     \
+  TYPE(SESSION_STOP, "session_stop")                                                               \
+  TYPE(SESSION_RESUME, "session_resume")                                                           \
+  TYPE(SESSION_END, "session_end")
+
 enum record_type {
-  RECORD_SESSION_START,
-  RECORD_CARRIED,
-  RECORD_TURN_START,
-  RECORD_CALL_START,
-  RECORD_ADMISSION,
-  RECORD_CALL_EVENT,
-  RECORD_CALL_END,
-  RECORD_CHECK,
-  RECORD_STRUCTURED,
-  RECORD_REPORT,
-  RECORD_STAGE,
-  RECORD_JUDGMENT,
-  RECORD_QUESTION,
-  RECORD_ANSWER,
-  RECORD_STEER,
-  RECORD_TURN_END,
-  RECORD_WORKSPACE,
-  RECORD_SESSION_STOP,
-  RECORD_SESSION_RESUME,
-  RECORD_SESSION_END,
-  RECORD_TYPE_COUNT /* an unknown type */
+#define RECORD_TYPE(id, name) RECORD_##id,
+  RECORD_TYPES(RECORD_TYPE)
+#undef RECORD_TYPE
+      RECORD_TYPE_COUNT /* an unknown type */
 };
 
 /* Members by name; PLAIN ones are numbers, texts, booleans or null, TREE ones any JSON. A text that

@@ -2,7 +2,6 @@
  * name. */
 #include "core/report_file.h"
 
-#include "base/limits.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "core/record.h"

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { NANO = 1000000000, PRICE_TOKENS = 1000000 };
 static const int64_t most = (int64_t)1 << 40;

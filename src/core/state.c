@@ -366,12 +366,11 @@ static void refused_key(struct str provider, struct str model, struct buf *out) 
 }
 
 const json_t *core_refused(const struct core *core, struct str provider, struct str model) {
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (json_object_size(core->refused) == 0)
     return NULL;
   refused_key(provider, model, &key);
   const json_t *names = json_object_get(core->refused, buf_c(&key));
-  buf_deinit(&key);
   return names;
 }
 

@@ -11,12 +11,10 @@
 #include "core/answer.h"
 #include "core/apply.h"
 #include "core/checks.h"
-#include "core/decide.h"
 #include "core/group.h"
 #include "core/guard.h"
 #include "core/monitor.h"
 #include "core/movement_limits.h"
-#include "core/record.h"
 #include "core/sandbox_settings.h"
 #include "core/steer.h"
 #include "core/value_ref.h"
@@ -26,7 +24,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +38,7 @@
 
 static json_t *output_value(const struct prompt_view *view, struct str path) {
   struct prompt_ref ref;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (!prompt_ref_parse(path, view->workflow, &ref))
     return json_null();
   const json_t *value =
@@ -50,7 +47,6 @@ static json_t *output_value(const struct prompt_view *view, struct str path) {
     return json_null();
   json_write(value, &text);
   bool fits = text.n <= LIMIT_RETURN_BYTES;
-  buf_deinit(&text);
   return fits ? json_incref((json_t *)value) : json_null();
 }
 
@@ -386,7 +382,7 @@ struct str step_next_place(const struct call *call) {
 bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
                       struct str provider) {
   struct budget_hit hit;
-  struct buf message = {0};
+  buf_auto_t message = {0};
   if (!budget_refuses_call(s->core, turn, call, &hit) &&
       !(s->env->day_refuses != NULL &&
         s->env->day_refuses(s->env->ctx, provider, call != NULL, &hit)))
@@ -396,18 +392,16 @@ bool step_over_budget(struct step *s, struct turn *turn, const struct call *call
   (void)step_halt(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
   if (first)
     s->halt.budget = budget_json(&hit);
-  buf_deinit(&message);
   return true;
 }
 
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit) {
-  struct buf message = {0};
+  buf_auto_t message = {0};
   step_forget_halt(s);
   budget_tell(s->core, hit, &message);
   s->halt.budget = budget_json(hit);
   step_stop(s, "budget", turn, CLASS_NONE, buf_view(&message), NULL);
   step_forget_halt(s);
-  buf_deinit(&message);
 }
 
 /* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
@@ -424,14 +418,13 @@ static json_t *step_call_usage(const struct core *core, const struct call *call,
 static void step_explain_end(const struct core *core, const struct turn *turn,
                              const struct call *call, struct call_result *r) {
   struct budget_hit hit;
-  struct buf message = {0};
+  buf_auto_t message = {0};
   if (r->class == CLASS_LOOPING)
     (void)guard_of_call(core, turn, call, &message);
   else if (budget_must_end_call(core, turn, call, &hit))
     budget_tell(core, &hit, &message);
   if (message.n > 0)
     call_result_fail(r, r->class, "it was ended: %s", buf_c(&message));
-  buf_deinit(&message);
 }
 
 static void end_call_as(struct step *s, const struct call *call, enum error_class class) {
@@ -441,7 +434,7 @@ static void end_call_as(struct step *s, const struct call *call, enum error_clas
 
 /* Ends a call that goes in circles, or notes it. */
 static void step_guard_call(struct step *s, const struct turn *turn, const struct call *call) {
-  struct buf why = {0};
+  buf_auto_t why = {0};
   enum guard_action action = guard_of_call(s->core, turn, call, &why);
   if (action == GUARD_STOP)
     end_call_as(s, call, CLASS_LOOPING);
@@ -454,7 +447,6 @@ static void step_guard_call(struct step *s, const struct turn *turn, const struc
     record_put_tree(&d, MEMBER_DATA, json_pack("{so}", "text", json_text(buf_view(&why))));
     step_emit(s, &d);
   }
-  buf_deinit(&why);
 }
 
 /* --- requests --- */
@@ -525,13 +517,12 @@ void core_request(const struct core *core, const struct turn *turn, const struct
 static const char *known_session(const struct step *s, const struct movement *m,
                                  enum call_purpose purpose, struct str provider, bool common) {
   const struct capability *c = capability_find(s->env->providers, provider);
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (purpose != PURPOSE_EXECUTE || c == NULL || !c->sessions ||
       json_object_size(s->core->sessions) == 0)
     return NULL;
   core_session_key(m, provider, common, &key);
   const json_t *id = json_object_get(s->core->sessions, buf_c(&key));
-  buf_deinit(&key);
   return json_string_value(id);
 }
 

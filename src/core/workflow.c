@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/guard.h"
 #include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/sandbox_settings.h"
@@ -15,7 +14,6 @@
 #include "structured/reply_check.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +162,8 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   m->structured = out; /* from here on workflow_unref frees what it holds */
   out->document = json_at(so, "schema");
   out->assert_format = build_bool(so, "assert_format", false);
-  int on_failure = word_place(on_failure_words, json_view_at(so, "on_failure"));
+  static const char *const words[] = {"error", "escalate", "sentinel", NULL};
+  int on_failure = word_place(words, json_view_at(so, "on_failure"));
   assert(on_failure >= 0); /* the table of keys lets nothing else through */
   out->on_failure = (enum on_failure)on_failure;
   out->provider = json_view_at(reask, "provider");
@@ -459,8 +458,7 @@ static bool check_default(const struct ask_config *ask, struct err *why) {
     return err_set(why, ERR_INVALID, "is none of the choices");
   if (ask->schema == NULL)
     return true;
-  json_t *value = ask_read(ask->schema, ask->document, ask->otherwise, why);
-  json_decref(value);
+  json_auto_t *value = ask_read(ask->schema, ask->document, ask->otherwise, why);
   return value != NULL;
 }
 
@@ -877,6 +875,9 @@ static bool build_all(struct build *b, const json_t *doc) {
   return true;
 }
 
+static const char *const workspace_words[] = {"here", "worktree", NULL};
+static const char *const commit_words[] = {"off", "movement", "end", NULL};
+
 bool workspace_mode_from_name(struct str name, enum workspace_mode *out) {
   int place = word_place(workspace_words, name);
   if (place >= 0)
@@ -900,12 +901,11 @@ void workflow_hash(struct workflow *wf, char out[SHA256_HEX]) {
     memcpy(out, wf->sha256, SHA256_HEX);
     return;
   }
-  char *text = json_dump_text(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
+  char_auto_t *text = json_dump_text(wf->doc, JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
     BUG("a workflow cannot be written as JSON");
   sha256_hex(text, strlen(text), "", 0, out);
   memcpy(wf->sha256, out, SHA256_HEX);
-  free(text);
 }
 
 struct workflow *workflow_build(json_t *doc, struct err *err) {

@@ -230,7 +230,6 @@ void workflow_hash(struct workflow *wf, char out[SHA256_HEX]);
 /* False: it is not a word for one (it may be empty), and `out` is unchanged. */
 bool workspace_mode_from_name(struct str name, enum workspace_mode *out);
 bool commit_when_from_name(struct str name, enum commit_when *out);
-extern const char *const workspace_words[], *const commit_words[]; /* NULL-ended */
 
 /* `language`, for the renderings. */
 enum describe_language workflow_language(const struct workflow *wf);

@@ -92,7 +92,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
                 struct client_reply *reply, struct err *err) {
   char name[SOCKET_PATH_BYTES];
   struct daemon_link link = {.fd = -1};
-  struct buf url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
+  buf_auto_t url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
   *reply = (struct client_reply){0};
   const struct curl_api *api = curl_load(err);
   if (api == NULL || !socket_path(socket, name, err) || !socket_may_ask(name, err))
@@ -101,7 +101,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   CURL *curl = api->easy_init();
   if (curl == NULL)
     return err_set(err, ERR_IO, "libcurl cannot start");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (body != NULL)
     json_write(body, &text);
   struct curl_slist *headers = api->slist_append(NULL, "Content-Type: application/json");
@@ -128,9 +128,6 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
     reply->value = json_loadb(answer.p, answer.n, JSON_ALLOW_NUL, NULL);
   api->slist_free_all(headers);
   api->easy_cleanup(curl);
-  buf_deinit(&text);
-  buf_deinit(&url);
-  buf_deinit(&answer);
   return ok;
 }
 

@@ -22,7 +22,6 @@
 #include "store/reader.h"
 #include "store/worker.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1111,10 +1110,9 @@ static void control_get_audit(void *ctx, struct server_request *r) {
 
 static void control_get_metrics(void *ctx, struct server_request *r) {
   const struct control *api = ctx;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   metrics_print(&api->metrics, api->sessions, &text);
   server_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_view(&text));
-  buf_deinit(&text);
 }
 
 static void control_on_record(void *observer, const struct daemon_entry *e,

@@ -2,7 +2,6 @@
 #include "daemon/events.h"
 
 #include "base/limits.h"
-#include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "format/json_write.h"
@@ -219,7 +218,7 @@ static void fetch_free(struct fetch *f) {
 static void fetch_work(void *ctx) {
   struct fetch *f = ctx;
   struct err ignored;
-  char *out = xmalloc(LIMIT_API_FETCH_BYTES);
+  char_auto_t *out = xmalloc(LIMIT_API_FETCH_BYTES);
   if (!f->open)
     f->open = reader_open(&f->reader, &f->ref, &ignored);
   ssize_t n = f->open ? reader_read(&f->reader, f->at, out, LIMIT_API_FETCH_BYTES) : -1;
@@ -229,7 +228,6 @@ static void fetch_work(void *ctx) {
   if (f->failed && f->open)
     reader_close(&f->reader);
   f->open = f->open && !f->failed;
-  free(out);
 }
 
 static void fetch_over(void *ctx) {
@@ -457,7 +455,7 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
     return;
   json_t *data = json_pack("{sI sI ss ss%}", "turn", (json_int_t)turn, "call", (json_int_t)call,
                            "kind", thinking ? "thinking" : "text", "text", text.p, text.n);
-  struct buf event = {0};
+  buf_auto_t event = {0};
   buf_puts(&event, "event: delta\ndata: ");
   json_write(data, &event);
   buf_puts(&event, "\n\n");
@@ -469,7 +467,6 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
     buf_str(&s->deltas, buf_view(&event));
     server_wake(s->request);
   }
-  buf_deinit(&event);
 }
 
 void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) {

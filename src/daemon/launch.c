@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "format/json_write.h"
 #include "host/config.h"
-#include "host/host.h"
 #include "host/key_leak.h"
 #include "host/plan.h"
 #include "host/preflight.h"
@@ -341,7 +340,7 @@ static bool launch_take_scenario(const struct launch_body *p) {
   static const char *const members[] = {"text", NULL};
   const char *path;
   const json_t *text, *value = json_object_get(p->body, "scenario");
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   if (value == NULL)
     return true;
   if (!launch_path_or_text(p, "scenario", &path, &text) ||
@@ -353,7 +352,6 @@ static bool launch_take_scenario(const struct launch_body *p) {
   if (path == NULL)
     buf_append(&bytes, json_string_value(text), json_string_length(text));
   ok = ok && keep_scenario(p, path, buf_view(&bytes));
-  buf_deinit(&bytes);
   return ok;
 }
 
@@ -361,7 +359,7 @@ static bool launch_scenario_again(struct launch *l, struct err *err) {
   const json_t *written = json_object_get(l->config, "scenario");
   const char *path = json_string_value(json_object_get(written, "path"));
   const char *sha256 = json_string_value(json_object_get(written, "sha256"));
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   if (path == NULL || sha256 == NULL)
     return true;
   l->scenario = scenario_known(l->env, sha256);
@@ -385,7 +383,6 @@ static bool launch_scenario_again(struct launch *l, struct err *err) {
     l->scenario = scenario_read(path, buf_view(&bytes), err);
   if (l->scenario != NULL)
     scenario_add(l->env, l->scenario);
-  buf_deinit(&bytes);
   return l->scenario != NULL;
 }
 
@@ -742,14 +739,11 @@ static void copy_members(json_t *to, const json_t *from, const char *const *name
 /* Writes out the movement (taken) as a workflow, to be checked like any file. */
 static json_t *workflow_member(const struct launch_body *p, const char *name, json_t *movement) {
   static const char *const copied[] = {"language", "schema_as", NULL};
-  struct buf text = {0};
-  json_t *doc = json_pack("{ss s[o]}", "name", name, "movements", movement);
+  buf_auto_t text = {0};
+  json_auto_t *doc = json_pack("{ss s[o]}", "name", name, "movements", movement);
   copy_members(doc, p->body, copied);
   json_write(doc, &text);
-  json_t *member = json_pack("{so ss}", "text", json_stringn(text.p, text.n), "name", name);
-  json_decref(doc);
-  buf_deinit(&text);
-  return member;
+  return json_pack("{so ss}", "text", json_stringn(text.p, text.n), "name", name);
 }
 
 /* Reads the session (taken) that represents the question. */
@@ -912,7 +906,7 @@ json_t *launch_errors_json(const struct err_list *errors) {
 }
 
 static bool parse_lint(struct launch_body *p) {
-  struct err_list warnings = {0};
+  AUTO(err_list_deinit) struct err_list warnings = {0};
   struct launch *l = p->l;
   p->warnings = &warnings;
   p->lints = true;
@@ -923,7 +917,6 @@ static bool parse_lint(struct launch_body *p) {
     l->answer = json_pack("{sb so so so}", "ok", ok, "movements",
                           ok ? json_integer((json_int_t)count) : json_null(), "errors",
                           launch_errors_json(p->errors), "warnings", launch_errors_json(&warnings));
-  err_list_deinit(&warnings);
   return told;
 }
 

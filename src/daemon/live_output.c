@@ -20,7 +20,7 @@ static bool live_output_on_event(void *ctx, struct str type, struct str data) {
   const struct listening *l = ctx;
   if (!str_eq_c(type, "delta"))
     return true;
-  json_t *piece = json_loadb(data.p, data.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *piece = json_loadb(data.p, data.n, JSON_ALLOW_NUL, NULL);
   const json_t *text = json_object_get(piece, "text");
   const char *kind = json_string_value(json_object_get(piece, "kind"));
   if (json_is_string(text) && kind != NULL)
@@ -28,7 +28,6 @@ static bool live_output_on_event(void *ctx, struct str type, struct str data) {
                 (long)json_integer_value(json_object_get(piece, "call")),
                 strcmp(kind, "thinking") == 0,
                 (struct str){json_string_value(text), json_string_length(text)});
-  json_decref(piece);
   return true;
 }
 

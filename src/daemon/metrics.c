@@ -141,12 +141,11 @@ static void count_series(struct metrics *m, enum metric metric, const char *labe
 
 static void metrics_add(struct metrics *m, enum metric metric, const char *name, struct str value,
                         const char *name2, struct str value2, double n) {
-  struct buf labels = {0};
+  buf_auto_t labels = {0};
   put_label(&labels, name, value);
   if (name2 != NULL)
     put_label(&labels, name2, value2);
   count_series(m, metric, buf_c(&labels), n);
-  buf_deinit(&labels);
 }
 
 static void call_begins(struct metrics *m, const void *owner, const struct record *record) {

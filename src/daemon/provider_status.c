@@ -70,7 +70,7 @@ static void versions_on_end(void *ctx, struct process_result *result) {
 }
 
 static void versions_ask(struct versions_item *item, const struct provider *provider) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err;
   item->asked_ms = clock_mono_ms();
   item->tmpdir = tmpdir_make(&err);
@@ -89,7 +89,6 @@ static void versions_ask(struct versions_item *item, const struct provider *prov
     item->all->busy++;
   else
     remove_own_tmpdir(item);
-  arena_deinit(&arena);
 }
 
 static void versions_want(struct client_versions *vs, const struct provider *provider,
@@ -244,9 +243,8 @@ void provider_status_free(void *ctx) {
 }
 
 static void provider_status_work(void *what, struct read_job_answer *answer) {
-  json_t *value = provider_status_read(what);
+  json_auto_t *value = provider_status_read(what);
   json_write(value, &answer->body);
-  json_decref(value);
 }
 
 void control_get_providers(void *ctx, struct server_request *r) {

@@ -5,7 +5,6 @@
  * only by programs of the same user. */
 #include "daemon/server.h"
 
-#include "base/err.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -665,14 +664,13 @@ static const char *title_of(unsigned status) {
 static void put_problem(struct buf *out, unsigned status, json_t *members, const char *detail) {
   struct buf safe = {0};
   buf_safe(&safe, str_from(detail), false); /* it may quote bytes that are not UTF-8 */
-  json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", title_of(status),
-                              "status", (int)status, "detail", buf_c(&safe));
+  json_auto_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title",
+                                   title_of(status), "status", (int)status, "detail", buf_c(&safe));
   buf_deinit(&safe);
   if (members != NULL)
     json_object_update(problem, members);
   json_decref(members);
   json_write(problem, out);
-  json_decref(problem);
 }
 
 void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,

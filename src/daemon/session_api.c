@@ -7,13 +7,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/entry.h"
-#include "daemon/sessions.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/worktree_changes.h"
-#include "os/process.h"
-#include "store/filter.h"
 #include "store/heads.h"
 #include "store/inbox.h"
 #include "store/index.h"
@@ -89,9 +86,8 @@ static void take_one(struct list_ask *l, const struct sessions *ss, const struct
     return;
   v.status = entry_status(e);
   v.message = s->message;
-  json_t *told = api_status_json(&v, ss);
+  json_auto_t *told = api_status_json(&v, ss);
   s->told = json_clone(told); /* it shares parts with the brief */
-  json_decref(told);
 }
 
 /* All are in the order of their ids, and so is the queue. */
@@ -230,8 +226,9 @@ static void list_api_plain_work(void *ctx, struct read_job_answer *answer) {
 static void list_api_work(void *ctx, struct read_job_answer *answer) {
   static const struct filter any;
   struct list_ask *l = ctx;
-  struct session_list f = {0};
-  json_t *list = json_array(), *row;
+  AUTO(session_list_deinit) struct session_list f = {0};
+  json_auto_t *list = json_array();
+  json_t *row;
   if (session_list_page(&f, &l->store, &l->filter, &answer->err)) {
     for (size_t i = 0; i < f.count; i++)
       if ((row = list_api_row(l, f.rows[i].id, &any)) != NULL)
@@ -240,8 +237,6 @@ static void list_api_work(void *ctx, struct read_job_answer *answer) {
   } else {
     answer->status = 500;
   }
-  json_decref(list);
-  session_list_deinit(&f);
 }
 
 static void list_api_one_work(void *ctx, struct read_job_answer *answer) {
@@ -419,7 +414,7 @@ static void session_diff_next(struct session_diff_job *job);
 
 static void session_diff_on_answer(void *ctx, struct git_answer *answer) {
   struct session_diff_job *job = ctx;
-  struct buf diff = {0};
+  buf_auto_t diff = {0};
   size_t max = job->how.all ? LIMIT_TREE_DIFF_ALL_BYTES : LIMIT_TREE_DIFF_BYTES;
   if (job->request != NULL && answer->ran && !job->last) {
     tree_diff_take(&job->lines, answer);
@@ -429,7 +424,6 @@ static void session_diff_on_answer(void *ctx, struct git_answer *answer) {
   bool cut = trees_take_diff(answer, job->how.from, max, &diff) || job->trees.more_paths;
   job->bytes = answer->exit == 0 ? answer->out.n : 0;
   session_diff_over(job, buf_view(&diff), cut, answer->ran ? NULL : buf_c(&answer->err));
-  buf_deinit(&diff);
 }
 
 static void session_diff_next(struct session_diff_job *job) {

@@ -933,21 +933,16 @@ static const char *go_on_reason(const struct daemon_entry *e) {
  * is now. */
 static bool go_on(struct daemon_entry *e, struct err *err) {
   const struct core *core = session_core(e->session);
-  struct resume_options st = {0};
+  AUTO(resume_options_deinit) struct resume_options st = {0};
   bool by_user = e->wish == WISH_RESUME && core->status == SESSION_STOPPED;
   if (by_user && !entry_settle(e, &st, err)) {
     session_refuse(e->session);
-    resume_options_deinit(&st);
     return false;
   }
-  json_t *config = json_incref(by_user ? st.config : core->config);
+  json_auto_t *config = json_incref(by_user ? st.config : core->config);
   launch_deinit(&e->launch);
-  bool ok =
-      launch_again(&e->launch, e->sessions->env, config, err) &&
-      host_go(e->session, sessions_choose, e, go_on_reason(e), by_user ? &st.core : NULL, err);
-  json_decref(config);
-  resume_options_deinit(&st);
-  return ok;
+  return launch_again(&e->launch, e->sessions->env, config, err) &&
+         host_go(e->session, sessions_choose, e, go_on_reason(e), by_user ? &st.core : NULL, err);
 }
 
 /* Returns whether its session, which was read back, works from here on. If it cannot, its trouble

@@ -131,7 +131,7 @@ static const char *expr_kind_name(const struct value *value) {
 /* The text "5", true, a list */
 static struct excerpt expr_described(const struct value *value) {
   struct excerpt out;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (value->kind == VALUE_TEXT) {
     out = expr_excerpt(value->text.p, value->text.n < SHOWN_BYTES ? value->text.n : SHOWN_BYTES);
     buf_printf(&text, "the text \"%.80s%s\"", out.text, value->text.n > SHOWN_BYTES ? "..." : "");
@@ -143,7 +143,6 @@ static struct excerpt expr_described(const struct value *value) {
     buf_puts(&text, expr_kind_name(value));
   }
   print_into(out.text, sizeof out.text, "%s", buf_c(&text));
-  buf_deinit(&text);
   return out;
 }
 
@@ -364,7 +363,7 @@ struct seen {
 static bool item_look(struct eval *x, const struct expr *e, struct seen *seen, size_t i,
                       struct duplicate *out) {
   const struct value *v = &seen->items[i];
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t before;
   bool ok = true;
   if (item_key(v, &key)) {
@@ -373,7 +372,6 @@ static bool item_look(struct eval *x, const struct expr *e, struct seen *seen, s
       *out = (struct duplicate){true, before, i, *v};
     else if (ok)
       map_put(&seen->map, &seen->arena, buf_view(&key), (uint32_t)i);
-    buf_deinit(&key);
     return ok;
   }
   for (size_t k = 0; ok && k < seen->pairwise_count && !out->found; k++) {

@@ -1,4 +1,6 @@
 /* Parses expressions, from words to operators. */
+#include "expr/expr.h"
+
 #include "base/utf8.h"
 #include "expr/node.h"
 #include "schema/pattern.h"

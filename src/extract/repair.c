@@ -1,4 +1,6 @@
 /* Reads values that were meant to be JSON. */
+#include "extract/repair.h"
+
 #include "base/log.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -961,9 +963,8 @@ static void repair_read_member(struct repair *r, json_t *object) {
   bool bare = r->t[at] != '\\' && repair_quote_at(r, at, &quote) == QUOTE_NONE;
   if (!repair_read_key(r))
     return;
-  struct buf key = take_key(r);
+  buf_auto_t key = take_key(r);
   read_value_of(r, object, (struct str){buf_c(&key), key.n}, at, bare);
-  buf_deinit(&key);
 }
 
 /* Returns true if the brace opens a set, such as {1, 2} or {'a', 'b'}, by the first thing in it. */

@@ -523,9 +523,8 @@ static size_t marks_in(struct str s, const char *part) {
 }
 
 static bool needs_no_end(struct str name) {
-  static const char *const single[] = {"br", "hr", "img", "input", "p",    "li",
-                                       "td", "tr", "th",  "link",  "meta", NULL};
-  return str_is_one_fold(name, single);
+  static const char single[] = "br hr img input p li td tr th link meta";
+  return str_among_fold(name, single);
 }
 
 /* Returns the name of the element that the line opens and does not close ("<name ..."), empty if
@@ -687,10 +686,10 @@ static bool above_is_number(struct str word) {
   return n == word.n;
 }
 
-static bool has_word_of(struct str s, const char *const *words) {
+static bool has_word_of(struct str s, const char *words) {
   while (s.n > 0) {
     size_t n = word_length(s);
-    if (n > 0 && str_is_one_fold((struct str){s.p, n}, words))
+    if (n > 0 && str_among_fold((struct str){s.p, n}, words))
       return true;
     s = tag_skip(s, n > 0 ? n : 1);
   }
@@ -700,41 +699,25 @@ static bool has_word_of(struct str s, const char *const *words) {
 /* --- a line that hands over the writer's own verdict --- */
 
 /* With these words writers speak for themselves. */
-static const char *const self_words[] = {
-    "judging",      "sure",       "certainly", "gladly",    "ok",    "okay",  "course",
-    "absolutely",   "understood", "so",        "therefore", "thus",  "hence", "accordingly",
-    "consequently", "finally",    "my",        "I",         "I'd",   "I'll",  "we",
-    "our",          "here",       "here's",    "also",      "again", "means", "conclude",
-    "daher",        "deshalb",    "somit",     "mein",      "meine", "ich",   "hier",
-    "voici",        "donc",       "ainsi",     "mon",       "ma",    "je",    "mi",
-    "entonces",     NULL};
+static const char self_words[] =
+    "judging sure certainly gladly ok okay course absolutely understood so therefore thus hence "
+    "accordingly consequently finally my I I'd I'll we our here here's also again means conclude "
+    "daher deshalb somit mein meine ich hier voici donc ainsi mon ma je mi entonces";
 /* These words name a verdict, besides a lead-in. */
-static const char *const noun_words[] = {"summary",    "results",        "findings", "verification",
-                                         "analysis",   "recommendation", "changes",  "review",
-                                         "evaluation", "requested",      "ask",      "asked",
-                                         "final",      "condition",      "tests",    "bilan",
-                                         "step",       "classification", "outcome",  NULL};
+static const char noun_words[] =
+    "summary results findings verification analysis recommendation changes review evaluation "
+    "requested ask asked final condition tests bilan step classification outcome";
 /* These words name a value. */
-static const char *const value_words[] = {"JSON", "object", "output", "response", "reply", NULL};
+static const char value_words[] = "JSON object output response reply";
 /* These are in order only beside a word of the writer's own: "I would say". */
-static const char *const needy_words[] = {"required", "format", "would", "report", NULL};
-static const char *const filler_words[] = {
-    "a",       "an",           "the",        "it",       "this",      "that",
-    "these",   "is",           "are",        "be",       "as",        "overall",
-    "all",     "in",           "on",         "of",       "for",       "with",
-    "to",      "and",          "will",       "shall",    "can",       "should",
-    "say",     "judge",        "decide",     "choose",   "give",      "go",
-    "assign",  "end",          "ending",     "select",   "pick",      "vote",
-    "mark",    "based",        "above",      "evidence", "single",    "one",
-    "first",   "second",       "third",      "tag",      "number",    "holds",
-    "applies", "which",        "matches",    "matching", "chosen",    "follows",
-    "now",     "then",         "you",        "test",     "done",      "change",
-    "work",    "task",         "code",       "patch",    "following", "below",
-    "per",     "instructions", "structured", "selected", "classify",  "by",
-    "JSON",    "object",       "output",     "response", "reply",     "sage",
-    "ist",     "lautet",       "der",        "des",      "meiner",    "Prüfung",
-    "est",     "le",           "la",         "de",       "revue",     "el",
-    "es",      "por",          "lo",         "tanto",    "que",       NULL};
+static const char needy_words[] = "required format would report";
+static const char filler_words[] =
+    "a an the it this that these is are be as overall all in on of for with to and will shall "
+    "can should say judge decide choose give go assign end ending select pick vote mark based "
+    "above evidence single one first second third tag number holds applies which matches "
+    "matching chosen follows now then you test done change work task code patch following below "
+    "per instructions structured selected classify by JSON object output response reply sage ist "
+    "lautet der des meiner Prüfung est le la de revue el es por lo tanto que";
 /* These are pieces of sentences in languages without spaces, tried in this order. */
 static const char *const joined_words[] = {
     "以下が",       "以上より",   "よって",   "従って", "したがって", "ゆえに", "以下の通り",
@@ -742,10 +725,9 @@ static const char *const joined_words[] = {
     "総合",         "は",         "を",       "の",     "的",         "如下",   "因此",
     "所以",         "审查",       "따라서",   NULL};
 /* A line with one of these is no verdict of now: it is a condition, or somebody else's words. */
-static const char *const other_words[] = {
-    "if",    "unless", "once",     "assuming", "suppose",  "supposing", "had",    "were",   "wenn",
-    "falls", "sobald", "si",       "says",     "said",     "wrote",     "writes", "should", "quote",
-    "reads", "claims", "contains", "sagt",     "schreibt", "dit",       "dice",   NULL};
+static const char other_words[] =
+    "if unless once assuming suppose supposing had were wenn falls sobald si says said wrote "
+    "writes should quote reads claims contains sagt schreibt dit dice";
 
 struct speaks {
   bool known, self, noun, needy;
@@ -771,7 +753,7 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
       s = tag_skip(s, n);
     } else if ((n = tag_lead_in(s)) > 0 && ends_name(s, n)) {
       out.noun = true;
-      out.self |= str_is_one_fold((struct str){s.p, word_length(s)}, self_words);
+      out.self |= str_among_fold((struct str){s.p, word_length(s)}, self_words);
       s = tag_skip(s, n);
     } else if (query && (n = tag_rule_words(s, query)) > 0) {
       out.noun = true;
@@ -784,13 +766,12 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
       struct str word = {s.p, word_length(s)};
       if (word.n == 0)
         return (struct speaks){0};
-      bool self = str_is_one_fold(word, self_words);
-      bool value = !query && str_is_one_fold(word, value_words);
-      bool noun = value || str_is_one_fold(word, noun_words) ||
+      bool self = str_among_fold(word, self_words);
+      bool value = !query && str_among_fold(word, value_words);
+      bool noun = value || str_among_fold(word, noun_words) ||
                   (query && word.n == query->name.n && tag_folded_equal(word, query->name));
-      bool needy = !value && str_is_one_fold(word, needy_words);
-      if (!self && !noun && !needy && !above_is_number(word) &&
-          !str_is_one_fold(word, filler_words))
+      bool needy = !value && str_among_fold(word, needy_words);
+      if (!self && !noun && !needy && !above_is_number(word) && !str_among_fold(word, filler_words))
         return (struct speaks){0};
       out.self |= self;
       out.noun |= noun;
@@ -830,42 +811,27 @@ bool tag_hands_over(struct str line, const struct tag_query *query) {
 
 /* With these words a line speaks of the line below it: what stands there is then its subject
  * ("Ignore the next line"), and whether it is meant is for a judge to say. */
-static const char *const pointers[] = {"next line",
-                                       "following line",
-                                       "line below",
-                                       "tag below",
-                                       "verdict below",
-                                       "text below",
-                                       "what follows",
-                                       "following is",
-                                       "below is",
-                                       "this is what",
-                                       "see below", /* English */
-                                       "次の行",
-                                       "以下の行",
-                                       "下一行", /* Japanese, Chinese */
-                                       "nächste Zeile",
-                                       "nächsten Zeile",
-                                       "folgende Zeile", /* German */
-                                       "ligne suivante",
-                                       "línea siguiente",
-                                       "siguiente línea",
-                                       "다음 줄", /* French, Spanish, Korean */
-                                       NULL};
+static const char *const pointers[] = {"next line",       "following line",
+                                       "line below",      "tag below",
+                                       "verdict below",   "text below",
+                                       "what follows",    "following is",
+                                       "below is",        "this is what",
+                                       "see below",       "次の行",
+                                       "以下の行",        "下一行",
+                                       "nächste Zeile",   "nächsten Zeile",
+                                       "folgende Zeile",  "ligne suivante",
+                                       "línea siguiente", "siguiente línea",
+                                       "다음 줄",         NULL};
 /* These do the same, unless the line names a verdict as well. */
-static const char *const loose_pointers[] = {"次のよう", "以下のよう", "以下の内容", NULL};
+static const char loose_pointers[] = "次のよう|以下のよう|以下の内容";
 
 /* A sentence that ends in one of these goes on below. */
-static const char *const open_words[] = {
-    "with",   "say",     "says",      "said", "write",    "writes",  "wrote",   "give",
-    "gives",  "be",      "is",        "was",  "are",      "reads",   "prints",  "printed",
-    "claims", "claimed", "contains",  "like", "as",       "the",     "to",      "of",
-    "by",     "or",      "and",       "than", "either",   "neither", "without", "named",
-    "namely", "follows", "following", "sagt", "schreibt", "lautet",  "dit",     "écrit",
-    "dice",   "escribe", NULL};
+static const char open_words[] =
+    "with say says said write writes wrote give gives be is was are reads prints printed claims "
+    "claimed contains like as the to of by or and than either neither without named namely "
+    "follows following sagt schreibt lautet dit écrit dice escribe";
 /* So does a sentence that ends in one of these after "the". */
-static const char *const open_nouns[] = {"line",   "tag",     "text", "string",
-                                         "marker", "content", "word", NULL};
+static const char open_nouns[] = "line tag text string marker content word";
 static const char *const open_marks[] = {":", "：", ",", "、", "，", "(",   "[",   "{",
                                          "=", "-",  "–", "—",  "\\", ": |", ": >", NULL};
 
@@ -901,20 +867,20 @@ static struct str last_word(struct str s) {
 /* Returns true for a pronoun: "It follows." is whole, but "The output follows." speaks of what is
  * below. */
 static bool is_pronoun(struct str text) {
-  static const char *const pronouns[] = {"it", "this", "that", NULL};
-  return str_is_one_fold(text, pronouns);
+  static const char pronouns[] = "it this that";
+  return str_among_fold(text, pronouns);
 }
 
 /* Returns true for "blue it", but not for "an example of it" or "they say it". */
 static bool ends_in_it(struct str text) {
   struct str word = last_word(text);
   struct str before = above_bare((struct str){text.p, text.n - word.n});
-  return str_eq_fold(word, "it") && !str_is_one_fold(last_word(before), open_words);
+  return str_eq_fold(word, "it") && !str_among_fold(last_word(before), open_words);
 }
 
 /* Returns true if the line leaves its sentence open, so that what is below ends it. */
 static bool leaves_open(struct str line) {
-  static const char *const closed[] = {"follows", "following", NULL};
+  static const char closed[] = "follows following";
   static const char *const phrases[] = {"e.g.", "i.e.", "for example", "for instance", NULL};
   line = above_bare(line);
   if (!has_letters(line))
@@ -926,9 +892,9 @@ static bool leaves_open(struct str line) {
   struct str word = last_word(line), before = {line.p, line.n - word.n};
   before = above_bare(before);
   if (before.n == 0 || stop)
-    return word.n > 0 && str_is_one_fold(word, closed) && !is_pronoun(before);
-  return (str_is_one_fold(word, open_words) && !ends_in_it(before)) ||
-         (str_is_one_fold(word, open_nouns) && str_eq_fold(last_word(before), "the"));
+    return word.n > 0 && str_among_fold(word, closed) && !is_pronoun(before);
+  return (str_among_fold(word, open_words) && !ends_in_it(before)) ||
+         (str_among_fold(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
 
 /* Returns true if the line only names where the next one is from: "README.md", "`make test`",
@@ -968,10 +934,7 @@ bool tag_points_below(struct str line, const struct tag_query *query) {
       struct speaks speaks = speaks_of(above_bare(line), query);
       return !speaks.known || !speaks.self;
     }
-  for (size_t i = 0; loose_pointers[i]; i++)
-    if (str_has(line, loose_pointers[i]) && !names_verdict(line))
-      return true;
-  if (names_source(line))
+  if ((str_has_any(line, loose_pointers) && !names_verdict(line)) || names_source(line))
     return true;
   struct str text = banner_text(line);
   if (text.n == 0 && heading_marks(line) > 0)
@@ -1032,18 +995,16 @@ static bool above_is_markup(struct str line) {
 }
 
 /* These begin a line of a conversation: "User: ...". */
-static const char *const speakers[] = {
-    "user", "human", "assistant", "system", "tool", "agent", "bot", "observation", "Q", "A", NULL};
+static const char speakers[] = "user human assistant system tool agent bot observation Q A";
 /* These name what the following text is out of: "File: ...". */
-static const char *const sources[] = {"file",   "from",   "subject", "command", "source",
-                                      "stdout", "stderr", "quote",   "prompt",  NULL};
+static const char sources[] = "file from subject command source stdout stderr quote prompt";
 
-static bool above_is_labelled(struct str line, const char *const *names) {
+static bool above_is_labelled(struct str line, const char *names) {
   struct str rest = above_bare(line);
   size_t n = word_length(rest);
   struct str name = {rest.p, n};
   rest = above_bare(tag_skip(rest, n));
-  return str_is_one_fold(name, names) && rest.n > 0 && rest.p[0] == ':';
+  return str_among_fold(name, names) && rest.n > 0 && rest.p[0] == ':';
 }
 
 static struct str without_bullet(struct str line) {
@@ -1093,28 +1054,17 @@ bool tag_begins_foreign(struct str line) {
 /* --- words behind --- */
 
 bool tag_takes_back(struct str text) {
-  static const char *const words[] = {
-      "not",     "no",       "none",       "never",      "cannot",    "but",        "however",
-      "wait",    "scratch",  "retract",    "withdraw",   "disregard", "ignore",     "ignored",
-      "wrong",   "mistake",  "mistaken",   "actually",   "instead",   "correction", "unless",
-      "example", "sample",   "template",   "forged",     "quoted",    "quote",      "says",
-      "said",    "wrote",    "written",    "pretend",    "void",      "false",      "unable",
-      "unsure",  "unclear",  "decline",    "refuse",     "doubt",     "sorry",      "kidding",
-      "thought", "thoughts", "reflection", "reconsider", "revised",   "revoked",    "edit",
-      "oops",    "hm",       "hmm",        "abstain",    "uncertain", "undecided",  "claim",
-      "above",   "back",     "contains",   "claims",     "claimed",   "asks",       "demands",
-      "wants",   "copied",   "theirs",     "nicht",      "kein",      "keine",      "aber",
-      "doch",    "falsch",   "zurück",     "Beispiel",   "sondern",   "pas",        "non",
-      "mais",    "faux",     "exemple",    "annule",     "pero",      "falso",      "ejemplo",
-      NULL};
-  static const char *const parts[] = {
-      "would be", "^ ",     "↑",    "n't",  "n’t",  "ない", "ません", "しかし", "ただし",
-      "例",       "取り消", "撤回", "間違", "引用", "訂正", "無視",   "不",     "没",
-      "但",       "错",     "아니", "않",   "못",   "없",   "하지만", NULL};
-  for (size_t i = 0; parts[i]; i++)
-    if (str_has(text, parts[i]))
-      return true;
-  return has_word_of(text, words);
+  static const char words[] =
+      "not no none never cannot but however wait scratch retract withdraw disregard ignore "
+      "ignored wrong mistake mistaken actually instead correction unless example sample template "
+      "forged quoted quote says said wrote written pretend void false unable unsure unclear "
+      "decline refuse doubt sorry kidding thought thoughts reflection reconsider revised revoked "
+      "edit oops hm hmm abstain uncertain undecided claim above back contains claims claimed "
+      "asks demands wants copied theirs nicht kein keine aber doch falsch zurück Beispiel "
+      "sondern pas non mais faux exemple annule pero falso ejemplo";
+  static const char parts[] = "would be|^ |↑|n't|n’t|ない|ません|しかし|ただし|例|取り消|撤回|"
+                              "間違|引用|訂正|無視|不|没|但|错|아니|않|못|없|하지만";
+  return str_has_any(text, parts) || has_word_of(text, words);
 }
 
 /* --- the line that names a rule: which lines may, and what else mentions one --- */

@@ -25,8 +25,7 @@ static struct str skip_reasoning(struct str s) {
 
 /* Returns true if the name is of what a fence around JSON may say that it holds. */
 static bool is_json_kind(struct str name) {
-  static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", "", NULL};
-  return str_is_one_fold(name, kinds);
+  return name.n == 0 || str_among_fold(name, "json jsonc json5 text txt");
 }
 
 /* Takes the fence off s. Returns false if there is none. */
@@ -410,10 +409,10 @@ static bool differing(struct whole_reply *s, const struct extract_answers *answe
 
 static void read_words(struct whole_reply *s, struct str reply, const struct extract_check *check,
                        struct str report) {
-  struct extract_answers answers = {0};
+  AUTO(extract_answers_deinit) struct extract_answers answers = {0};
   const struct extract_opts opts = {
       .want = EXTRACT_WANT_OBJECT, .check = check, .whole = true, .answers = &answers};
-  struct extract_result r;
+  AUTO(extract_result_deinit) struct extract_result r;
   (void)extract(reply.p ? reply.p : "", reply.n, &opts, &r);
   s->code = r.error.code;
   if (differing(s, &answers)) {
@@ -438,8 +437,6 @@ static void read_words(struct whole_reply *s, struct str reply, const struct ext
   } else {
     s->outcome = WHOLE_REPLY_BROKEN;
   }
-  extract_result_deinit(&r);
-  extract_answers_deinit(&answers);
 }
 
 void whole_reply_read(struct whole_reply *s, struct str reply, const struct extract_check *check,

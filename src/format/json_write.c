@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef __SSE2__
@@ -164,10 +163,9 @@ static int append(const char *bytes, size_t n, void *ctx) {
 }
 
 char *json_dump_text(const json_t *value, size_t flags) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   if (json_dump_callback(value, append, &out, flags) == 0)
     return buf_take(&out);
-  buf_deinit(&out);
   return NULL;
 }
 
@@ -233,7 +231,7 @@ json_t *json_text(struct str text) {
   size_t whole = utf8_floor(text.p, text.n);
   if (utf8_valid(text.p, whole))
     return json_stringn_nocheck(text.p ? text.p : "", whole);
-  struct buf b = {0};
+  buf_auto_t b = {0};
   for (size_t i = 0; i < text.n;) {
     size_t n = utf8_decode(text.p + i, text.n - i, NULL);
     if (n == 0)
@@ -242,9 +240,7 @@ json_t *json_text(struct str text) {
       buf_append(&b, text.p + i, n);
     i += n ? n : 1;
   }
-  json_t *json = json_stringn_nocheck(buf_c(&b), b.n);
-  buf_deinit(&b);
-  return json;
+  return json_stringn_nocheck(buf_c(&b), b.n);
 }
 
 void json_put_text(json_t *object, const char *key, struct str text) {

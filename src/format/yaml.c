@@ -67,9 +67,7 @@ static const char *yaml_scalar_resolve(struct yaml_node *node) {
   static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
   static const char *const trues[] = {"true", "True", "TRUE", NULL};
   static const char *const falses[] = {"false", "False", "FALSE", NULL};
-  static const char *const endless[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
-                                        "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
-                                        ".NaN",  ".NAN",  NULL};
+  static const char endless[] = ".inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF .nan .NaN .NAN";
   struct str s = node->text;
   bool fits = true;
   if (s.n > 0 && strchr("~nNtTfF.+-0123456789", s.p[0]) == NULL)
@@ -81,7 +79,7 @@ static const char *yaml_scalar_resolve(struct yaml_node *node) {
     node->boolean = str_is_one(s, trues);
   } else if (s.p[0] >= 'A') {
     return NULL; /* a number begins otherwise */
-  } else if (str_is_one(s, endless)) {
+  } else if (str_among(s, endless)) {
     return "not a finite number: quote it if it is a text";
   } else if (parse_integer(s, &node->integer, &fits)) {
     node->kind = YAML_INTEGER;
@@ -203,16 +201,14 @@ json_t *yaml_to_json(const struct yaml_node *node) {
 }
 
 json_t *yaml_load(const char *file, struct str text, size_t max_bytes, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, file, text, max_bytes, &errors);
   json_t *v = NULL;
   if (errors.count > 0)
     *err = errors.items[0];
   else if (root)
     v = yaml_to_json(root);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return v;
 }
 
@@ -682,7 +678,7 @@ const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct
                                    size_t max_bytes, struct err_list *errors) {
   assert(arena != NULL && errors != NULL);
   (void)str_drop(&text, "\xEF\xBB\xBF");
-  struct err_list mine = {0};
+  AUTO(err_list_deinit) struct err_list mine = {0};
   struct composer c = {.arena = arena, .file = file, .text = text, .errors = &mine};
   const struct yaml_node *root = NULL;
   if (check_bytes(&c, max_bytes)) {
@@ -697,14 +693,11 @@ const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct
   struct str body = str_trim(text);
   if (root == NULL && mine.count > 0 && body.n > 0 && (body.p[0] == '{' || body.p[0] == '[')) {
     const struct yaml_node *json = yaml_json_tree(arena, text, max_bytes);
-    if (json) {
-      err_list_deinit(&mine);
+    if (json)
       return json;
-    }
   }
   for (size_t i = 0; i < mine.count; i++)
     err_list_add(errors, &mine.items[i]);
   errors->dropped += mine.dropped;
-  err_list_deinit(&mine);
   return root;
 }

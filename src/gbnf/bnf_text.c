@@ -105,7 +105,7 @@ static const struct gb_node *raw(struct gb *g, const struct gb_chars *chars) {
   struct gb_range first = own.ranges[0];
   if (own.count == 1 && first.low == first.high && first.low < 0x80)
     return gb_literal(g, &(char){(char)first.low}, 1);
-  struct buf out = {0};
+  buf_auto_t out = {0};
   buf_puts(&out, "[");
   for (size_t i = 0; i < own.count; i++) {
     struct gb_range r = own.ranges[i];
@@ -117,12 +117,11 @@ static const struct gb_node *raw(struct gb *g, const struct gb_chars *chars) {
   }
   buf_puts(&out, "]");
   const struct gb_node *node = gb_class(g, out.p);
-  buf_deinit(&out);
   return node;
 }
 
 static const struct gb_node *hex_class(struct gb *g, unsigned low, unsigned high) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   unsigned letter = low > 10 ? low : 10;
   buf_puts(&text, "[");
   if (low <= 9)
@@ -131,7 +130,6 @@ static const struct gb_node *hex_class(struct gb *g, unsigned low, unsigned high
     buf_printf(&text, "%X-%X%x-%x", letter, high, letter, high);
   buf_puts(&text, "]");
   const struct gb_node *node = gb_class(g, buf_c(&text));
-  buf_deinit(&text);
   return node;
 }
 
@@ -189,7 +187,7 @@ static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars)
   struct gb_chars own =
       chars_within(g, chars, with_escapes, sizeof with_escapes / sizeof *with_escapes);
   uint32_t rule;
-  struct buf key = {0};
+  buf_auto_t key = {0};
   buf_puts(&key, "escapes"); /* no set of characters begins so */
   buf_append(&key, (const char *)own.ranges, own.count * sizeof *own.ranges);
   bool known = map_get(&g->classes, buf_view(&key), &rule);
@@ -201,7 +199,6 @@ static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars)
     map_put(&g->classes, &g->arena, buf_view(&key), rule);
     node = gb_ref(g, rule);
   }
-  buf_deinit(&key);
   return node;
 }
 
@@ -594,7 +591,7 @@ static bool read_placed(struct regex_reading *r, struct way way, const struct ec
 }
 
 static const struct gb_node *pattern_body(struct gb *g, struct gb_pattern *p) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct ecma_error error;
   struct regex_reading r = {.g = g, .pattern = p};
   const struct gb_node *node = NULL;
@@ -604,13 +601,12 @@ static const struct gb_node *pattern_body(struct gb *g, struct gb_pattern *p) {
   if (root && read_pending(&r, (struct way){0}, (struct regex_pending){root, NULL}) && !p->why)
     node = quoted(g, gb_list(g, GB_ALT, r.ways, r.way_count));
   free(r.items);
-  arena_deinit(&arena);
   return node;
 }
 
 /* The same pattern and lengths make the same rule. */
 const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p) {
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t known;
   buf_printf(&key, "%d %" PRIu64 " %" PRIu64 " ", g->naming, p->min, p->max);
   buf_append(&key, p->text, p->length);
@@ -626,7 +622,6 @@ const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p) {
       node = gb_ref(g, rule);
     }
   }
-  buf_deinit(&key);
   return node;
 }
 

@@ -1,4 +1,6 @@
 /* Converts a schema to a grammar and a list. */
+#include "gbnf/gbnf.h"
+
 #include "gbnf/internal.h"
 
 #include <stdio.h>

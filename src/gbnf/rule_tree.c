@@ -37,7 +37,7 @@ static void note_add(struct gb *g, char *pointer, const char *keyword, const cha
 
 void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why) {
   assert(keyword && why);
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t known = 1;
   g->missed = g->missed || g->quiet;
   if (g->quiet || g->note_count > GBNF_NOTES_MAX)
@@ -52,7 +52,6 @@ void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why)
   buf_printf(&key, "\n%s", keyword);
   if (map_add(&g->noted, &g->arena, buf_view(&key), &known))
     note_add(g, xstrndup(key.p, pointer), keyword, why);
-  buf_deinit(&key);
 }
 
 size_t gb_link_count(const struct gb_link *list) {
@@ -308,7 +307,7 @@ static void escape(struct buf *out, const char *text, size_t length, bool ascii,
 }
 
 const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t length) {
-  struct buf raw = {0}, ascii = {0};
+  buf_auto_t raw = {0}, ascii = {0};
   bool foreign = false;
   buf_puts(&raw, "\"");
   escape(&raw, text, length, false, &foreign);
@@ -320,8 +319,6 @@ const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t l
   const struct gb_node *node = gb_literal(g, raw.p, raw.n);
   if (foreign)
     node = gb_alt(g, node, gb_literal(g, ascii.p, ascii.n));
-  buf_deinit(&raw);
-  buf_deinit(&ascii);
   return node;
 }
 

@@ -4,7 +4,6 @@
 #include "gbnf/internal.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 #define NO_SCOPE UINT32_MAX
@@ -1056,7 +1055,7 @@ static const struct gb_link **collect_names(struct gb *g, const struct gb_shape 
   size_t spec_count, required_count, room = 0;
   const struct gb_link **specs = gb_links(g, s->members, &spec_count);
   const struct gb_link **required = gb_links(g, s->required, &required_count);
-  struct map known = {0};
+  AUTO(map_deinit) struct map known = {0};
   for (size_t i = 0; i < spec_count; i++)
     room += json_object_size(specs[i]->value);
   room += required_count + gb_link_count(s->forbidden);
@@ -1083,7 +1082,6 @@ static const struct gb_link **collect_names(struct gb *g, const struct gb_shape 
       single = false;
     }
   }
-  map_deinit(&known);
   return names;
 }
 
@@ -1448,7 +1446,7 @@ static const struct gb_node *shape_node(struct gb *g, const struct gb_shape *sha
  * validator. */
 static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
                                          const struct gb_shapes *shapes) {
-  struct map seen = {0};
+  AUTO(map_deinit) struct map seen = {0};
   size_t count = 0, room = 0;
   for (size_t i = 0; i < shapes->count; i++)
     room += shapes->items[i].finite ? gb_link_count(shapes->items[i].values) : 0;
@@ -1461,7 +1459,6 @@ static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
         kids[count++] = gb_value_literal(g, v->value, shape->integral);
     }
   }
-  map_deinit(&seen);
   return gb_list(g, GB_ALT, kids, count);
 }
 

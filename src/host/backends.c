@@ -12,7 +12,6 @@
 #include "provider/agent/schema_delivery.h"
 #include "provider/api/api.h"
 #include "provider/child.h"
-#include "provider/profile/profile.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,12 +3,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "core/call.h"
-#include "provider/registry.h"
 #include "store/slots.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

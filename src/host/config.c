@@ -61,7 +61,7 @@ static void overrides_add(struct err_list *warnings, const char *folder, const c
 
 static void check_template(const char *folder, const char *name, struct err_list *warnings) {
   const char *near = str_nearest(str_from(name), prompt_template_names);
-  struct buf hint = {0};
+  buf_auto_t hint = {0};
   if (is_listed(name, prompt_template_names))
     return;
   if (near != NULL)
@@ -72,7 +72,6 @@ static void check_template(const char *folder, const char *name, struct err_list
     for (size_t i = 0; prompt_template_names[i] != NULL; i++)
       buf_printf(&hint, "%s%s", i > 0 ? ", " : "", prompt_template_names[i]);
   overrides_add(warnings, folder, name, "replaces no prompt: ", buf_c(&hint));
-  buf_deinit(&hint);
 }
 
 static void ignore_entry(const char *folder, const char *name, struct err_list *warnings) {
@@ -103,13 +102,12 @@ void overrides_check(struct err_list *warnings) {
 }
 
 void overrides_warn(void) {
-  struct err_list warnings = {0};
+  AUTO(err_list_deinit) struct err_list warnings = {0};
   overrides_check(&warnings);
   for (size_t i = 0; i < warnings.count; i++)
     log_warn("warning: %s", warnings.items[i].text);
   if (warnings.dropped > 0)
     log_warn("warning: %zu more files in prompts/ replace nothing", warnings.dropped);
-  err_list_deinit(&warnings);
 }
 
 const struct config_key config_keys[] = {
@@ -419,8 +417,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
 }
 
 static bool read_config(struct config *config, const char *path, struct str text, struct err *err) {
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   const struct yaml_node *root = yaml_parse(&arena, path, text, LIMIT_CONFIG_BYTES, &errors);
   bool ok = errors.count == 0 && root != NULL;
   if (!ok && errors.count > 0)
@@ -429,8 +427,6 @@ static bool read_config(struct config *config, const char *path, struct str text
     ok = yaml_wrong(err, path, root, "it must be a map: write provider: NAME");
   for (size_t i = 0; ok && i < root->count; i++)
     ok = read_pair(config, path, &root->pairs[i], err);
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
   return ok;
 }
 
@@ -504,9 +500,9 @@ bool config_load(struct config *config, struct err *err) {
 
 json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err) {
   char dir[PATHS_BYTES];
-  struct buf text = {0};
-  struct arena arena = {0};
-  struct err_list errors = {0};
+  buf_auto_t text = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   json_t *values = NULL;
   path[0] = '\0';
   if (!paths_config(dir, err))
@@ -522,9 +518,6 @@ json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err) {
     values = root->kind == YAML_MAP ? yaml_to_json(root) : json_object();
   else
     *err = errors.items[0];
-  err_list_deinit(&errors);
-  arena_deinit(&arena);
-  buf_deinit(&text);
   return values;
 }
 
@@ -533,12 +526,11 @@ const char *config_store(void) {
   static bool known;
   char path[CONFIG_PATH_BYTES];
   struct err err;
-  json_t *values = known ? NULL : config_values(path, &err);
+  json_auto_t *values = known ? NULL : config_values(path, &err);
   const char *said = json_string_value(json_object_get(values, "store"));
   known = true;
   if (said != NULL && strlen(said) < sizeof store)
     memcpy(store, said, strlen(said) + 1);
-  json_decref(values);
   return store;
 }
 

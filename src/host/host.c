@@ -7,14 +7,11 @@
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/apply.h"
-#include "core/workflow.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
-#include "host/backends.h"
 #include "host/session.h"
 #include "os/clock.h"
 #include "os/loop.h"
-#include "os/memory.h"
 #include "os/orphans.h"
 #include "os/random.h"
 #include "os/sandbox.h"
@@ -255,7 +252,7 @@ struct session *host_start(struct host *host, const struct session_params *param
                            const struct watcher *watcher, void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
   char id[STORE_ID_BYTES];
-  struct text task = {0};
+  AUTO(text_deinit) struct text task = {0};
   session_id_new(host, id);
   use_setup(s, &params->setup);
   buf_str(&task.bytes, params->task);
@@ -275,11 +272,10 @@ struct session *host_start(struct host *host, const struct session_params *param
       worker_place(s->log, on);
   }
   if (!ok) {
-    text_deinit(&task);
     session_free(s);
     return NULL;
   }
-  json_t *config = config_of(host, params, id);
+  json_auto_t *config = config_of(host, params, id);
   const struct core_params core_params = {.session = id,
                                           .workflow = params->workflow,
                                           .workflow_path = params->workflow_path,
@@ -289,8 +285,6 @@ struct session *host_start(struct host *host, const struct session_params *param
                                           .facets = params->facets,
                                           .parent = params->parent};
   session_begin(s, &core_params);
-  text_deinit(&task);
-  json_decref(config);
   return s;
 }
 
@@ -533,10 +527,9 @@ void host_answer_with(struct session *s, struct call_result *result) {
 }
 
 void host_answer(struct session *s, struct str text) {
-  struct call_result result = {0};
+  AUTO(call_result_deinit) struct call_result result = {0};
   buf_str(&result.text.bytes, text);
   host_answer_with(s, &result);
-  call_result_deinit(&result);
 }
 
 const struct core *session_core(const struct session *s) {

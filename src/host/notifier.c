@@ -6,7 +6,6 @@
 #include "core/movement_limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "format/yaml.h"
 #include "os/clock.h"
 #include "store/notification.h"
 
@@ -241,7 +240,7 @@ static void notifier_on_end(void *ctx, struct process_result *p) {
     tell_next(n);
     return;
   }
-  struct buf why = {0};
+  buf_auto_t why = {0};
   const json_t *words = json_object_get(n->set, "command");
   struct str line = str_trim(buf_view(&p->err));
   char text[160];
@@ -256,19 +255,16 @@ static void notifier_on_end(void *ctx, struct process_result *p) {
     buf_printf(&why, "was ended (%s)", process_end_name(p->why));
   }
   try_later(n, buf_c(&why));
-  buf_deinit(&why);
 }
 
 /* Returns NAME=VALUE without the bytes that a variable cannot hold. */
 static const char *assignment(struct arena *arena, const char *name, const json_t *notification,
                               const char *key) {
   struct str value = json_view(json_object_get(notification, key));
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "%s=", name);
   buf_safe(&text, value, true);
-  const char *kept = arena_strndup(arena, buf_c(&text), text.n);
-  buf_deinit(&text);
-  return kept;
+  return arena_strndup(arena, buf_c(&text), text.n);
 }
 
 static const char *const *notifier_env(const struct notifier *n, const json_t *notification,
@@ -316,12 +312,11 @@ static void start_telling(struct notifier *n, struct arena *arena) {
 }
 
 static void tell_next(struct notifier *n) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   if (n->closed || n->process != NULL || uv_is_active((const uv_handle_t *)&n->again))
     return;
   if (n->set != NULL && n->queue.count > 0)
     start_telling(n, &arena);
-  arena_deinit(&arena);
 }
 
 /* --- from outside --- */

@@ -386,11 +386,10 @@ void paths_note_last(const char *log_name, const char *folder) {
 
 bool paths_read_last(const char *project, char out[PATHS_BYTES]) {
   char path[PATHS_BYTES];
-  struct buf b = {0};
+  buf_auto_t b = {0};
   struct err err;
   bool ok = paths_last(project, path) && file_read(path, PATHS_BYTES - 1, &b, &err) && b.n > 0;
   if (ok)
     print_into(out, PATHS_BYTES, "%s", b.p);
-  buf_deinit(&b);
   return ok;
 }

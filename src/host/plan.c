@@ -104,15 +104,13 @@ static double part_calls(const struct movement *m, enum reachable_role role, siz
 }
 
 static void plan_unknown(struct planning *plan, const char *what, struct str name) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "%s " STR_FMT, what, STR_ARG(name));
   for (size_t i = 0; i < json_array_size(plan->unknown); i++)
     if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i)))) {
-      buf_deinit(&text);
       return;
     }
   json_array_append_new(plan->unknown, json_text(buf_view(&text)));
-  buf_deinit(&text);
 }
 
 /* Returns the most that one answer can cost, in dollars, from the dearest who can be asked. */
@@ -180,16 +178,14 @@ static bool is_bounded(const struct workflow *wf, size_t movement, enum budget_u
 
 static void add_unseen(json_t *budget, const char *what, struct str provider, const char *why) {
   json_t *unseen = json_object_get(budget, "unseen");
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
-  json_t *word = json_text(buf_view(&text));
+  json_auto_t *word = json_text(buf_view(&text));
   bool known = false;
   for (size_t i = 0; i < json_array_size(unseen); i++)
     known = known || json_same(json_array_get(unseen, i), word);
   if (!known)
     json_array_append(unseen, word);
-  json_decref(word);
-  buf_deinit(&text);
 }
 
 /* Adds to "unseen" the use by this part's providers that no budget sees: tokens that a backend does
@@ -423,11 +419,9 @@ static void add_children(struct planning *plan) {
 
 /* Returns each limit of the user's day, and how much of it is used. */
 static json_t *day_json(const struct provider_registry *registry) {
-  struct daily_usage book;
+  AUTO(daily_usage_deinit) struct daily_usage book;
   daily_usage_init(&book);
-  json_t *day = daily_usage_json(&book, day_set_of(registry));
-  daily_usage_deinit(&book);
-  return day;
+  return daily_usage_json(&book, day_set_of(registry));
 }
 
 json_t *plan_json(const struct preflight *p, const struct store *store) {
@@ -459,10 +453,9 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   json_object_set_new(out, "budget", plan.budget);
   json_object_set_new(out, "day", day_json(p->registry));
   json_object_set_new(out, "cost", cost_json(&plan, calls == 0));
-  struct buf name = {0};
+  buf_auto_t name = {0};
   buf_str(&name, wf->name);
   json_object_set_new(out, "history", history_json(store, buf_c(&name)));
-  buf_deinit(&name);
   json_decref(plan.unknown);
   free(reachable);
   free(plan.calls);

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "core/decide.h"
-#include "core/human.h"
 #include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -336,7 +335,7 @@ static enum ready ready_of(const struct flight *f, const struct reachable_part *
 static void check_ready(struct flight *f, const struct reachable_part *part) {
   struct err why[REACHABLE_WHO_COUNT] = {0};
   enum ready ready[REACHABLE_WHO_COUNT];
-  struct buf all = {0};
+  buf_auto_t all = {0};
   size_t able = 0, no = 0;
   for (size_t i = 0; i < part->count; i++) {
     ready[i] = ready_of(f, part, &part->who[i], &why[i]);
@@ -351,7 +350,6 @@ static void check_ready(struct flight *f, const struct reachable_part *part) {
   for (size_t i = 0; i < part->count; i++)
     if (ready[i] == READY_PERHAPS || (ready[i] == READY_NO && able >= part->needed))
       flight_say(f, f->warnings, "%s", why[i].text);
-  buf_deinit(&all);
 }
 
 /* Checks a provider that judges, votes or corrects. */
@@ -565,12 +563,10 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
 }
 
 bool preflight_passes(const struct preflight *p, struct err *err) {
-  struct err_list errors = {0}, warnings = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   preflight_check(p, &errors, &warnings);
   bool ok = errors.count == 0;
   if (!ok)
     *err = errors.items[0];
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
   return ok;
 }

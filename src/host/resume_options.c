@@ -264,10 +264,8 @@ bool resume_options_refuse(const char *program, const char *command, const char 
 
 bool resume_options_by_person(const char *command, const char *word, struct err *err) {
   bool held;
-  char *program = orphan_program((long)getpid(), &held);
-  bool ok = program == NULL || resume_options_refuse(program, command, word, err);
-  free(program);
-  return ok;
+  char_auto_t *program = orphan_program((long)getpid(), &held);
+  return program == NULL || resume_options_refuse(program, command, word, err);
 }
 
 json_t *resume_options_person(void) {

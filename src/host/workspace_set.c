@@ -5,7 +5,6 @@
 #include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/workflow.h"
-#include "core/worktree.h"
 #include "format/json_object.h"
 
 #include <string.h>

@@ -126,11 +126,10 @@ void proxy_read_upstream(struct str url, char **where, char **credentials) {
     buf_deinit(&plain);
     url = (struct str){at + 1, url.n - user.n - 1};
   }
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_str(&text, url);
   if (url.n > 0)
     *where = buf_take(&text);
-  buf_deinit(&text);
 }
 
 /* --- tunnels --- */

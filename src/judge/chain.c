@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/resource.h"
 #include "base/utf8.h"
-#include "extract/tag.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -118,7 +117,7 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
     return NULL;
   bool ai = stage == STAGE_AI_JUDGE;
   size_t n = chain_offered(spec, offered);
-  struct buf key = {0};
+  buf_auto_t key = {0};
   buf_puts(&key, judge_stage_name(stage));
   for (size_t i = 0; i < n; i++)
     buf_printf(&key, " %d", offered[i]->number);
@@ -134,7 +133,6 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
     if (json_object_size(spec->schemas->narrowed) < LIMIT_SCHEMA_CACHE_COUNT)
       json_object_set_nocheck(spec->schemas->narrowed, key.p, doc);
   }
-  buf_deinit(&key);
   return doc;
 }
 
@@ -426,12 +424,11 @@ static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
     if (outcome == OUTCOME_MATCHED)
       json_put(object, "tag", json_stringn_nocheck(text.p + tag.tag.offset, tag.tag.length));
   }
-  json_t *mentions = json_array();
+  json_auto_t *mentions = json_array();
   for (size_t i = 0; i < tag.mention_count; i++)
     json_array_append_new(mentions, place_object(text, &tag.mentions[i]));
   if (tag.mention_count > 0)
     json_put(object, "mentions", json_incref(mentions));
-  json_decref(mentions);
   return object;
 }
 
@@ -496,7 +493,7 @@ static bool number_against(const struct chain_spec *spec, enum judge_stage stage
 static void doubt_reading(json_t *object, enum judge_stage stage, struct str text,
                           const struct parsed_reply *reading) {
   const struct whole_reply *sole = &reading->sole;
-  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  buf_auto_t line = {.max = LIMIT_ERROR_TEXT_BYTES};
   json_t *candidates = json_array();
   buf_puts(&line, reading->missing);
   for (size_t i = 0; i < sole->place_count; i++) {
@@ -510,7 +507,6 @@ static void doubt_reading(json_t *object, enum judge_stage stage, struct str tex
   }
   stage_object_error(object, buf_view(&line));
   json_put(object, "candidates", candidates);
-  buf_deinit(&line);
 }
 
 static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stage,
@@ -591,7 +587,7 @@ static enum stage_outcome judge_by_tag(const struct chain_spec *spec, struct str
 /* Judges a stage by the value of a reply. */
 static json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage,
                            const struct chain_reply *reply) {
-  struct parsed_reply reading;
+  AUTO(parsed_reply_deinit) struct parsed_reply reading;
   json_t *object = stage_object_new(stage, OUTCOME_UNREADABLE);
   enum stage_outcome outcome = OUTCOME_UNREADABLE;
   assert(stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_AI_JUDGE);
@@ -619,7 +615,6 @@ static json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage
   if (stage == STAGE_AI_JUDGE)
     outcome = judge_by_tag(spec, reply->text, object, outcome);
   set_outcome(object, outcome);
-  parsed_reply_deinit(&reading);
   return object;
 }
 
@@ -666,7 +661,7 @@ static void count_vote(struct tally *t, const json_t *vote) {
 /* Builds the stage's own object from its votes. */
 static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stage,
                             struct tally *t) {
-  struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
+  buf_auto_t line = {.max = LIMIT_ERROR_TEXT_BYTES};
   json_t *object;
   buf_printf(&line, "%d of %d votes", t->most, t->votes);
   if (t->most >= spec->agree && t->rule > 0) {
@@ -691,7 +686,6 @@ static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stag
     object = stage_object_new(stage, OUTCOME_UNREADABLE);
     stage_object_error(object, STR("no vote could be read"));
   }
-  buf_deinit(&line);
   return object;
 }
 

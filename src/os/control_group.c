@@ -41,7 +41,7 @@ static bool group_read(const char *path, struct buf *out) {
 
 /* Finds the mount of the unified hierarchy: the fields of its line before " - cgroup2 ". */
 static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool found = group_read("/proc/self/mountinfo", &text);
   struct str rest = found ? buf_view(&text) : STR("");
   found = false;
@@ -55,7 +55,6 @@ static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
     found = strstr(copy, " - cgroup2 ") != NULL &&
             sscanf(copy, "%*d %*d %*s %4095s %4095s", root, mount) == 2;
   }
-  buf_deinit(&text);
   return found;
 }
 
@@ -69,7 +68,7 @@ static void above_self(char *path) {
 /* Finds the folder of our own group. */
 static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
   char root[PATH_MAX];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool found = false;
   struct str rest = {0};
   if (find_mount(root, mount) && group_read("/proc/self/cgroup", &text))
@@ -85,7 +84,6 @@ static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
     if (found)
       above_self(out);
   }
-  buf_deinit(&text);
   return found;
 }
 

@@ -12,7 +12,6 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

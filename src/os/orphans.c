@@ -164,7 +164,7 @@ size_t orphan_end(const char *session) {
   uint64_t term = lease_term();
   size_t all = lease_is_over(term) ? 0 : group_end_all(session);
   uint64_t until_ms = clock_mono_ms() + LIMIT_LEFTOVER_WAIT_MS;
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   int n = snprintf(wanted, sizeof wanted, ORPHAN_VARIABLE "=%s", session);
   for (int pass = 0; pass < PASS_COUNT && clock_mono_ms() < until_ms; pass++) {
     struct scan s = {
@@ -195,14 +195,13 @@ size_t orphan_end(const char *session) {
     if (ended == 0)
       break;
   }
-  buf_deinit(&bytes);
   return all;
 }
 
 char *orphan_program(long process, bool *held) {
   enum { ABOVE = 256, MARK_BITS = 40 }; /* the most ancestors that are followed; 12 days */
   const pid_t own = (pid_t)process;
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   struct process_seen seen = {.parent = own};
   pid_t pid = own, shim = 0;
   bool found = *held = false;
@@ -226,6 +225,5 @@ char *orphan_program(long process, bool *held) {
   if (folder == NULL || strstr(folder, "/segue-") == NULL)
     folder = "";
   char *program = found ? xstrdup(folder) : NULL;
-  buf_deinit(&bytes);
   return program;
 }

@@ -1,7 +1,6 @@
 /* Decides what happens to a running program, and changes its state. */
 #include "os/process.h"
 
-#include "base/buf.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
@@ -75,7 +74,7 @@ void process_search_path(const char *given, struct buf *out) {
 }
 
 static void env_put(struct env *env, const char *name, size_t name_n, const char *value) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (str_eq_c((struct str){name, name_n}, "PATH")) {
     process_search_path(value, &path);
     value = buf_c(&path);
@@ -90,7 +89,6 @@ static void env_put(struct env *env, const char *name, size_t name_n, const char
     i++;
   env->entries[i] = entry;
   env->count = i < env->count ? env->count : env->count + 1;
-  buf_deinit(&path);
 }
 
 static void env_copy(struct env *env, const char *name, const char *otherwise) {
@@ -1116,7 +1114,7 @@ static bool warm_shim_put_words(struct buf *out, const char *const *words, uint3
 
 /* Writes the words of argv and of the environment into a file without a name; -1: errno. */
 static int warm_shim_words(const struct process_spec *spec, struct shim_program *told) {
-  struct buf words = {0};
+  buf_auto_t words = {0};
   bool fit = warm_shim_put_words(&words, spec->argv, &told->argc);
   fit = warm_shim_put_words(&words, spec->envp, &told->envc) && fit;
   size_t pointers = ((size_t)told->argc + told->envc) * sizeof(char *);
@@ -1126,7 +1124,6 @@ static int warm_shim_words(const struct process_spec *spec, struct shim_program 
     errno = E2BIG;
   if (fd >= 0 && write(fd, words.p, words.n) != (ssize_t)words.n)
     process_close_fd(&fd);
-  buf_deinit(&words);
   return fd;
 }
 

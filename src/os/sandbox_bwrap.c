@@ -219,12 +219,10 @@ struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *
 }
 
 static bool says_zero(const char *path) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
-  bool zero = access(path, R_OK) == 0 && file_read(path, 64, &text, &err) &&
-              strtol(buf_c(&text), NULL, 10) == 0;
-  buf_deinit(&text);
-  return zero;
+  return access(path, R_OK) == 0 && file_read(path, 64, &text, &err) &&
+         strtol(buf_c(&text), NULL, 10) == 0;
 }
 
 bool sandbox_bwrap_alone(void) {

@@ -54,13 +54,12 @@ char *tmpdir_make(struct err *err) {
 }
 
 bool tmpdir_check(struct err *err) {
-  struct buf own = {0};
+  buf_auto_t own = {0};
   struct stat st;
   tmpdir_folder(&own);
   bool ok = (lstat(own.p, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid()) ||
             (stat(parent_dir(), &st) == 0 && S_ISDIR(st.st_mode) &&
              access(parent_dir(), W_OK | X_OK) == 0);
-  buf_deinit(&own);
   return ok || err_set(err, ERR_IO,
                        "no temporary directory can be made in %.300s: set TMPDIR to a folder that "
                        "you can write to",
@@ -91,10 +90,9 @@ char *tmpdir_make_named(const char *name, struct err *err) {
 }
 
 void tmpdir_leave(void) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   tmpdir_folder(&path);
   (void)rmdir(path.p);
-  buf_deinit(&path);
 }
 
 struct removal {

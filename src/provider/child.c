@@ -116,7 +116,7 @@ static bool is_program(const char *path) {
 }
 
 bool program_find(const char *name, char *out, size_t size) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   bool found = false;
   if (strchr(name, '/') != NULL)
     return snprintf(out, size, "%s", name) < (int)size && is_program(out);
@@ -128,7 +128,6 @@ bool program_find(const char *name, char *out, size_t size) {
   }
   if (!found)
     out[0] = '\0';
-  buf_deinit(&path);
   return found;
 }
 

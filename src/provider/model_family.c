@@ -58,15 +58,12 @@ static void put_family(struct str provider, struct str model, struct buf *out) {
 
 bool model_family_is_same(struct str provider, struct str model, struct str other_provider,
                           struct str other_model) {
-  struct buf one = {0}, other = {0};
+  buf_auto_t one = {0}, other = {0};
   if (provider.n == 0 || other_provider.n == 0)
     return false;
   if (str_eq(provider, other_provider) && (model.n == 0 || other_model.n == 0))
     return true;
   put_family(provider, model, &one);
   put_family(other_provider, other_model, &other);
-  bool same = str_eq(buf_view(&one), buf_view(&other));
-  buf_deinit(&one);
-  buf_deinit(&other);
-  return same;
+  return str_eq(buf_view(&one), buf_view(&other));
 }

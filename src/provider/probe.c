@@ -168,7 +168,7 @@ static void probe_on_version(void *ctx, struct process_result *r) {
 
 static void probe_ask_version(struct process_table *table, const char *tmpdir,
                               struct probe_asking *asking, const struct provider *provider) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err;
   const char *const *words =
       version_words(provider_profile(provider), asking->probe->program, provider->settings, &arena);
@@ -183,7 +183,6 @@ static void probe_ask_version(struct process_table *table, const char *tmpdir,
     asking->probe->state = PROBE_NO;
     print_into(asking->probe->problem, sizeof asking->probe->problem, "%.300s", err.text);
   }
-  arena_deinit(&arena);
 }
 
 static void on_api(void *ctx, struct api_probe_result *r) {
@@ -210,7 +209,7 @@ static void ask_versions(const struct provider_registry *registry, struct backen
   uv_loop_t loop;
   struct err err;
   struct probe_asking *asking = xcalloc(count + 1, sizeof *asking);
-  char *tmpdir = tmpdir_make(&err);
+  char_auto_t *tmpdir = tmpdir_make(&err);
   struct process_table *table = NULL;
   if (tmpdir != NULL && loop_init(&loop, &err)) {
     table = process_table_new(&loop, &err);
@@ -235,7 +234,6 @@ static void ask_versions(const struct provider_registry *registry, struct backen
     log_warn("versions are not known: %s", err.text);
   if (tmpdir != NULL && !tmpdir_remove(tmpdir, &err))
     log_warn("%s", err.text);
-  free(tmpdir);
   free(asking);
 }
 

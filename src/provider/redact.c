@@ -70,7 +70,7 @@ static void add_pattern(struct secrets *s, const char *p, size_t n, enum written
 static void add_base64(struct secrets *s, struct str value, size_t offset, const char *last_two) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   size_t from = (offset * 8 + 5) / 6, to = (offset + value.n) * 8 / 6;
-  struct buf b = {0};
+  buf_auto_t b = {0};
   for (size_t k = from; k < to; k++) {
     unsigned six = 0;
     for (size_t bit = k * 6; bit < k * 6 + 6; bit++) {
@@ -83,7 +83,6 @@ static void add_base64(struct secrets *s, struct str value, size_t offset, const
     add_pattern(s, b.p, b.n, WRITTEN_BASE64);
   if (b.n > 0)
     explicit_bzero(b.p, b.n);
-  buf_deinit(&b);
 }
 
 void secrets_add(struct secrets *s, const char *name, struct str value) {

@@ -96,7 +96,7 @@ void registry_names(const struct provider_registry *reg, struct buf *out) {
 
 bool registry_unknown(const struct provider_registry *reg, struct str name, struct err *err) {
   const char **names = xcalloc(reg->count + 1, sizeof *names);
-  struct buf all = {0};
+  buf_auto_t all = {0};
   for (size_t i = 0; i < reg->count; i++)
     names[i] = reg->providers[i].capability.name;
   const char *near = str_nearest(name, names);
@@ -105,7 +105,6 @@ bool registry_unknown(const struct provider_registry *reg, struct str name, stru
   err_set(err, ERR_USAGE, "there is no provider \"%.*s\": %s%s%s", name.n > 80 ? 80 : (int)name.n,
           name.n ? name.p : "", near ? "did you mean " : "use one of ", near ? near : buf_c(&all),
           near ? "?" : "");
-  buf_deinit(&all);
   free(names);
   return false;
 }

@@ -4,9 +4,9 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "base/str.h"
 #include "format/json_write.h"
-#include "http/proxy.h"
 #include "os/fs.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
@@ -202,7 +202,7 @@ static const char *const *hosts_of(const struct sandbox_policy_spec *spec, struc
 /* Lists the hosts that a program reaches without the proxy: its own servers, unless the list names
  * this machine. */
 static const char *sandbox_policy_bypass(const struct sandbox_policy_spec *spec) {
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   const char *const *hosts = hosts_of(spec, &arena);
   bool own = false;
   for (size_t i = 0; hosts != NULL && hosts[i] != NULL; i++) {
@@ -210,7 +210,6 @@ static const char *sandbox_policy_bypass(const struct sandbox_policy_spec *spec)
     unsigned port;
     own = own || (proxy_split(str_from(hosts[i]), &host, &port) && proxy_is_loopback(host));
   }
-  arena_deinit(&arena);
   return own ? "" : "localhost,127.0.0.1,::1";
 }
 
@@ -229,7 +228,7 @@ static void sandbox_policy_denied(void *ctx, const char *where) {
 
 void sandbox_policy_tried(const struct provider_sink *sink, const char *tmpdir) {
   char path[PATH_MAX], line[LIMIT_NAME_BYTES];
-  struct buf notes = {0};
+  buf_auto_t notes = {0};
   for (unsigned i = 0; tmpdir != NULL && i < LIMIT_TMPDIR_NOTE_COUNT; i++) {
     print_into(path, sizeof path, TMPDIR_NOTE, tmpdir, i);
     ssize_t n = readlink(path, line, sizeof line);
@@ -238,7 +237,6 @@ void sandbox_policy_tried(const struct provider_sink *sink, const char *tmpdir) 
   }
   if (notes.n > 0)
     note_of(sink, "tried to answer for a person: ", "tried", notes.p);
-  buf_deinit(&notes);
 }
 
 enum { PROGRAM_WORDS = 3 }; /* words of a command line that may name a program */
@@ -465,9 +463,8 @@ static void key_put(struct buf *key, const char *text) {
 }
 
 static void key_put_json(struct buf *key, const json_t *value) {
-  char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+  char_auto_t *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
   key_put(key, text);
-  free(text);
 }
 
 /* Writes everything that the lists of a call are made of, except its own folder and what is in the

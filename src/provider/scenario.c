@@ -347,11 +347,9 @@ bool scenario_parse(struct scenario *scenario, const char *path, struct str text
 }
 
 bool scenario_load(struct scenario *scenario, const char *path, struct err *err) {
-  struct buf bytes = {0};
-  bool ok = file_read(path, LIMIT_SCENARIO_BYTES, &bytes, err) &&
-            scenario_parse(scenario, path, buf_view(&bytes), err);
-  buf_deinit(&bytes);
-  return ok;
+  buf_auto_t bytes = {0};
+  return file_read(path, LIMIT_SCENARIO_BYTES, &bytes, err) &&
+         scenario_parse(scenario, path, buf_view(&bytes), err);
 }
 
 void scenario_deinit(struct scenario *scenario) {

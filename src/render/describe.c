@@ -1,5 +1,7 @@
 /* Renders a schema for a model: as a prompt with one line per field, as types, as compact JSON; and
  * estimates what a text costs. */
+#include "render/describe.h"
+
 #include "render/describe_phrase.h"
 #include "schema/compiled.h"
 
@@ -69,7 +71,7 @@ static void prompt_head(struct describer *d, struct place place, const struct ou
   const struct op *forms = describe_type_forms(outline);
   bool untyped = stand == STAND_BRANCH && outline->types == TYPE_ANY;
   size_t before = out->n;
-  struct buf constraints = {0};
+  buf_auto_t constraints = {0};
   if (outline->never)
     describe_say(d->language, WORD_NOTHING, "", out);
   else if (forms && describe_is_leaf(d, place, LEAF_LEVELS))
@@ -86,7 +88,6 @@ static void prompt_head(struct describer *d, struct place place, const struct ou
   } else if (untyped && !forms && !outline->field_count) {
     describe_say(d->language, WORD_ANY_VALUE, "", out);
   }
-  buf_deinit(&constraints);
 }
 
 static void put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out) {
@@ -217,12 +218,11 @@ static void put_if_part(struct telling *p, enum word word, uint32_t node, int le
 static void put_dependent(struct telling *p, const struct op *op, int level) {
   struct walk *walk = &p->d.walk;
   struct place place = outline_place(walk, op->node);
-  struct buf name = {0};
+  buf_auto_t name = {0};
   if (!place.count || outline_is_false(walk, place))
     return;
   render_name(op->u.dependency->name, op->u.dependency->length, &name);
   put_labelled(p, WORD_WITH_FIELD, name.p, "", place, level, STAND_BRANCH);
-  buf_deinit(&name);
 }
 
 static void put_unevaluated(struct telling *p, const struct op *op, int level, enum stand stand) {
@@ -344,14 +344,13 @@ static void shown_open(struct telling *p, struct shown *shown) {
 }
 
 static void say_same(struct telling *p, const char *path) {
-  struct buf whole = {0};
+  buf_auto_t whole = {0};
   if (!*path) {
     describe_say(p->d.language, WORD_WHOLE, "", &whole);
     path = whole.p;
   }
   buf_puts(&p->d.out, ", ");
   prompt_say(p, WORD_SAME_AS, path);
-  buf_deinit(&whole);
 }
 
 /* Puts the descriptions. A structure that was shown before keeps only this place's own. */
@@ -446,7 +445,7 @@ static enum word describe_kind(unsigned types) {
 static void put_root(struct telling *p) {
   struct place root = outline_root(&p->d.walk);
   struct outline outline;
-  struct buf kind = {0}, below = {0};
+  buf_auto_t kind = {0}, below = {0};
   if (!outline_of(&p->d.walk, root, &outline))
     return;
   enum word word = describe_kind(describe_shown_types(&outline));
@@ -460,7 +459,7 @@ static void put_root(struct telling *p) {
   bool plain = word != WORD_VALUE && first == kind.n && !memcmp(p->d.out.p, kind.p, first);
   buf_append(&below, end + 1, p->d.out.n - first - 1);
   p->d.out.n = first;
-  struct buf head = p->d.out;
+  buf_auto_t head = p->d.out;
   p->d.out = (struct buf){0};
   prompt_say(p, below.n ? WORD_RETURN : WORD_RETURN_PLAIN, kind.p);
   buf_puts(&p->d.out, "\n\n");
@@ -476,9 +475,6 @@ static void put_root(struct telling *p) {
   if (!plain || below.n)
     buf_puts(&p->d.out, "\n");
   put_closing(p, scalar);
-  buf_deinit(&head);
-  buf_deinit(&kind);
-  buf_deinit(&below);
 }
 
 enum schema_status describe_prompt(const struct schema *schema, enum describe_language language,
@@ -517,13 +513,12 @@ bool describe_form_find(const char *name, enum describe_form *form) {
 }
 
 static enum word root_kind(const struct schema *schema) {
-  struct walk walk;
+  AUTO(walk_deinit) struct walk walk;
   struct outline outline;
   enum word kind = WORD_VALUE;
   walk_init(&walk, schema);
   if (outline_of(&walk, outline_root(&walk), &outline))
     kind = describe_kind(describe_shown_types(&outline));
-  walk_deinit(&walk);
   return kind;
 }
 
@@ -531,7 +526,7 @@ void describe_request(const struct schema *schema, enum describe_form form,
                       enum describe_language language, struct buf *out) {
   assert(schema != NULL && form < DESCRIBE_AS_COUNT && out != NULL);
   char *text = NULL;
-  struct buf kind = {0};
+  buf_auto_t kind = {0};
   if (form == DESCRIBE_AS_PROMPT && describe_prompt(schema, language, &text) == SCHEMA_OK) {
     buf_puts(out, text);
     describe_free(text);
@@ -547,7 +542,6 @@ void describe_request(const struct schema *schema, enum describe_form form,
   buf_puts(out, " ");
   describe_say(language, WORD_NO_INVENTING, "", out);
   buf_puts(out, "\n");
-  buf_deinit(&kind);
   describe_free(text);
 }
 
@@ -611,7 +605,7 @@ static struct named *named_at(struct types *t, uint32_t identity) {
 /* Names a structure by the last part of its place: "#/$defs/address" is Address. */
 static void name_structure(struct types *t, struct place place, struct named *named) {
   struct walk *walk = &t->d.walk;
-  struct buf where = {0}, name = {0};
+  buf_auto_t where = {0}, name = {0};
   schema_entry_text(walk->schema, walk->schema->nodes[place.nodes[0]].entry, &where);
   const char *from = where.n ? strrchr(where.p, '/') : NULL;
   for (const char *p = from ? from + 1 : "Root"; *p && name.n < 40; p++) {
@@ -631,8 +625,6 @@ static void name_structure(struct types *t, struct place place, struct named *na
     buf_printf(&name, "%u", n);
   }
   named->name = arena_strndup(&walk->arena, name.p, name.n);
-  buf_deinit(&where);
-  buf_deinit(&name);
 }
 
 /* Returns true if the place is done with: its name was put, or it was counted before. */
@@ -739,13 +731,12 @@ static void put_items_type(struct types *t, struct place place, int indent, stru
   }
   if (simple)
     return;
-  struct buf whole = {0};
+  buf_auto_t whole = {0};
   buf_append(&whole, out->p + from, out->n - from);
   out->n = from;
   buf_puts(out, "(");
   buf_append(out, whole.p ? whole.p : "", whole.n);
   buf_puts(out, ")");
-  buf_deinit(&whole);
 }
 
 static void put_array(struct types *t, const struct outline *outline, int indent, struct buf *out) {

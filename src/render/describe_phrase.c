@@ -181,12 +181,11 @@ static void list_object(struct listing *l, const struct object_op *o) {
 static void list_dependency(struct listing *l, const struct op *op) {
   const struct dependency_op *o = op->u.dependency;
   struct describer *d = l->d;
-  struct buf name = {0}, names = {0};
+  buf_auto_t name = {0}, names = {0};
   render_name(o->name, o->length, &name);
   if (op->code == OP_DEPENDENT_SCHEMA) {
     if (d->all_inside || outline_is_false(&d->walk, outline_place(&d->walk, op->node)))
       list_place(l, WORD_WITH_FIELD, name.p ? name.p : "", op->node);
-    buf_deinit(&name);
     return;
   }
   for (uint32_t i = 0; i < o->count; i++) {
@@ -199,8 +198,6 @@ static void list_dependency(struct listing *l, const struct op *op) {
     l->any = false; /* no comma: one item of the list */
     list_text(l, WORD_WITH_MUST_HAVE, &names);
   }
-  buf_deinit(&name);
-  buf_deinit(&names);
 }
 
 static void list_contains(struct listing *l, const struct contains_op *o) {
@@ -208,14 +205,13 @@ static void list_contains(struct listing *l, const struct contains_op *o) {
     listing_count(l, WORD_MIN_CONTAINS, o->min);
   if (o->max != UINT64_MAX)
     listing_count(l, WORD_MAX_CONTAINS, o->max);
-  struct buf inside = {0};
+  buf_auto_t inside = {0};
   struct describer *d = l->d;
   struct place place = outline_place(&d->walk, o->node);
   if (place.count && d->put_inside(d, place, NULL)) {
     d->put_inside(d, place, &inside);
     list_text(l, WORD_CONTAINS, &inside);
   }
-  buf_deinit(&inside);
 }
 
 static void list_if(struct listing *l, const struct if_op *o) {

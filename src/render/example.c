@@ -46,12 +46,11 @@ static json_t *example_keep(struct maker *m, struct place place, json_t *value, 
 }
 
 static void example_trouble_set(struct maker *m, struct place place, const char *why) {
-  struct buf where = {0};
+  buf_auto_t where = {0};
   if (place.count)
     schema_entry_text(m->walk.schema, m->walk.origin[place.nodes[0]], &where);
   snprintf(m->trouble->pointer, sizeof m->trouble->pointer, "%s", buf_c(&where));
   snprintf(m->trouble->message, sizeof m->trouble->message, "%s", why);
-  buf_deinit(&where);
 }
 
 /* Returns "<text that matches PATTERN>". */
@@ -164,7 +163,7 @@ static struct wanted string_wanted(struct maker *m, const struct outline *outlin
 static json_t *make_placeholder(struct maker *m, struct place place, const struct wanted *wanted,
                                 const char *word, unsigned variant) {
   unsigned none = 0;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, variant ? "<%s %u>" : "<%s>", word, variant + 1);
   size_t cut = text.n > wanted->most, length = text.n - 2 * cut;
   if (cut && length > wanted->most)
@@ -173,7 +172,6 @@ static json_t *make_placeholder(struct maker *m, struct place place, const struc
   for (; length < wanted->least || (cut && length < wanted->most); length++)
     buf_puts(&text, ".");
   json_t *value = json_stringn(text.p + cut, length);
-  buf_deinit(&text);
   return value ? example_keep(m, place, value, &none) : NULL;
 }
 
@@ -181,7 +179,7 @@ static json_t *make_placeholder(struct maker *m, struct place place, const struc
 static json_t *make_sample(struct maker *m, struct place place, const struct wanted *wanted,
                            unsigned variant) {
   unsigned none = 0;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (size_t i = 0; i < sizeof samples / sizeof *samples && wanted->format; i++)
     if (!strcmp(samples[i][0], wanted->format))
       buf_puts(&text, samples[i][1]);
@@ -191,7 +189,6 @@ static json_t *make_sample(struct maker *m, struct place place, const struct wan
   while (text.n && text.n < wanted->least)
     buf_puts(&text, "x");
   json_t *value = text.n ? json_stringn(text.p, text.n) : NULL;
-  buf_deinit(&text);
   return value ? example_keep(m, place, value, &none) : NULL;
 }
 
@@ -385,16 +382,14 @@ static bool add_other(struct maker *m, json_t *object, const struct outline *out
       names =
           outline_join(&m->walk, names, outline_place(&m->walk, outline->ops[i]->u.object->names));
   snprintf(plain, sizeof plain, number ? "<key %u>" : "<key>", number + 1);
-  json_t *name = example_keep(m, names, json_string(plain), &none);
+  json_auto_t *name = example_keep(m, names, json_string(plain), &none);
   if (!name)
     name = make_place(m, names, number);
   const char *text = json_string_value(name);
   size_t length = json_string_length(name);
-  bool added =
-      text && !json_object_getn(object, text, length) &&
-      add_member(m, object, text, length, outline_member(&m->walk, outline, text, length), false);
-  json_decref(name);
-  return added;
+  return text && !json_object_getn(object, text, length) &&
+         add_member(m, object, text, length, outline_member(&m->walk, outline, text, length),
+                    false);
 }
 
 /* Adds a member for each kind of name that the schema describes, if it names no field; and as many

@@ -5,7 +5,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 /* Returns true for controls, line and paragraph separators, marks without width, and what turns the
  * direction of a text. */

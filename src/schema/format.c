@@ -54,7 +54,7 @@ static struct own_pattern label_form = {.text = LABEL_PATTERN}, rtl_form = {.tex
 
 static bool own_match(struct own_pattern *own, const char *text, size_t length) {
   struct pattern *compiled = atomic_load(&own->compiled), *others = NULL;
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   if (!compiled) {
     enum pattern_status status = pattern_compile_engine(own->text, strlen(own->text), &compiled);
     assert(status == PATTERN_OK);
@@ -64,9 +64,7 @@ static bool own_match(struct own_pattern *own, const char *text, size_t length) 
       compiled = others;
     }
   }
-  bool ok = pattern_match(compiled, &scratch, text, length) != PATTERN_NO_MATCH;
-  pattern_scratch_deinit(&scratch);
-  return ok;
+  return pattern_match(compiled, &scratch, text, length) != PATTERN_NO_MATCH;
 }
 
 /* --- punycode, RFC 3492 --- */

@@ -119,10 +119,9 @@ static const struct property *declared(const struct object_op *o, const char *na
 
 static bool name_matches(struct walk *walk, const struct pattern *pattern, const char *name,
                          size_t length) {
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   enum pattern_result result = pattern_match(pattern, &scratch, name, length);
   walk_spend(walk, 1 + (int64_t)(scratch.cost / 16));
-  pattern_scratch_deinit(&scratch);
   return result == PATTERN_MATCH;
 }
 
@@ -348,13 +347,12 @@ struct place outline_target(struct walk *walk, struct place place) {
 }
 
 uint32_t outline_identity(struct walk *walk, struct place place) {
-  struct buf key = {0};
+  buf_auto_t key = {0};
   uint32_t id = walk->places.count;
   if (!place.count || !walk_spend(walk, place.count))
     return NODE_NONE;
   for (uint32_t i = 0; i < place.count; i++)
     buf_append(&key, (const char *)&walk->schema->nodes[place.nodes[i]].entry, sizeof(uint32_t));
   map_add(&walk->places, &walk->arena, buf_view(&key), &id);
-  buf_deinit(&key);
   return id;
 }

@@ -196,25 +196,14 @@ static void walk_below(struct linting *l, const json_t *schema, const struct pat
 }
 
 static void look_for_bounds(struct linting *l, const json_t *schema) {
-  static const char *const bounds[] = {"enum",
-                                       "const",
-                                       "minimum",
-                                       "maximum",
-                                       "exclusiveMinimum",
-                                       "exclusiveMaximum",
-                                       "multipleOf",
-                                       "minLength",
-                                       "maxLength",
-                                       "pattern",
-                                       "minItems",
-                                       "maxItems",
-                                       "uniqueItems",
-                                       "contains",
-                                       "minProperties",
-                                       "maxProperties"};
+  static const char bounds[] =
+      "enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength "
+      "maxLength pattern minItems maxItems uniqueItems contains minProperties maxProperties";
+  const char *key;
+  json_t *value;
   const json_t *type = json_object_get(schema, "type");
-  for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-    l->bound = l->bound || json_object_get(schema, bounds[i]) != NULL;
+  json_object_foreach((json_t *)schema, key, value)
+    l->bound = l->bound || str_among(str_from(key), bounds);
   l->free_leaf = l->free_leaf || has_type(type, "string") || has_type(type, "number") ||
                  has_type(type, "integer") || has_type(type, "array");
 }

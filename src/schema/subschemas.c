@@ -330,12 +330,11 @@ static void add_token(struct buf *out, const char *token) {
 }
 
 char *schema_pointer_suffix(struct compiler *c, const char *keyword, const char *member) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   add_token(&text, keyword);
   if (member)
     add_token(&text, member);
   char *suffix = arena_strndup(&c->schema->arena, text.p, text.n);
-  buf_deinit(&text);
   return suffix;
 }
 
@@ -776,14 +775,13 @@ bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
     }
   if (level >= DIALECT_LEVELS_MAX || uri[length] != '\0')
     return false;
-  json_t *document = document_find(c, uri);
+  json_auto_t *document = document_find(c, uri);
   const char *above = json_string_value(json_object_get(document, "$schema"));
   bool ok = above && strcmp(above, uri) != 0 &&
             schema_dialect_find(c, above, dialect, vocabularies, level + 1);
   const json_t *list = json_object_get(document, "$vocabulary");
   if (ok && json_is_object(list) && *dialect != DIALECT_07)
     ok = vocabularies_read(list, *dialect, vocabularies);
-  json_decref(document);
   return ok;
 }
 
@@ -842,7 +840,7 @@ static bool target_find(struct compiler *c, const struct schema_resource *from,
                         const char *absolute, struct target *target) {
   struct schema *s = c->schema;
   size_t length = schema_uri_without_fragment(absolute);
-  struct buf base = {0}, fragment = {0};
+  buf_auto_t base = {0}, fragment = {0};
   const char *raw = absolute[length] ? absolute + length + 1 : "";
   buf_append(&base, absolute, length);
   buf_percent_decoded(&fragment, str_from(raw));
@@ -861,8 +859,6 @@ static bool target_find(struct compiler *c, const struct schema_resource *from,
       target->dynamic_name = arena_strndup(&s->arena, fragment.p, fragment.n);
     }
   }
-  buf_deinit(&base);
-  buf_deinit(&fragment);
   return ok;
 }
 

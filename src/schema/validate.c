@@ -609,7 +609,7 @@ static void report_extra(struct vm *vm, const struct node *node, const struct ob
 static bool check_member_name(struct vm *vm, const struct node *node, const struct object_op *o,
                               const char *key, size_t n) {
   struct schema_errors *outer = vm->errors, inner = {0};
-  json_t *name = json_stringn_nocheck(key, n);
+  json_auto_t *name = json_stringn_nocheck(key, n);
   assert(name);
   if (outer)
     vm->errors = &inner;
@@ -624,7 +624,6 @@ static bool check_member_name(struct vm *vm, const struct node *node, const stru
     schema_report_text(vm, node, "propertyNames", &message);
   }
   schema_errors_deinit(&inner);
-  json_decref(name);
   return ok;
 }
 
@@ -1044,12 +1043,11 @@ static bool run_ops(struct vm *vm, const struct node *node, const json_t *value,
  * valid. */
 static bool run_tracked(struct vm *vm, const struct node *node, const json_t *value,
                         struct marks *outer) {
-  struct marks marks;
+  AUTO(schema_marks_deinit) struct marks marks;
   schema_marks_init(vm, &marks, value);
   bool ok = run_ops(vm, node, value, &marks);
   if (ok && outer)
     schema_marks_merge(outer, &marks);
-  schema_marks_deinit(&marks);
   return ok;
 }
 

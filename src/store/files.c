@@ -437,11 +437,9 @@ static bool is_whole_record(const struct log_reader *r, struct str line, bool ho
     return false;
   if (record_line_ends_well(line))
     return true;
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  bool whole = json_string_length(json_object_get(record, "hash")) == 64 &&
-               json_integer_value(json_object_get(record, "seq")) > 0;
-  json_decref(record);
-  return whole;
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  return json_string_length(json_object_get(record, "hash")) == 64 &&
+         json_integer_value(json_object_get(record, "seq")) > 0;
 }
 
 /* Notes what a person had cut off, for the record that will say so. */
@@ -450,7 +448,7 @@ static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t byte
   if (bytes > LIMIT_CUT_BYTES)
     return err_set(err, ERR_LIMIT, "more than %u bytes of %s would be cut off", LIMIT_CUT_BYTES,
                    log->base.name);
-  char *tail = xmalloc(bytes);
+  char_auto_t *tail = xmalloc(bytes);
   bool read = pread(log->fd, tail, bytes, (off_t)offset) == (ssize_t)bytes;
   if (read) {
     mend->cut_bytes = bytes;
@@ -458,7 +456,6 @@ static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t byte
     for (uint64_t i = 0; i < bytes; i++)
       mend->cut_records += tail[i] == '\n' || i == bytes - 1;
   }
-  free(tail);
   return read || err_set(err, ERR_IO, "cannot read %s", log->base.name);
 }
 

@@ -94,7 +94,7 @@ static bool has_line(const struct buf *lines, struct str line) {
 static void filter_add_name(struct buf *lines, struct str record, const char *member) {
   struct pull at = pull_of(record);
   struct str key, text;
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   for (bool in = pull_open(&at, '{'); in && pull_key(&at, &key);)
     if (!str_eq_c(key, member)) {
       pull_skip(&at);
@@ -103,7 +103,6 @@ static void filter_add_name(struct buf *lines, struct str record, const char *me
       if (name.n > 0 && !has_line(lines, name))
         buf_printf(lines, STR_FMT "\n", STR_ARG(name));
     }
-  buf_deinit(&scratch);
 }
 
 bool filter_read_names(const struct store_ref *ref, struct buf *providers, struct buf *methods) {
@@ -123,13 +122,10 @@ bool filter_read_names(const struct store_ref *ref, struct buf *providers, struc
 }
 
 bool filter_wants_log(const struct filter *s, const struct store_ref *ref) {
-  struct buf providers = {0}, methods = {0};
+  buf_auto_t providers = {0}, methods = {0};
   if (s->method == NULL && s->provider == NULL)
     return true;
   (void)filter_read_names(ref, &providers, &methods);
-  bool wanted = (s->method == NULL || has_line(&methods, str_from(s->method))) &&
-                (s->provider == NULL || has_line(&providers, str_from(s->provider)));
-  buf_deinit(&providers);
-  buf_deinit(&methods);
-  return wanted;
+  return (s->method == NULL || has_line(&methods, str_from(s->method))) &&
+         (s->provider == NULL || has_line(&providers, str_from(s->provider)));
 }

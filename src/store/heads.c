@@ -66,7 +66,7 @@ bool heads_load(struct heads *h, const struct store *store, const struct ledger_
 }
 
 static bool parse_line(struct loading *l, struct str text, struct ledger_end *anchor) {
-  json_t *line = json_loadb(text.p, text.n, 0, NULL);
+  json_auto_t *line = json_loadb(text.p, text.n, 0, NULL);
   const char *session = json_string_value(json_object_get(line, "session"));
   const char *hash = json_string_value(json_object_get(line, "hash"));
   const json_t *entries = json_object_get(line, "ledger");
@@ -85,7 +85,6 @@ static bool parse_line(struct loading *l, struct str text, struct ledger_end *an
       heads_add(l, &entry);
     }
   }
-  json_decref(line);
   return ok;
 }
 

@@ -65,7 +65,7 @@ static void inbox_add(json_t *list, const struct summary *b, const char *id) {
   if (json_array_size(b->questions) > 0 || !summary_needs_person(b) ||
       json_array_size(list) >= LIMIT_INBOX_COUNT)
     return;
-  struct buf cause = {0}, command = {0};
+  buf_auto_t cause = {0}, command = {0};
   put_cause(b, id, &cause, &command);
   json_t *item =
       json_pack("{ss ss* ss* ss ss ss ss* ss ss sI sb}", "id", id, "workflow", b->workflow,
@@ -74,8 +74,6 @@ static void inbox_add(json_t *list, const struct summary *b, const char *id) {
                 "seq", (json_int_t)b->seq, "submitted", (int)b->submitted);
   json_object_set(item, "spent", b->spent);
   json_array_append_new(list, item);
-  buf_deinit(&cause);
-  buf_deinit(&command);
 }
 
 /* Reads the last line into `text`, if it is whole and not too long. */
@@ -105,12 +103,10 @@ static bool add_by_last(json_t *list, const char *id, struct str line) {
     return true;
   if (memmem(line.p, n, stop, sizeof stop - 1) == NULL)
     return false;
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   const json_t *questions = json_object_get(record, "questions");
   add_questions(list, questions, json_object_get(record, "spent"), NULL, id);
-  bool asks = json_array_size(questions) > 0;
-  json_decref(record);
-  return asks;
+  return json_array_size(questions) > 0;
 }
 
 static void inbox_take_log(json_t *list, const struct store *store, const char *id,
@@ -131,12 +127,11 @@ static void inbox_take_log(json_t *list, const struct store *store, const char *
 }
 
 void inbox_add_log(json_t *list, const struct store *store, const char *id) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   inbox_take_log(list, store, id, &text);
   const json_t *last = json_array_get(list, json_array_size(list) - 1);
   if (str_eq_c(json_view_at(last, "kind"), "stop"))
     json_array_remove(list, json_array_size(list) - 1);
-  buf_deinit(&text);
 }
 
 static int by_since(const void *a, const void *b) {

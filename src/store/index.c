@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/resource.h"
 #include "os/fs.h"
 #include "store/backend.h"
 #include "store/reader.h"
@@ -142,61 +143,7 @@ void sqlite_close(struct sqlite *s) {
 
 /* --- index --- */
 
-/* Names of providers and methods stand one a line. Times are real time. audit/aggregate_cache.c
- * says how `log_rows` and the kinds are written; the views put them into words. */
-static const char schema[] =
-    "CREATE TABLE sessions(id TEXT PRIMARY KEY, bytes INTEGER, time_ns INTEGER, seq INTEGER,"
-    " head TEXT, status TEXT, goes_on INTEGER, asks INTEGER, sealed INTEGER, workflow TEXT,"
-    " started_ms INTEGER, updated_ms INTEGER, turns INTEGER, tokens INTEGER, cost_usd REAL,"
-    " providers TEXT, methods TEXT) WITHOUT ROWID;"
-    "CREATE TABLE log_rows(session TEXT PRIMARY KEY, seq INTEGER, head TEXT, bytes INTEGER,"
-    " time_ns INTEGER, ended INTEGER, kind INTEGER, time_ms INTEGER, unavailable_stops INTEGER,"
-    " last_ms INTEGER, rows_sum INTEGER, sum INTEGER, rows TEXT) WITHOUT ROWID;"
-    "CREATE TABLE session_kinds(number INTEGER PRIMARY KEY, sum INTEGER, workflow TEXT,"
-    " outcome TEXT, cause TEXT);"
-    "CREATE TABLE row_kinds(number INTEGER PRIMARY KEY, sum INTEGER, movement TEXT, method TEXT,"
-    " match_method TEXT, provider TEXT, model TEXT, worker TEXT, worker_model TEXT, schema TEXT,"
-    " failure TEXT, what INTEGER, rule INTEGER, answers INTEGER, flags INTEGER);"
-    "CREATE TABLE stage_kinds(number INTEGER PRIMARY KEY, sum INTEGER, stage TEXT, reason TEXT,"
-    " provider TEXT, model TEXT, outcome INTEGER, calls INTEGER, rule INTEGER, vote INTEGER,"
-    " flags INTEGER);"
-    "CREATE TABLE labels(number INTEGER PRIMARY KEY, session TEXT, turn INTEGER, rule INTEGER,"
-    " person TEXT, blind INTEGER, stratum TEXT, population INTEGER);"
-    "CREATE TABLE label_log(state TEXT);"
-    /* a row: turn, kind, time in ms, its work's calls, ms, input, output, cost in nanodollars,
-     * calls of unknown cost; then its stages */
-    "CREATE VIEW all_rows AS SELECT l.session, r.value->>0 AS turn, r.value->>2 AS time_ms,"
-    " s.workflow, s.outcome AS session_outcome, k.*, r.value->>3 AS work_calls,"
-    " r.value->>4 AS work_ms, r.value->>5 AS work_input, r.value->>6 AS work_output,"
-    " (r.value->>7) / 1e9 AS work_cost_usd, r.value->>8 AS work_unpriced, r.value AS numbers"
-    " FROM log_rows AS l JOIN session_kinds AS s ON s.number = l.kind, json_each(l.rows) AS r"
-    " JOIN row_kinds AS k ON k.number = r.value->>1;"
-    "CREATE VIEW turns AS SELECT session, turn, max(time_ms) AS time_ms, workflow,"
-    " session_outcome, movement, max(worker) AS worker, max(worker_model) AS worker_model,"
-    " sum(work_calls) AS calls, sum(work_ms) AS duration_ms, sum(work_input) AS input,"
-    " sum(work_output) AS output, sum(work_cost_usd) AS cost_usd, sum(work_unpriced) AS unpriced"
-    " FROM all_rows GROUP BY session, turn;"
-    "CREATE VIEW judgments AS SELECT session, turn, time_ms, workflow, session_outcome, movement,"
-    " method, match_method, nullif(rule, 0) AS rule, failure, provider, model, worker,"
-    " worker_model, schema, flags & 1 AS ambiguous, flags >> 1 & 1 AS undecided"
-    " FROM all_rows WHERE what = 0;"
-    /* a stage: its kind, then use by its calls, then the part of that for corrections */
-    "CREATE VIEW stages AS SELECT a.session, a.turn, s.key - 8 AS number, a.time_ms, a.workflow,"
-    " a.movement, k.stage, CASE k.outcome WHEN 0 THEN 'matched' WHEN 1 THEN 'no_match'"
-    " WHEN 2 THEN 'unreadable' WHEN 3 THEN 'invalid' WHEN 4 THEN 'out_of_range'"
-    " WHEN 5 THEN 'hidden' WHEN 6 THEN 'error' WHEN 7 THEN 'ambiguous' WHEN 8 THEN 'skipped' END"
-    " AS outcome, k.reason, nullif(k.rule, 0) AS rule, nullif(k.vote, 0) AS vote, k.provider,"
-    " k.model, coalesce(s.value->>1, 0) AS calls, coalesce(s.value->>2, 0) AS duration_ms,"
-    " coalesce(s.value->>3, 0) AS input, coalesce(s.value->>4, 0) AS output,"
-    " coalesce(s.value->>5, 0) / 1e9 AS cost_usd, coalesce(s.value->>6, 0) AS unpriced"
-    " FROM all_rows AS a, json_each(a.numbers) AS s"
-    " JOIN stage_kinds AS k ON k.number = s.value->>0 WHERE s.type = 'array';"
-    "CREATE VIEW calls AS SELECT session, turn, 'work' AS purpose, worker AS provider,"
-    " worker_model AS model, work_calls AS count, work_ms AS duration_ms, work_input AS input,"
-    " work_output AS output, work_cost_usd AS cost_usd, work_unpriced AS unpriced FROM all_rows"
-    " WHERE work_calls > 0 UNION ALL SELECT session, turn, stage, provider, model, calls,"
-    " duration_ms, input, output, cost_usd, unpriced FROM stages WHERE calls > 0;";
-#define INDEX_VERSION "9" /* of the tables; another version is made anew */
+#define INDEX_VERSION "9" /* of the tables in store/index.sql; another version is made anew */
 
 /* --- the file --- */
 
@@ -237,8 +184,8 @@ static bool index_make_tables(struct sqlite *s, const char *path) {
     mode = "PRAGMA journal_mode=WAL";
   if (!sqlite_run(s, mode) || !sqlite_run(s, "BEGIN IMMEDIATE"))
     return false;
-  bool ok = index_version_is_ours(s) ||
-            (sqlite_run(s, schema) && sqlite_run(s, "PRAGMA user_version=" INDEX_VERSION));
+  bool ok = index_version_is_ours(s) || (sqlite_run(s, resource_find("store/index.sql")->p) &&
+                                         sqlite_run(s, "PRAGMA user_version=" INDEX_VERSION));
   return sqlite_run(s, ok ? "COMMIT" : "ROLLBACK") && ok;
 }
 
@@ -470,7 +417,7 @@ static void refresh_number(const struct refresh *r, int at, int64_t n) {
 /* Writes the row of a log. Its size and time were taken before it is read, so that a later append
  * makes the row outdated. */
 static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64_t time_ns) {
-  struct buf providers = {0}, methods = {0};
+  buf_auto_t providers = {0}, methods = {0};
   int64_t started_ms, updated_ms;
   struct store_ref ref;
   struct summary b;
@@ -504,8 +451,6 @@ static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64
     (void)sqlite_put(r->s, r->put);
   }
   summary_deinit(&b);
-  buf_deinit(&providers);
-  buf_deinit(&methods);
 }
 
 static void refresh_drop(struct refresh *r, const char *id) {

@@ -180,13 +180,12 @@ static bool waits_long(const struct summary *b, const struct record *record) {
 
 static json_t *of_budget(const struct summary *b, const struct record *record, const json_t *note) {
   struct notification_draft d;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   notification_begin(&d, b, "budget", record->ts.p);
   json_put(d.object, "budget", json_incref((json_t *)note));
   budget_note_tell(note, &line);
   buf_puts(&d.title, ", four fifths of a budget are used");
   notification_line(&d, "", buf_view(&line));
-  buf_deinit(&line);
   return notification_end(&d, record->seq, ":budget");
 }
 

@@ -78,8 +78,8 @@ bool notification_cursor_save(struct notification_cursor *n, const struct store 
     if (at > 0 && now_ms - at > KEEP_MS)
       json_object_del(n->sessions, id);
   }
-  json_t *all = json_pack("{si sO}", "v", 1, "sessions", n->sessions);
-  struct buf text = {0};
+  json_auto_t *all = json_pack("{si sO}", "v", 1, "sessions", n->sessions);
+  buf_auto_t text = {0};
   json_write(all, &text);
   notification_cursor_path(store, "", path);
   notification_cursor_path(store, ".part", temp);
@@ -88,8 +88,6 @@ bool notification_cursor_save(struct notification_cursor *n, const struct store 
     err_set_errno(err, errno, "%s cannot be written", path);
   else
     n->saved_ms = now_ms;
-  buf_deinit(&text);
-  json_decref(all);
   return ok;
 }
 

@@ -1,8 +1,6 @@
 /* Says how sessions stand for those that are to begin after them. */
 #include "store/predecessor.h"
 
-#include "base/limits.h"
-
 #include <string.h>
 
 enum predecessor predecessor_of(const struct summary *b, bool any_end) {

@@ -81,12 +81,11 @@ static bool chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_H
   size_t begin = end - 1;
   while (begin > 0 && tail[begin - 1] != '\n')
     begin--;
-  json_t *line = json_loadb(tail + begin, end - begin, 0, NULL);
+  json_auto_t *line = json_loadb(tail + begin, end - begin, 0, NULL);
   const char *last = json_string_value(json_object_get(line, "hash"));
   if (last != NULL && strlen(last) == SHA256_HEX - 1)
     memcpy(hash, last, SHA256_HEX);
   *number = (uint64_t)json_integer_value(json_object_get(line, "n"));
-  json_decref(line);
   return true;
 }
 
@@ -197,7 +196,7 @@ static bool ledger_take(const json_t *line, struct ledger_entry *e) {
 bool ledger_next(struct str text, struct ledger_end *end,
                  void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx) {
   struct ledger_entry entry;
-  json_t *line = record_line_parse(text, end->hash, &end->why);
+  json_auto_t *line = record_line_parse(text, end->hash, &end->why);
   bool sound = line != NULL && ledger_take(line, &entry) &&
                json_integer_value(json_object_get(line, "n")) == (json_int_t)end->entries + 1;
   if (sound) {
@@ -208,7 +207,6 @@ bool ledger_next(struct str text, struct ledger_end *end,
     err_set(&end->why, ERR_CORRUPT, "it is not the next entry");
   }
   end->damaged = !sound;
-  json_decref(line);
   return sound;
 }
 

@@ -400,7 +400,7 @@ static bool read_more(struct log_reader *r) {
 }
 
 uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until) {
-  char *chunk = xmalloc(CHUNK_BYTES);
+  char_auto_t *chunk = xmalloc(CHUNK_BYTES);
   while (at < until) {
     uint64_t want = until - at < CHUNK_BYTES ? until - at : CHUNK_BYTES;
     ssize_t n = reader_read(r, at, chunk, (size_t)want);
@@ -411,7 +411,6 @@ uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until
     if (nl != NULL)
       break;
   }
-  free(chunk);
   return at;
 }
 
@@ -518,7 +517,7 @@ const char *reader_held(const struct log_reader *r, uint64_t at, size_t n) {
 
 void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,
                  uint64_t end) {
-  char *chunk = xmalloc(CHUNK_BYTES);
+  char_auto_t *chunk = xmalloc(CHUNK_BYTES);
   while (place->seq <= seq && place->at < end) {
     ssize_t n = reader_read(r, place->at, chunk, CHUNK_BYTES);
     if (n <= 0)
@@ -531,7 +530,6 @@ void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_
     }
     place->at += (uint64_t)(from - chunk);
   }
-  free(chunk);
 }
 
 /* --- blobs that no log names --- */

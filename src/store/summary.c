@@ -1,7 +1,6 @@
 /* Digests a log into what a list shows of a session. */
 #include "store/summary.h"
 
-#include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
@@ -464,7 +463,7 @@ static void summary_copy_text(char *out, size_t room, struct str text) {
 }
 
 static bool feed_first_whole(struct summary *b, struct str line) {
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct record_draft d;
   record_read(&d, record);
   bool ok = d.record.type == RECORD_SESSION_START;
@@ -472,7 +471,6 @@ static bool feed_first_whole(struct summary *b, struct str line) {
     summary_feed(b, &d.record);
   copy_word(b->hash, sizeof b->hash, summary_word(record, "hash"));
   record_drop(&d);
-  json_decref(record);
   return ok;
 }
 
@@ -513,7 +511,7 @@ static bool feed_head(struct summary *b, const struct log_reader *r, uint64_t si
 }
 
 static bool feed_line_whole(struct summary *b, struct str line) {
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
   struct record_draft d;
   record_read(&d, record);
   const char *movement = record_text_c(&d.record, MEMBER_MOVEMENT);
@@ -525,7 +523,6 @@ static bool feed_line_whole(struct summary *b, struct str line) {
   if (names)
     summary_keep(&b->movement, movement);
   record_drop(&d);
-  json_decref(record);
   return names;
 }
 

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TAIL_BYTES = 80 }; /* of a line: its hash stands there */

@@ -7,7 +7,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { AROUND_BYTES = 80, NEEDLE_BYTES = 400, HITS_A_TEXT = 5 };
@@ -156,10 +155,9 @@ static bool find_in_line(struct finding *f, const char *piece, char *line, struc
   line[place->bytes] = '\0';
   if (strcasestr(line, piece) == NULL && strstr(line, "_blob\":\"") == NULL)
     return true;
-  json_t *record = json_loadb(line, place->bytes, JSON_ALLOW_NUL, NULL);
+  json_auto_t *record = json_loadb(line, place->bytes, JSON_ALLOW_NUL, NULL);
   f->record = record;
   find_in_value(f, record);
-  json_decref(record);
   return true;
 }
 

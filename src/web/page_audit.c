@@ -946,7 +946,7 @@ unsigned page_behind(const struct page_ask *ask, struct buf *out) {
 }
 
 unsigned page_behind_data(const struct page_ask *ask, struct buf *out) {
-  struct drilldown b = {.max = LIMIT_WINDOW_LISTED_COUNT};
+  AUTO(drilldown_deinit) struct drilldown b = {.max = LIMIT_WINDOW_LISTED_COUNT};
   struct aggregate *c = aggregate_new();
   struct err err = {0};
   bool ok = behind_ask(ask, &b, &err) && behind_find(ask, &b, c, &err);
@@ -954,7 +954,6 @@ unsigned page_behind_data(const struct page_ask *ask, struct buf *out) {
     drilldown_csv(&b, out);
   else if (ok)
     drilldown_json(&b, out);
-  drilldown_deinit(&b);
   aggregate_free(c);
   return ok ? 200 : page_problem(ask, out, &err);
 }

@@ -9,8 +9,6 @@
 #include "web/page_session.h"
 #include "web/parts.h"
 
-#include <stdlib.h>
-
 /* --- changes --- */
 
 /* Links to what comes before and after a piece of a large diff. */

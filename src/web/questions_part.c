@@ -7,7 +7,6 @@
 #include "web/parts.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- the fields of an answer --- */

@@ -6,12 +6,10 @@
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "os/fs.h"
-#include "workflow/parse.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -109,7 +107,7 @@ static const struct yaml_node *expand_get(const struct yaml_node *root, const ch
 
 static struct str put_names(struct expand *e, const struct instance *x, enum scope_place place,
                             const struct yaml_node *node) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   struct str done = node->text;
   if (memchr(node->text.p, '{', node->text.n) == NULL)
@@ -118,7 +116,6 @@ static struct str put_names(struct expand *e, const struct instance *x, enum sco
     done = arena_str(e->p->arena, buf_view(&text));
   else
     REPORT(e->p, node, "%s", err.text);
-  buf_deinit(&text);
   return done;
 }
 
@@ -426,7 +423,7 @@ static void values_put(struct expand *e, struct values *v, struct str name, stru
 static void called_put_argument(struct expand *e, const struct instance *x, struct values *v,
                                 const struct param *param, const struct yaml_node *arg) {
   struct err err;
-  struct buf text = {0}, filled = {0};
+  buf_auto_t text = {0}, filled = {0};
   if (!called_is_scalar(arg))
     REPORT(e->p, arg, "args.%s must be a text, not %s", parse_shown(e->p, param->name),
            yaml_kind_name(arg->kind));
@@ -438,8 +435,6 @@ static void called_put_argument(struct expand *e, const struct instance *x, stru
            LIMIT_INPUT_BYTES);
   values_put(e, v, param->name, arena_str(e->p->arena, buf_view(&text)),
              arena_str(e->p->arena, buf_view(&filled)));
-  buf_deinit(&text);
-  buf_deinit(&filled);
 }
 
 static const struct param *find_param(const struct called *c, struct str name) {

@@ -1,7 +1,6 @@
 /* Finds a facet's text by its name, path or words, never outside its folder. */
 #include "workflow/facets.h"
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -45,7 +44,7 @@ static void append_text(struct buf *out, struct str text) {
 }
 
 static bool read_regular(int fd, const char *path, struct buf *out, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct stat st;
   bool ok;
   if (fstat(fd, &st) != 0)
@@ -61,7 +60,6 @@ static bool read_regular(int fd, const char *path, struct buf *out, struct err *
     ok = err_set(err, ERR_INVALID, "%s is not UTF-8: save it as UTF-8 text", path);
   if (ok)
     append_text(out, buf_view(&text));
-  buf_deinit(&text);
   return ok;
 }
 
@@ -288,7 +286,7 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
                              struct err *err) {
   const struct yaml_node *section = f->sections[kind];
   const char *names[NAMES_MAX + 1];
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   size_t n = 0;
   for (size_t i = 0; section && i < section->count && n < NAMES_MAX; i++)
     names[n++] = section->pairs[i].key->text.p;
@@ -305,7 +303,6 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
             " in this file, in %s/ beside it, or in the project's and the user's facets: "
             "write its file, a path, or a sentence",
             facets[kind].name, STR_ARG(name), facet_folder(kind));
-  arena_deinit(&arena);
   return false;
 }
 
@@ -314,7 +311,7 @@ void facets_beside(struct facets *f, struct arena *arena, const char *file) {
   const char *end = strrchr(file, '/');
   size_t n = end == file ? 1 : (size_t)(end - file);
   f->folder = end ? arena_strndup(arena, file, n) : ".";
-  char *real = realpath(f->folder, NULL);
+  char_auto_t *real = realpath(f->folder, NULL);
   char *slash = real ? strrchr(real, '/') : NULL;
   bool is_named = slash != NULL && slash > real &&
                   (strcmp(slash, "/workflows") == 0 || strcmp(slash, "/pieces") == 0);
@@ -327,7 +324,6 @@ void facets_beside(struct facets *f, struct arena *arena, const char *file) {
       f->above_facets = arena_strdup(arena, facets_of_it);
     }
   }
-  free(real);
 }
 
 /* Finds a path that the workflow names: below its folder, or by ../ below the one above. */
@@ -389,7 +385,7 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
   assert(kind < FACET_KIND_COUNT);
   if (memo == NULL)
     return resolve_anew(f, kind, value, out, err);
-  struct buf key = {0};
+  buf_auto_t key = {0};
   buf_append(&key, (const char *)&kind, sizeof kind);
   buf_append(&key, (const char *)&f->sections[kind], sizeof f->sections[kind]);
   buf_append(&key, (const char *)&f->folder, sizeof f->folder);
@@ -411,7 +407,6 @@ bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str valu
           json_pack("{so sO}", "text", json_stringn_nocheck(buf_c(out) + before, out->n - before),
                     "entry", memo->entry));
   }
-  buf_deinit(&key);
   return ok;
 }
 

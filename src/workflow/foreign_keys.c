@@ -96,7 +96,7 @@ static bool take_quoted(struct str *rest, struct buf *text) {
 
 bool foreign_keys_plain_condition(struct arena *arena, struct str condition, struct str *out) {
   struct str rest = str_trim(condition);
-  struct buf text = {0};
+  buf_auto_t text = {0};
   bool ok = str_starts(rest, "ai(");
   if (ok) {
     rest = str_trim((struct str){rest.p + 3, rest.n - 3});
@@ -109,7 +109,6 @@ bool foreign_keys_plain_condition(struct arena *arena, struct str condition, str
     buf_str(&text, rest);
     *out = arena_str(arena, buf_view(&text));
   }
-  buf_deinit(&text);
   return ok;
 }
 
@@ -142,7 +141,7 @@ bool foreign_keys_may_edit(const json_t *movement) {
 void foreign_keys_take_tools(const json_t *tools, json_t *movement) {
   static const char *const work[] = {"command", "parallel", NULL};
   static const char *const permissions[] = {"edit", "permission", "required_permission_mode", NULL};
-  json_t *run = json_array();
+  json_auto_t *run = json_array();
   const json_t *tool;
   size_t i;
   bool edits = false;
@@ -157,7 +156,6 @@ void foreign_keys_take_tools(const json_t *tools, json_t *movement) {
   if (json_array_size(run) > 0 && json_object_get(movement, "run") == NULL &&
       !says_one_of(movement, work) && foreign_keys_may_edit(movement))
     json_object_set(movement, "run", run);
-  json_decref(run);
 }
 
 static const struct {

@@ -785,17 +785,12 @@ static const char *shown(struct lint *l, struct str s) {
 /* Returns a schema's properties if they are all there is to know about an object: nothing elsewhere
  * adds to them. */
 static const json_t *plain_properties(const json_t *schema) {
-  static const char *const others[] = {"allOf",
-                                       "anyOf",
-                                       "oneOf",
-                                       "if",
-                                       "$ref",
-                                       "$dynamicRef",
-                                       "$recursiveRef",
-                                       "patternProperties",
-                                       "dependentSchemas"};
-  for (size_t i = 0; i < ARRAY_LEN(others); i++)
-    if (json_object_get(schema, others[i]) != NULL)
+  static const char others[] =
+      "allOf anyOf oneOf if $ref $dynamicRef $recursiveRef patternProperties dependentSchemas";
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)schema, key, value)
+    if (str_among(str_from(key), others))
       return NULL;
   return json_object_get(schema, "properties");
 }
@@ -809,7 +804,7 @@ static void unknown_member(struct lint *l, const char *place, size_t movement, s
     if (n < LIMIT_RULE_COUNT)
       names[n++] = key;
   names[n] = NULL;
-  struct buf all = {.max = 200};
+  buf_auto_t all = {.max = 200};
   for (size_t i = 0; i < n; i++)
     buf_printf(&all, "%s%s", i ? ", " : "it has ", names[i]);
   const char *word = shown(l, name);
@@ -818,7 +813,6 @@ static void unknown_member(struct lint *l, const char *place, size_t movement, s
       l->names[movement], word,
       lint_suggestion(l, word, names,
                       arena_strndup(&l->arena, buf_c(&all), utf8_floor(buf_c(&all), all.n))));
-  buf_deinit(&all);
 }
 
 /* Checks a reference to a member of a movement's value, as it stands at `place`: follows names as
@@ -1188,7 +1182,7 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
   bool list = (str_eq_c(path[0], "files") || str_eq_c(path[0], "parts")) &&
               !str_eq_c(path[n - 1], "length");
   const char *type = list ? "array" : "number";
-  struct buf name = {.max = LIMIT_NAME_BYTES};
+  buf_auto_t name = {.max = LIMIT_NAME_BYTES};
   if (str_eq_c(path[0], "structured") || str_eq_c(path[n - 1], "stale"))
     type = NULL;
   size_t i = str_eq_c(path[0], "structured") ? lint_find(l, path[1], l->count) : l->count;
@@ -1206,7 +1200,6 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
   lint_report(l, l->errors, r->place,
               "%s is %s, neither true nor false: compare it, as in when(%s%s)", buf_c(&name), what,
               buf_c(&name), how);
-  buf_deinit(&name);
 }
 
 static void check_shadowed(struct lint *l, size_t movement) {

@@ -13,7 +13,6 @@
 #include "workflow/source_map.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +41,7 @@ static void gate_name(struct str movement, const json_t *gate, size_t number, st
 static json_t *gate_as_movement(const json_t *gate, const struct buf *name, struct str next,
                                 const json_t *movement, json_int_t runs) {
   static const char *const kept[] = {"command", "timeout", "cwd", "tests"};
-  struct buf again = {0};
+  buf_auto_t again = {0};
   json_t *m = json_object(), *rules = json_array();
   json_object_set_new(m, "name", json_text(buf_view(name)));
   for (size_t i = 0; i < ARRAY_LEN(kept); i++)
@@ -54,7 +53,6 @@ static json_t *gate_as_movement(const json_t *gate, const struct buf *name, stru
   json_array_append_new(rules, gate_rule(buf_c(&again), json_view_at(movement, "name")));
   json_object_set_new(m, "rules", rules);
   json_object_set(m, "on_error", json_object_get(movement, "on_error"));
-  buf_deinit(&again);
   return m;
 }
 
@@ -73,7 +71,7 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
   struct str own = json_view_at(movement, "name");
   const json_t *bound = json_object_get(movement, "gate_runs");
   json_int_t runs = bound ? json_integer_value(bound) : GATE_RUNS_DEFAULT;
-  struct buf name = {0}, next = {0};
+  buf_auto_t name = {0}, next = {0};
   buf_str(&next, target);
   for (size_t i = json_array_size(gates); i-- > 0;) {
     gate_name(own, json_array_get(gates, i), i, target, first_target, &name);
@@ -82,14 +80,13 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
     buf_set(&next, buf_view(&name));
   }
   buf_set(first, buf_view(&next));
-  buf_deinit(&name);
-  buf_deinit(&next);
 }
 
 static void expand_one(json_t *movement, const json_t *movements, json_t *made) {
-  json_t *gates = json_incref(json_object_get(movement, "gates")), *rule;
+  json_auto_t *gates = json_incref(json_object_get(movement, "gates"));
+  json_t *rule;
   const json_t *rules = json_object_get(movement, "rules");
-  struct buf entries = {0};
+  buf_auto_t entries = {0};
   json_t *places = json_object(); /* a place -> the gate before it */
   size_t i;
   json_array_foreach((json_t *)rules, i, rule) {
@@ -105,9 +102,7 @@ static void expand_one(json_t *movement, const json_t *movements, json_t *made) 
   }
   json_object_del(movement, "gates");
   json_object_del(movement, "gate_runs");
-  json_decref(gates);
   json_decref(places);
-  buf_deinit(&entries);
 }
 
 /* Makes `gates:` of movements into command movements behind them. Before each place where the rules
@@ -263,10 +258,10 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
 }
 
 json_t *workflow_params(const char *path) {
-  struct buf file = {0};
+  buf_auto_t file = {0};
   struct err err;
-  struct arena arena = {0};
-  struct err_list unwanted = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
+  AUTO(err_list_deinit) struct err_list unwanted = {0};
   json_t *params = NULL;
   if (file_read(path, LIMIT_WORKFLOW_BYTES, &file, &err)) {
     struct parse parse = {.arena = &arena, .file = path, .errors = &unwanted};
@@ -274,8 +269,5 @@ json_t *workflow_params(const char *path) {
         yaml_parse(&arena, path, buf_view(&file), LIMIT_WORKFLOW_BYTES, &unwanted);
     params = root != NULL && root->kind == YAML_MAP ? expand_params(&parse, root) : NULL;
   }
-  err_list_deinit(&unwanted);
-  arena_deinit(&arena);
-  buf_deinit(&file);
   return params ? params : json_array();
 }

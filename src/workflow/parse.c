@@ -11,7 +11,6 @@
 #include "structured/invariant.h"
 #include "workflow/foreign_keys.h"
 #include "workflow/schemas.h"
-#include "workflow/scope.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -212,7 +211,7 @@ static bool resolve_one(struct parse *p, const struct key *k, const struct yaml_
 }
 
 static json_t *parse_facet(struct parse *p, const struct key *k, const struct yaml_node *node) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_t *v = NULL;
   bool ok = true;
   if (node->kind != YAML_LIST) {
@@ -229,7 +228,6 @@ static json_t *parse_facet(struct parse *p, const struct key *k, const struct ya
   }
   if (ok)
     v = parse_text_json(buf_view(&text));
-  buf_deinit(&text);
   return v;
 }
 
@@ -547,7 +545,7 @@ static void report_unknown(struct parse *p, const struct key_set *set,
     return;
   const char *word = parse_shown(p, key->text), *near = key_nearest(set, key->text);
   const char *advice = foreign_keys_advice(set, key->text);
-  struct buf all = {0};
+  buf_auto_t all = {0};
   if (advice)
     REPORT(p, key, "%s has no key %s: %s", set->what, word, advice);
   else if (near)
@@ -556,7 +554,6 @@ static void report_unknown(struct parse *p, const struct key_set *set,
     REPORT(p, key, "%s has no key %s%s", set->what, word, buf_c(&all));
   else
     REPORT(p, key, "%s has no key %s: remove it", set->what, word);
-  buf_deinit(&all);
 }
 
 /* Returns the pair of a key or its alias; both together are an error. */

@@ -41,12 +41,11 @@ bool preset_is_name(struct str text) {
 }
 
 json_t *schema_load_beneath(const char *folder, const char *path, struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   char shown[sizeof err->file];
   json_t *doc = NULL;
   print_into(shown, sizeof shown, "%s/%s", folder ? folder : ".", path);
   if (facet_read(folder, path, &text, err))
     doc = yaml_load(shown, buf_view(&text), LIMIT_FACET_BYTES, err);
-  buf_deinit(&text);
   return doc;
 }

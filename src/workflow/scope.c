@@ -148,7 +148,7 @@ static void put_expression(struct str s, struct str prefix, struct buf *out) {
 
 bool scope_condition(const struct name_scope *scope, struct arena *arena, struct str condition,
                      struct str *out, struct err *err) {
-  struct buf text = {0}, done = {0};
+  buf_auto_t text = {0}, done = {0};
   *out = condition;
   if (scope == NULL)
     return true;
@@ -156,17 +156,13 @@ bool scope_condition(const struct name_scope *scope, struct arena *arena, struct
     return err_set(
         err, ERR_INVALID,
         "a condition cannot contain {input:...}, which comes from outside: write the label");
-  if (!scope_text(scope, SCOPE_TEXT, condition, &text, err)) {
-    buf_deinit(&text);
+  if (!scope_text(scope, SCOPE_TEXT, condition, &text, err))
     return false;
-  }
   struct str all = str_trim(buf_view(&text));
   size_t start = scope->prefix.n > 0 ? when_start(all) : all.n;
   buf_append(&done, all.p, start);
   put_expression((struct str){all.p + start, all.n - start}, scope->prefix, &done);
   *out = arena_str(arena, buf_view(&done));
-  buf_deinit(&text);
-  buf_deinit(&done);
   return true;
 }
 
@@ -185,7 +181,7 @@ struct include {
 static bool put_included(struct include *in, struct str text, struct buf *out);
 
 static bool include_one(struct include *in, struct str path, struct buf *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   const char *slash = memchr(path.p, '/', path.n);
   if (slash == NULL)
     return err_set(in->err, ERR_INVALID,
@@ -205,7 +201,6 @@ static bool include_one(struct include *in, struct str path, struct buf *out) {
   in->open[in->depth++] = path;
   ok = ok && put_included(in, buf_view(&text), out);
   in->depth--;
-  buf_deinit(&text);
   return ok;
 }
 
@@ -247,7 +242,7 @@ static const struct template_var *whole_param(const struct template_var *vars, s
 
 bool scope_facet(const struct name_scope *scope, const struct facets *facets, enum facet_kind kind,
                  struct str value, struct buf *out, struct err *err) {
-  struct buf found = {0}, whole = {0};
+  buf_auto_t found = {0}, whole = {0};
   bool is_template = kind == FACET_INSTRUCTION || kind == FACET_OUTPUT_CONTRACT;
   enum scope_place place = is_template ? SCOPE_INSTRUCTION : SCOPE_TEXT;
   const struct template_var *text = NULL, *filled = NULL;
@@ -266,7 +261,5 @@ bool scope_facet(const struct name_scope *scope, const struct facets *facets, en
   else
     ok = ok && put_included(&in, buf_view(&found), &whole) &&
          scope_text(scope, place, buf_view(&whole), out, err);
-  buf_deinit(&found);
-  buf_deinit(&whole);
   return ok;
 }

@@ -22,19 +22,6 @@
 /* Gives an answer from the command line to the daemon that keeps the session or, without one,
  * writes it to the session's log. */
 
-/* All three have these options. */
-#define REPLYING_OPTIONS                                                                           \
-  {"name", 0, "NAME", "who is answering, shown as says NAME (default: your user name)", false},    \
-      {"question", 0, "N", "answer only if this is the question: its record (from inbox --json)",  \
-       false},                                                                                     \
-      {"resume", 'r', NULL, "continue it here if no daemon does", false},                          \
-      {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},           \
-      {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},            \
-      {"logs", 'l', "DIR", "the session's log folder", false},                                     \
-      {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false}, {     \
-    "socket", 'S', "PATH", "the daemon's control socket", false                                    \
-  }
-
 /* --- on the log itself --- */
 
 static void replying_on_record(void *ctx, const struct record *record, struct str line) {
@@ -258,32 +245,6 @@ static int replying_run(const struct cli_args *args, const char *action, const j
 
 /* --- the command --- */
 
-static const struct cli_option answer_options[] = {
-    {"choice", 'c', "N", "answer with the N-th choice instead of TEXT", false},
-    {"file", 'f', "FILE",
-     "answer with the text in this file (- for standard input) instead of TEXT", false},
-    REPLYING_OPTIONS,
-    {0},
-};
-
-static const struct cli_option verdict_options[] = {
-    {"reason", 0, "TEXT", "the reason; if a movement is rejected, this is its answer", false},
-    REPLYING_OPTIONS,
-    {0},
-};
-
-static const struct cli_option steer_options[] = {
-    {"file", 'f', "FILE", "say the text in this file (- for standard input) instead of TEXT",
-     false},
-    {"name", 0, "NAME", "who is saying it, shown as says NAME (default: your user name)", false},
-    {"no-wait", 0, NULL, "do not wait until a running call has read it", false},
-    {"json", 0, NULL, "print the result, or the error, as one line of JSON", false},
-    {"logs", 'l', "DIR", "the session's log folder", false},
-    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {0},
-};
-
 /* Puts the members that all three commands have. */
 static bool answer_common(const struct cli_args *args, const char *movement, json_t *body,
                           struct err *err) {
@@ -401,61 +362,10 @@ static int approve_run(const struct cli_args *args) {
   return said_run(args);
 }
 
-const struct cli_command cmd_answer = {
-    .name = "answer",
-    .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
-    .words = {1, 3},
-    .summary = "answer a session's question",
-    .help = "ID is an id, a unique prefix of one, or last; MOVEMENT says which question you "
-            "answer where several are open. segue inbox lists them. The answer, with who gave it "
-            "and when, is in the session's log before this command returns. A daemon then "
-            "continues the session; without one, run segue resume, or pass --resume here. If two "
-            "people answer, the second is told who came first. A program that a session runs is "
-            "refused.\n"
-            "Exit: 0 answered, 1 already answered, or nothing is asked or can be answered, 2 the "
-            "answer does not fit the question, or there is no such session.",
-    .options = answer_options,
-    .run = said_run,
-};
+const struct cli_command cmd_answer = {COMMAND_ANSWER, .run = said_run};
 
-const struct cli_command cmd_steer = {
-    .name = "steer",
-    .arguments = "ID TEXT|--file FILE",
-    .words = {1, 2},
-    .summary = "say something to a session while it works",
-    .help = "ID is an id, a unique prefix of one, or last; without TEXT it is read from standard "
-            "input. Where the agent can be told while it runs (claude and codex with transport: "
-            "native, in a daemon), it reads the text in its running turn, and this prints "
-            "\"reached call 7\". Otherwise the text stands at the head of the next call of work: "
-            "\"call 8 will have it\". Nothing is lost: what a call did not read before its end, "
-            "the next one has. A stopped session keeps it for its next call and stays stopped. "
-            "The log says who said what and when; judges read it as evidence. It is neither a "
-            "verdict nor a permission. A program that a session runs is refused.\n"
-            "Exit: 0 said, 1 the session has ended or cannot be told anything, 2 there is no such "
-            "session, or nothing to say.",
-    .options = steer_options,
-    .run = steer_run,
-};
+const struct cli_command cmd_steer = {COMMAND_STEER, .run = steer_run};
 
-const struct cli_command cmd_approve = {
-    .name = "approve",
-    .arguments = "ID [MOVEMENT] [--reason TEXT]",
-    .words = {1, 2},
-    .summary = "let a session run what is waiting for approval",
-    .help = "Works like segue answer, for a movement with approve; segue inbox shows what would "
-            "run. It also resumes a session that stopped because a movement changed protected "
-            "files.",
-    .options = verdict_options,
-    .run = approve_run,
-};
+const struct cli_command cmd_approve = {COMMAND_APPROVE, .run = approve_run};
 
-const struct cli_command cmd_reject = {
-    .name = "reject",
-    .arguments = "ID [MOVEMENT] [--reason TEXT]",
-    .words = {1, 2},
-    .summary = "refuse what is waiting for approval",
-    .help = "Works like segue approve, but the movement does not run: the session continues where "
-            "its on_reject leads, by default to ABORT.",
-    .options = verdict_options,
-    .run = said_run,
-};
+const struct cli_command cmd_reject = {COMMAND_REJECT, .run = said_run};

@@ -15,14 +15,6 @@
 
 enum { LOOK_MS = 50 };
 
-static const struct cli_option options[] = {
-    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
-    {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {"store", 0, "URL", "the session is in this shared store: postgres://HOST/DATABASE", false},
-    {0},
-};
-
 /* --- of a shared store --- */
 
 /* Cancels a session that nobody runs: takes it, writes the end and lets go. */
@@ -127,17 +119,4 @@ static int cancel_run(const struct cli_args *args) {
   return worst;
 }
 
-const struct cli_command cmd_cancel = {
-    .name = "cancel",
-    .arguments = "ID...",
-    .words = {1, CLI_WORDS},
-    .summary = "end sessions for good",
-    .help = "ID is an id, a unique prefix of one, or last. Everything that the session started is "
-            "ended too. Cancel a session of `segue run` in its own terminal, with Ctrl-\\. With "
-            "--store, the worker that runs the session is asked to cancel it; if none does, it is "
-            "cancelled here.\n"
-            "Exit: 0 cancelled, 1 it has already ended or cannot be cancelled, 2 there is no such "
-            "session, or no daemon.",
-    .options = options,
-    .run = cancel_run,
-};
+const struct cli_command cmd_cancel = {COMMAND_CANCEL, .run = cancel_run};

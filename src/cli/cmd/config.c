@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"json", 0, NULL, "print one JSON object", false},
-    {0},
-};
-
 struct config_row {
   const char *name, *flag, *variable, *what;
   json_t *value;      /* owned; NULL: none */
@@ -124,14 +119,4 @@ static int config_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_config = {
-    .name = "config",
-    .arguments = "[show] [--json]",
-    .words = {0, 1},
-    .summary = "print every setting with its value and origin",
-    .help = "Flags take precedence over the workflow, and the workflow over config.yaml. Values "
-            "of headers and queries are hidden. For what each key means, see the manual, "
-            "docs/configuration.md, or --json.",
-    .options = options,
-    .run = config_run,
-};
+const struct cli_command cmd_config = {COMMAND_CONFIG, .run = config_run};

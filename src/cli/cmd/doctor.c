@@ -230,13 +230,6 @@ static bool doctor_providers(struct doctor_report *r, const struct provider_regi
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"all", 'a', NULL, "show each backend in full, including those that are not installed", false},
-    {"json", 'j', NULL, "print one JSON object", false},
-    {"quick", 'q', NULL, "start no programs, so show no versions", false},
-    {0},
-};
-
 static void look_at_logs(struct doctor_report *r) {
   char dir[PATHS_BYTES];
   struct err err;
@@ -443,20 +436,4 @@ static int doctor_run(const struct cli_args *args) {
   return r.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
-const struct cli_command cmd_doctor = {
-    .name = "doctor",
-    .arguments = "[PROVIDER...] [--all] [--json]",
-    .words = {0, CLI_WORDS},
-    .summary = "check what is missing here to run workflows, and how to fix it",
-    .help = "Checks the log folder, the configuration, the profiles and every backend: whether "
-            "its program is installed and new enough, and whether there is a key or a login. A "
-            "model API whose key is set gets one short request. Backends that are not installed, "
-            "and that nobody asked for, are listed by name only; those that you name are "
-            "described in full.\n"
-            "Exit: 0 nothing stands in the way; 1 something does: config.yaml names an unusable "
-            "backend or one that is too old, a file is wrong, or no backend is usable. It notes "
-            "agents that do not enforce readonly, edit or full, and files of the project in the "
-            "working directory that would steer an agent.",
-    .options = options,
-    .run = doctor_run,
-};
+const struct cli_command cmd_doctor = {COMMAND_DOCTOR, .run = doctor_run};

@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"cwd", 'C', "DIR", "the project (default: here)", false},
-    {"json", 0, NULL, "print them as JSON", false},
-    {0},
-};
-
 /* Finds the facets beside the workflow's file and above it. */
 static bool beside_workflow(struct facets *f, struct arena *arena, const char *word,
                             const char *cwd, struct err *err) {
@@ -77,15 +71,4 @@ static int facets_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_facets = {
-    .name = "facets",
-    .arguments = "[WORKFLOW]",
-    .words = {0, 1},
-    .summary = "list personas, policies and instructions: where they are, and which hide others",
-    .help = "In the order in which names are looked up: beside WORKFLOW, in .segue/facets of the "
-            "project, in ~/.segue/facets, and in facets/ beside your config.yaml. Fragments "
-            "(uses:) and partials ({{include:partials/NAME}}) are found in the same way.\n"
-            "Exit: 0 listed, 2 there is no such workflow.",
-    .options = options,
-    .run = facets_run,
-};
+const struct cli_command cmd_facets = {COMMAND_FACETS, .run = facets_run};

@@ -10,23 +10,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"from", 0, "MOVEMENT[#N]", "start with this run of the movement (default: the last one)",
-     false},
-    {"instruction", 'i', "FILE|-", "use another instruction for that movement", false},
-    BODY_STEER_OPTIONS,
-    {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
-    {"cwd", 'C', "DIR", "where agents work (default: where the session's did)", false},
-    CLI_STORE_OPTIONS("where session logs are"),
-    {"json", 0, NULL, "print the log records as they become durable", false},
-    {"quiet", 'q', NULL, "print nothing but errors", false},
-    {"pr", 0, "N", "add the comments on this pull request of the session, and its failed checks",
-     false},
-    {"daemon", 'd', NULL, "let the daemon run it; print its id at once", false},
-    {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
-    {0},
-};
-
 /* --- flags --- */
 
 static bool take_instruction(const struct cli_args *args, json_t *body, struct err *err) {
@@ -164,24 +147,4 @@ static int fork_run(const struct cli_args *args) {
   return there ? session_post_told(args, "fork", body) : fork_here(args, body);
 }
 
-const struct cli_command cmd_fork = {
-    .name = "fork",
-    .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
-    .words = {0, 1},
-    .summary = "start a new session from a point in another one",
-    .help = "Starts a new session at that movement, in the state in which the old session entered "
-            "it: its values, the last answer, how often each movement was entered, and the "
-            "agents' conversations. All of this is stored in the new log (record carried, with "
-            "the parent's id, record and hash), so the new session does not need the old one. "
-            "Nothing before that point is run again, and the old session is left as it is, "
-            "whether it has ended or not. The working tree is not rolled back, and neither is "
-            "what agents were told in their conversations. If the old session worked on a branch "
-            "of its own, the new one continues on a new branch from there.\n"
-            "--pr N finds the session by the branch of the pull request (gh or glab, see segue "
-            "pr) and appends the comments and the names of failed checks to the task, as quoted "
-            "data; segue pr then pushes the new session's work to the same pull request.\n"
-            "--max-movements includes the turns of the old session. Exit statuses are those of "
-            "segue run.",
-    .options = options,
-    .run = fork_run,
-};
+const struct cli_command cmd_fork = {COMMAND_FORK, .run = fork_run};

@@ -8,16 +8,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"format", 0, "ascii|mermaid", "text for a terminal (default), or a Mermaid flowchart", false},
-    {"session", 0, "ID", "mark the paths that this session took: how often, and by which method",
-     false},
-    {"json", 0, NULL, "print a JSON object: movements, rules, and how often each was taken", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
-    {0},
-};
-
 /* Builds the workflow in a session's log. */
 static struct workflow *graph_workflow_of(const json_t *record, struct err *err) {
   json_t *doc = json_object_get(record, "workflow");
@@ -109,15 +99,4 @@ static int graph_run(const struct cli_args *args) {
   return cli_done("graph", ok, &err);
 }
 
-const struct cli_command cmd_graph = {
-    .name = "graph",
-    .arguments = "[WORKFLOW]",
-    .words = {0, 1},
-    .summary = "draw a workflow: its movements, its rules, and the way that a session took",
-    .help = "Rows are in the order of the file; a rail on the left connects each rule to its "
-            "target. With --session it shows how often the session took each rule and by which "
-            "method; WORKFLOW can then be left out.\n"
-            "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
-    .options = options,
-    .run = graph_run,
-};
+const struct cli_command cmd_graph = {COMMAND_GRAPH, .run = graph_run};

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    CLI_STORE_OPTIONS("where session logs are"),
-    {0},
-};
-
 static int heads_run(const struct cli_args *args) {
   struct store store;
   AUTO(heads_deinit) struct heads heads = {0};
@@ -36,14 +31,4 @@ static int heads_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_heads = {
-    .name = "heads",
-    .arguments = "[options]",
-    .summary = "print the heads of the ledger, to be kept elsewhere",
-    .help = "Prints one JSON object a line: for each session that stopped or ended its last "
-            "record and its hash, and finally those of the ledger itself. segue verify FOLDER "
-            "--heads FILE compares logs with them. To sign them: ssh-keygen -Y sign -n "
-            "segue-heads -f KEY FILE; then verify with --signed SIGNERS.",
-    .options = options,
-    .run = heads_run,
-};
+const struct cli_command cmd_heads = {COMMAND_HEADS, .run = heads_run};

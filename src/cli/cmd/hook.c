@@ -321,21 +321,6 @@ static bool stop_hook_judge(const struct stop_hook *hook, const json_t *event,
 
 enum { HOOK_MOST = 5, HOOK_RULES_MAX = 50 };
 
-static const struct cli_option options[] = {
-    {"gate", 'g', "COMMAND",
-     "a command that must succeed first: a line for sh, such as './dev test'", false},
-    {"gate-timeout", 0, "TIME", "how long the gate may run (default 10m)", false},
-    {"rule", 'r', "COND", "a condition; if the first one holds, the agent may stop", true},
-    {"judge-provider", 0, "P", "who judges", false},
-    {"model", 'm', "MODEL", "the judge's model", false},
-    {"most", 0, "N", "after this many refusals in a row the agent may stop anyway (default 5)",
-     false},
-    {"logs", 'l', "DIR", "where the session log goes", false},
-    {"project", 0, NULL, "install: write to .claude/settings.json here, not to the user's", false},
-    {"yes", 'y', NULL, "install: write without asking", false},
-    {0},
-};
-
 /* ---- claude-stop ---- */
 
 static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
@@ -515,7 +500,7 @@ static int hook_install(const struct cli_args *args) {
   struct err err = {0};
   buf_auto_t line = {0};
   char path[4096];
-  json_t *settings = NULL;
+  json_auto_t *settings = NULL;
   bool ok = read_hook(&hook, args, rules, &err) && settings_path(args, path, &err);
   bool is_there = ok && access(path, F_OK) == 0;
   if (ok) {
@@ -524,7 +509,6 @@ static int hook_install(const struct cli_args *args) {
   }
   char_auto_t *text = settings ? json_dump_text(settings, JSON_INDENT(2)) : NULL;
   ok = text != NULL && install_into(args, path, text, is_there, &err);
-  json_decref(settings);
   return cli_done("hook", ok, &err);
 }
 
@@ -548,23 +532,4 @@ static int hook_run(const struct cli_args *args) {
   return STATUS_USAGE;
 }
 
-const struct cli_command cmd_hook = {
-    .name = "hook",
-    .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
-    .words = {1, 1},
-    .summary = "let an agent stop only when a gate and a judge agree that it is done",
-    .help = "claude-stop is a Stop hook for Claude Code: it reads the hook's JSON from standard "
-            "input, runs the gate, judges the agent's last answer, and if the agent must go on, "
-            "says why. Each judgment is a session with a log (segue ls --workflow claude-stop; "
-            "segue show last answer). If the judge's reply cannot be read, the agent may stop, "
-            "and the user is told.\n"
-            "\n"
-            "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
-            "install shows what it would change in ~/.claude/settings.json, and asks before "
-            "writing it.\n"
-            "Exit: 0 an answer was printed; 1 (claude-stop) there is none (2 would keep the agent "
-            "from stopping); 2 bad usage or file.",
-    .options = options,
-    .run = hook_run,
-    .misused = hook_misused,
-};
+const struct cli_command cmd_hook = {COMMAND_HOOK, .run = hook_run, .misused = hook_misused};

@@ -10,15 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
-    {"why", 0, "TEXT", "with dismiss: why it need not be listed", false},
-    {"diff", 'd', NULL, "also show the lines that each session has changed so far", false},
-    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {0},
-};
-
 /* Prints a text of several lines, each indented. */
 static void inbox_put_text(struct str text) {
   while (text.n > 0) {
@@ -229,19 +220,4 @@ static int inbox_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_inbox = {
-    .name = "inbox",
-    .arguments = "[dismiss ID...] [options]",
-    .words = {0, 100},
-    .summary = "list what is waiting for a person",
-    .help = "For each question: the session, how long it has been waiting, what would run, the "
-            "choices, where the session can go next, and what it has used so far; the longest "
-            "wait comes first. Reply with segue answer, approve or reject. Sessions that have "
-            "stopped without a question (no rule matched, a protected file, a budget, a login, "
-            "three crashes, a provider's error) are listed by cause, each with the reason and the "
-            "command that goes on. `dismiss` takes one out of the list and leaves the session as "
-            "it is; it is listed again as soon as something new happens. Without a daemon the log "
-            "folder is read.",
-    .options = options,
-    .run = inbox_run,
-};
+const struct cli_command cmd_inbox = {COMMAND_INBOX, .run = inbox_run};

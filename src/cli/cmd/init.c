@@ -13,12 +13,6 @@
 
 #define STARTER "workflows/starter/"
 
-static const struct cli_option options[] = {
-    {"cwd", 'C', "DIR", "the project (default: here)", false},
-    {"json", 0, NULL, "print as JSON what was written and what was kept", false},
-    {0},
-};
-
 struct init {
   const char *name;
   int folder; /* .segue */
@@ -154,16 +148,4 @@ static int init_run(const struct cli_args *args) {
   return cli_done("init", ok, &err);
 }
 
-const struct cli_command cmd_init = {
-    .name = "init",
-    .arguments = "[NAME]",
-    .words = {0, 1},
-    .summary = "write a starter workflow with its facets into .segue/",
-    .help = "The workflow NAME (default: work) works on a task, runs a check and has the change "
-            "reviewed. Its personas, policies and instructions are files beside it, for you to "
-            "edit; editors with yaml-language-server complete its keys. Existing files are never "
-            "overwritten.\n"
-            "Exit: 0 written, 1 it could not be written, 2 the workflow exists already.",
-    .options = options,
-    .run = init_run,
-};
+const struct cli_command cmd_init = {COMMAND_INIT, .run = init_run};

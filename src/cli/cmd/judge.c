@@ -9,22 +9,8 @@
 #include "host/paths.h"
 #include "host/single_session.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const struct cli_option options[] = {
-    {"rule", 'r', "COND", "a condition; the first is rule 1", true},
-    {"name", 'n', "NAME", "the movement's name, as in [NAME:N] (default: step)", false},
-    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
-    {"max-reasks", 0, "N", "how many corrections each stage may ask for (default 0)", false},
-    {"language", 0, "en|ja", "language of the prompts", false},
-    SETUP_OPTIONS,
-    {"logs", 'l', "DIR", "keep a session log in this folder", false},
-    {"json", 0, NULL, "print the judgment record, or session_stop if the judge is down", false},
-    {"quiet", 'q', NULL, "print nothing, only set the exit status", false},
-    {0},
-};
 
 struct judging {
   struct single_session *solo;
@@ -211,15 +197,4 @@ static int judge_run(const struct cli_args *args) {
   return judge_text(&setup, args, buf_view(&text), &err);
 }
 
-const struct cli_command cmd_judge = {
-    .name = "judge",
-    .arguments = "--rule COND --rule COND ... < TEXT",
-    .summary = "judge a text without a workflow: rule, method, stages",
-    .help = "  printf 'Two tests fail.\\n\\nVerdict: [REVIEW:2]\\n' |\n"
-            "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
-            "A tag counts only on the last line, alone or after a word such as Verdict; a tag "
-            "that a sentence mentions (I think [REVIEW:2] fits) decides nothing.\n"
-            "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
-    .options = options,
-    .run = judge_run,
-};
+const struct cli_command cmd_judge = {COMMAND_JUDGE, .run = judge_run};

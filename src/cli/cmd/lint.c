@@ -58,15 +58,6 @@ static json_t *sarif_result(const char *level, const char *path, const struct er
 enum lint_format { LINT_TEXT, LINT_JSON, LINT_GITHUB, LINT_SARIF, LINT_UNKNOWN };
 static const char *const format_names[] = {"text", "json", "github", "sarif"};
 
-static const struct cli_option options[] = {
-    {"provider", 'p', "P|MOVEMENT=P", "check as if run with this provider", true},
-    {"json", 0, NULL,
-     "print a JSON object for each file: ok, errors and warnings with their places", false},
-    {"format", 0, "FORMAT", "text, json, github (annotations of a job) or sarif (2.1.0)", false},
-    {"quiet", 'q', NULL, "print errors only, no warnings", false},
-    {0},
-};
-
 static json_t *lint_list_json(const struct err_list *list) {
   json_t *array = json_array();
   for (size_t i = 0; i < list->count; i++)
@@ -179,17 +170,4 @@ static int lint_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_lint = {
-    .name = "lint",
-    .arguments = "WORKFLOW...",
-    .words = {1, CLI_WORDS},
-    .summary = "check workflow files and show every error with its place",
-    .help = "Reports what the format forbids, and mistakes in a well-formed file: an unknown "
-            "next, unreachable movements, movements that cannot end, missing facets, a judge that "
-            "cannot judge.\n"
-            "--format github annotates the lines of a change in a GitHub Actions job; --format "
-            "sarif prints one document for code scanning and editors.\n"
-            "Exit: 0 no errors, 2 errors. schemas/workflow.json describes the format to editors.",
-    .options = options,
-    .run = lint_run,
-};
+const struct cli_command cmd_lint = {COMMAND_LINT, .run = lint_run};

@@ -27,22 +27,6 @@ enum {
   PATH_BYTES = 512
 };
 
-static const struct cli_option options[] = {
-    {"status", 's', "STATUS,...",
-     "only with this status: queued, running, waiting, paused, needs_input, stopped, open, ...",
-     false},
-    {"since", 0, "WHEN", "only those started since: 90m, 12h or 3d ago, or a date", false},
-    {"workflow", 0, "NAME", "only those of this workflow", false},
-    {"method", 0, "METHOD",
-     "only those with a turn judged by this method: structured_output, when, ...", false},
-    {"provider", 0, "P", "only those with a call to this provider", false},
-    {"number", 'n', "N", "how many to list at most (default 50)", false},
-    {"json", 0, NULL, "print one JSON object per line", false},
-    CLI_STORE_OPTIONS("read this log folder instead of asking the daemon"),
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {0},
-};
-
 struct ls {
   char where[PATHS_BYTES + 8]; /* " in FOLDER"; "": the daemon answered */
   bool json, colours, any;
@@ -394,19 +378,4 @@ static int ls_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_ls = {
-    .name = "ls",
-    .arguments = "[options]",
-    .summary = "list sessions, newest first",
-    .help =
-        "Lists the sessions of the daemon and of `segue run` (column BY), as the daemon knows "
-        "them; without a daemon it reads the log folder. queued N: the N-th to start. "
-        "waiting: it goes on by itself, at the time or event that it names. paused: its log "
-        "cannot be written, usually because the disk is full; it continues by itself. "
-        "needs_input: somebody must choose (segue inbox). stopped: it broke or was interrupted, "
-        "and can be resumed. open: unfinished, and no program runs it. empty: "
-        "killed before it had begun. bad: its log was changed; -s bad checks the newest 64 MiB "
-        "of logs.",
-    .options = options,
-    .run = ls_run,
-};
+const struct cli_command cmd_ls = {COMMAND_LS, .run = ls_run};

@@ -184,14 +184,22 @@ static void main_page(struct buf *out) {
 
 /* ---- formats ---- */
 
-static void manual_keys(struct buf *out, const json_t *schema) {
+/* A value's type, or that of the definition it refers to. */
+static const json_t *manual_type(const json_t *defs, const json_t *value) {
+  const char *definition = strrchr(cli_word(value, "$ref"), '/');
+  if (definition != NULL)
+    value = json_object_get(defs, definition + 1);
+  return json_object_get(value, "type");
+}
+
+static void manual_keys(struct buf *out, const json_t *schema, const json_t *defs) {
   const char *key;
   const json_t *value;
   json_object_foreach(json_object_get(schema, "properties"), key, value) {
     buf_puts(out, ".TP\n\\fB");
     manual_escaped(out, str_from(key));
     buf_puts(out, "\\fR  \\fI");
-    const json_t *type = json_object_get(value, "type"), *words = json_object_get(value, "enum");
+    const json_t *type = manual_type(defs, value), *words = json_object_get(value, "enum");
     if (json_is_string(type))
       manual_escaped(out, str_from(json_string_value(type)));
     for (size_t i = 0; i < json_array_size(words) && json_is_string(json_array_get(words, i));
@@ -224,7 +232,7 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
   section(out, "DESCRIPTION");
   manual_line(out, cli_word(schema, "description"));
   buf_puts(out, ".PP\n");
-  manual_keys(out, schema);
+  manual_keys(out, schema, json_object_get(schema, "$defs"));
   const char *name;
   const json_t *definition;
   json_object_foreach(json_object_get(schema, "$defs"), name, definition) {
@@ -235,7 +243,7 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
     buf_puts(out, "\"\n");
     if (json_object_get(definition, "description") != NULL)
       manual_line(out, cli_word(definition, "description"));
-    manual_keys(out, definition);
+    manual_keys(out, definition, json_object_get(schema, "$defs"));
   }
   section(out, "SEE ALSO");
   buf_puts(out, "\\fBsegue\\fR(1), \\fBsegue schema\\fR prints the whole JSON Schema\n");
@@ -290,12 +298,6 @@ static bool manual_page(struct buf *out, const char *name) {
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"all", 'a', "DIR", "write every page below DIR, as man1/segue.1", false},
-    {"list", 'l', NULL, "print the names of the pages", false},
-    {0},
-};
-
 static bool write_page(const char *folder, const char *name, struct err *err) {
   char path[4096];
   size_t n = strlen(name);
@@ -348,11 +350,4 @@ static int manual_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_manual = {
-    .name = "manual",
-    .arguments = "[PAGE] [--all DIR]",
-    .words = {0, 1},
-    .summary = "print a manual page (man -l - shows it), or write them all",
-    .options = options,
-    .run = manual_run,
-};
+const struct cli_command cmd_manual = {COMMAND_MANUAL, .run = manual_run};

@@ -235,9 +235,8 @@ static bool mcp_words(struct mcp_run *run, const json_t *tool, const json_t *arg
 static json_t *text_result(struct str text, bool failed) {
   buf_auto_t safe = {0};
   buf_safe(&safe, text, true);
-  json_t *result = json_pack("{s[{ssss%}]sb}", "content", "type", "text", "text", buf_c(&safe),
-                             safe.n, "isError", failed);
-  return result;
+  return json_pack("{s[{ssss%}]sb}", "content", "type", "text", "text", buf_c(&safe), safe.n,
+                   "isError", failed);
 }
 
 /* Returns what the program printed, and after a failure its errors too. A single JSON object is
@@ -300,13 +299,12 @@ static json_t *tools_call(const json_t *message) {
       break;
   if (i == json_array_size(tools))
     return mcp_error(json_object_get(message, "id"), RPC_INVALID_PARAMS, "there is no such tool");
-  struct mcp_run run = {0};
+  AUTO(run_deinit) struct mcp_run run = {0};
   bool watches = strcmp(name, "watch") == 0;
   bool ok = mcp_words(&run, tool, json_object_get(params, "arguments"), &err);
   if (watches && (run.timeout_s < 1 || run.timeout_s > MCP_WATCH_MAX_S))
     run.timeout_s = MCP_WATCH_S;
   json_t *result = ok ? run_segue(&run, told_result, &err) : NULL;
-  run_deinit(&run);
   return mcp_result(message, result ? result : text_result(str_from(err.text), true));
 }
 
@@ -337,9 +335,8 @@ static json_t *records_told(const struct program *p) {
   if (p->status != 0)
     return NULL;
   buf_safe(&safe, buf_view(&p->out), true);
-  json_t *result = json_pack("{s[{ssssss%}]}", "contents", "uri", "", "mimeType",
-                             "application/x-ndjson", "text", buf_c(&safe), safe.n);
-  return result;
+  return json_pack("{s[{ssssss%}]}", "contents", "uri", "", "mimeType", "application/x-ndjson",
+                   "text", buf_c(&safe), safe.n);
 }
 
 static json_t *resources_read(const json_t *message) {
@@ -500,16 +497,4 @@ static int mcp_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_mcp = {
-    .name = "mcp",
-    .arguments = "",
-    .summary = "serve the Model Context Protocol on standard input and output",
-    .help = "Lets agents drive workflows: its tools are submit, list, show, watch, answer, "
-            "cancel, judge, extract and verify; session logs are resources.\n"
-            "\n"
-            "  claude mcp add segue -- segue mcp\n"
-            "  codex mcp add segue -- segue mcp\n"
-            "Sessions are submitted to this user's daemon (segue serve), and continue when the "
-            "client exits.",
-    .run = mcp_run,
-};
+const struct cli_command cmd_mcp = {COMMAND_MCP, .run = mcp_run};

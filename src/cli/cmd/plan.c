@@ -11,17 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"task", 't', "TEXT", "what to do", false},
-    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
-    SETUP_OPTIONS,
-    INPUT_OPTION,
-    {"logs", 'l', "DIR", "where the logs of earlier sessions are", false},
-    {"quick", 'q', NULL, "start no programs and ask no APIs, so show no versions", false},
-    {"json", 'j', NULL, "print one JSON object", false},
-    {0},
-};
-
 static const char *const roles[] = {"work", "judge", "vote", "correct"};
 
 /* --- versions --- */
@@ -397,18 +386,4 @@ static int plan_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_plan = {
-    .name = "plan",
-    .arguments = "WORKFLOW [--task TEXT] [options]",
-    .words = {1, 1},
-    .summary = "show what would run: by whom, how often at most, and what earlier runs used",
-    .help = "For each movement: its program or provider (and the fallbacks), permission and "
-            "judge, and where its rules lead. Then the limits, the largest possible number of "
-            "calls, the cost of the answers as far as prices (config.yaml) and max_tokens are "
-            "known, and what the last 20 sessions of the workflow used. It asks programs for "
-            "their versions, and each model API whose key is set whether it is reachable. Like "
-            "run, it reports everything that keeps the workflow from running.\n"
-            "Exit: 0 it can run, 2 it cannot.",
-    .options = options,
-    .run = plan_run,
-};
+const struct cli_command cmd_plan = {COMMAND_PLAN, .run = plan_run};

@@ -7,20 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"stage", 0, "STAGE", "the judge's prompt: structured_output, phase3_tag or ai_judge", false},
-    {"vote", 0, "N", "show what judge N of the panel is asked (default 1)", false},
-    {"task", 't', "TEXT", "the task", false},
-    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
-    {"previous", 0, "TEXT", "what the previous movement reported", false},
-    {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
-    {"iteration", 0, "N", "show it as turn N (default 1)", false},
-    {"cwd", 'C', "DIR", "show it as if run in this folder, whose .segue/facets count", false},
-    {"json", 0, NULL, "print a JSON object: movement, stage, prompt, facets", false},
-    {"movement-iteration", 0, "N", "show it as run N of the movement (default 1)", false},
-    {0},
-};
-
 static bool prompt_number(const struct cli_args *args, const char *name, long *out,
                           struct err *err) {
   const char *text = cli_value(args, name);
@@ -243,12 +229,4 @@ static int prompt_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_prompt = {
-    .name = "prompt",
-    .arguments = "WORKFLOW MOVEMENT [--stage S]",
-    .words = {2, 2},
-    .summary = "show exactly what would be sent",
-    .help = "In a session the fence around a report is random; here it consists of zeros.",
-    .options = options,
-    .run = prompt_run,
-};
+const struct cli_command cmd_prompt = {COMMAND_PROMPT, .run = prompt_run};

@@ -12,16 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"json", 'j', NULL, "print one JSON object (list), or one per line (test)", false},
-    {"transcript", 't', "FILE", "test: the recorded run", false},
-    {"transport", 'T', "T", "test: exec (default), native or acp", false},
-    {"quick", 'q', NULL, "list: start no programs and ask no APIs", false},
-    {"names", 0, NULL, "list: print only the names, one per line", false},
-    {"schema", 0, NULL, "show: print the JSON Schema of profiles instead", false},
-    {0},
-};
-
 /* --- list --- */
 
 static void providers_print_row(const struct backend_probe *p, const struct provider *provider,
@@ -196,22 +186,4 @@ static int providers_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_providers = {
-    .name = "providers",
-    .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
-    .words = {0, 2},
-    .summary = "list the backends, show a profile, or replay a recorded run",
-    .help = "list (the default) shows for each backend whether its program is installed and in "
-            "which version, whether there is a key or a login (which is not read), how it "
-            "enforces a JSON Schema, and how it is spoken to. A model API whose key is set gets "
-            "one short request; --quick asks none. A profile with a mistake cannot be used; its "
-            "mistake is shown last, with exit status 2.\n"
-            "show prints a profile; with --schema, the JSON Schema of profiles.\n"
-            "test reads a recorded run through a profile and prints what it yields, one JSON "
-            "object a line: session, text, tool, usage, retry, permission, note, and finally end "
-            "with the error class (ok, auth, rate_limit, ...), the text and the structured "
-            "value.\n"
-            "Your own profiles: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
-    .options = options,
-    .run = providers_run,
-};
+const struct cli_command cmd_providers = {COMMAND_PROVIDERS, .run = providers_run};

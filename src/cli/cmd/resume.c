@@ -194,33 +194,6 @@ static int resuming_run(const struct cli_args *args, const json_t *body) {
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"all", 'a', NULL, "every session that broke, oldest first", false},
-    {"reason", 0, "WORD", "with --all: those that stopped for this (see below)", true},
-    {"dry-run", 'n', NULL, "with --all: only list them", false},
-    {"rule", 'r', "N", "your verdict on the turn that has none: the rule's number", false},
-    {"why", 0, "TEXT", "with --rule: your reason", false},
-    BODY_STEER_OPTIONS,
-    {"add-budget", 0, "[MOVEMENT.]UNIT=N",
-     "add to a budget: tokens, cost (dollars), time (30m), calls or movements", true},
-    {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
-    CLI_STORE_OPTIONS("where session logs are"),
-    {"label", 0, "WORD", "with --store: this machine has what sessions with this label need", true},
-    {"cut", 0, NULL, "cut off the log from its first damaged record on", false},
-    {"json", 0, NULL, "print the log records as they become durable", false},
-    {"verbose", 'v', NULL, "show the agents' text as it arrives (on a terminal)", false},
-    {"quiet", 'q', NULL, "print nothing but errors", false},
-    WAIT_FOR_FOLDER_OPTION,
-    {"no-lock", 0, NULL, "edit even if another session is editing the same folder", false},
-    {"release", 0, NULL, "do not continue; release the folder that it holds while it waits for you",
-     false},
-    {"now", 0, NULL, "begin it without the sessions that it is to begin after (submit --after)",
-     false},
-    {"daemon", 'd', NULL, "let the daemon continue it; print its id at once", false},
-    {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
-    {0},
-};
-
 /* Holds the setting that the session ran in, found again from its first record. */
 struct found {
   struct resume_options steer;
@@ -664,34 +637,4 @@ static int resume_resume(const struct cli_args *args) {
   return cli_flag(args, "daemon") ? resume_there(args, body) : resume_local(args, body);
 }
 
-const struct cli_command cmd_resume = {
-    .name = "resume",
-    .arguments = "ID|last|FILE|--all [options]",
-    .words = {0, 1},
-    .summary = "continue a session that stopped or crashed",
-    .help = "A call that was in flight is repeated as its next attempt; what has been judged is "
-            "not judged again. For a finished session its end is printed again (with --json its "
-            "last record), with the same exit status; for a question of segue ask, finished or "
-            "not, what ask prints: the value. With --scenario, replies that were used count by "
-            "position, so append new ones to the old list.\n"
-            "A session in which no rule matched, that failed, or that used up its turns waits for "
-            "you: plain resume judges the turn again, --rule N records your own verdict (method "
-            "human, with your name and --why), --max-movements allows more turns, and "
-            "--add-budget more usage. --provider and the like continue with others; config.yaml "
-            "is read anew. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
-            "was changed is refused; with --cut, everything from the first damaged record on is "
-            "cut off, kept in a .torn file, and noted in the log with your name.\n"
-            "--all continues with every session of the folder (or of the store) that broke: a "
-            "provider failed, no judge could be asked, the daemon was stopped, or it was killed. "
-            "--reason takes others: the class of an error (auth, quota ...), outage, crash, "
-            "interrupted, budget, rule_no_match, or another reason of a stop. What was submitted "
-            "goes on in its daemon, if that runs, or with a worker; the others here, one after "
-            "the other. A line each says what became of it.\n"
-            "A program that a "
-            "session runs may only resume another without any of these. The session runs "
-            "in this program, unless --daemon is given: then the daemon that it was submitted to "
-            "runs it, or with --store any worker with a free place, and segue show ID --follow "
-            "shows it.",
-    .options = options,
-    .run = resume_resume,
-};
+const struct cli_command cmd_resume = {COMMAND_RESUME, .run = resume_resume};

@@ -3,15 +3,6 @@
 #include "cli/removal.h"
 #include "cli/resolve_id.h"
 
-static const struct cli_option options[] = {
-    CLI_STORE_OPTIONS("where session logs are"),
-    {"older-than", 0, "AGE", "remove all that ended longer ago than this: 30d, 12h", false},
-    {"stopped", 0, NULL, "also remove sessions that stopped and could continue", false},
-    {"force", 'f', NULL,
-     "also remove sessions that could continue, and work that nothing else holds", false},
-    {0},
-};
-
 static int remove_old(struct session_removal *r, const struct cli_args *args) {
   struct store store;
   struct err err = {0};
@@ -54,17 +45,4 @@ static int rm_run(const struct cli_args *args) {
   return worst;
 }
 
-const struct cli_command cmd_rm = {
-    .name = "rm",
-    .arguments = "ID... | --older-than AGE [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "remove sessions: logs, worktrees and branches; the ledger keeps a note",
-    .help = "Never removes a running session, nor, without --force, a worktree with uncommitted "
-            "work. A branch with commits that are in no other branch is kept, and named; other "
-            "commits get a ref (segue worktrees --refs). --older-than skips sessions that could "
-            "continue; --stopped "
-            "includes those that stopped. Blobs that no other session refers to are removed too. "
-            "If a log is deleted in any other way, segue verify reports it as missing.",
-    .options = options,
-    .run = rm_run,
-};
+const struct cli_command cmd_rm = {COMMAND_RM, .run = rm_run};

@@ -1,29 +1,9 @@
 /* segue run: runs one workflow to its end. */
-#include "cli/forge/forge.h"
 #include "cli/session_ui.h"
 #include "cli/setup.h"
 #include "host/folder_lock.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
-
-static const struct cli_option options[] = {
-    {"task", 't', "TEXT", "what to do", false},
-    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
-    FORGE_TASK_OPTIONS,
-    SETUP_OPTIONS,
-    SETUP_PLACE_OPTIONS,
-    INPUT_OPTION,
-    WAIT_FOR_FOLDER_OPTION,
-    {"interactive", 0, NULL, "a person takes part, through segue inbox if there is no terminal",
-     false},
-    {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
-    CLI_STORE_OPTIONS("where the session log goes"),
-    SETUP_ON_OPTION,
-    {"json", 0, NULL, "print the log records as they become durable", false},
-    {"verbose", 'v', NULL, "show the agents' text as it arrives (on a terminal)", false},
-    {"quiet", 'q', NULL, "print nothing but errors", false},
-    {0},
-};
 
 static int run_run(const struct cli_args *args) {
   AUTO(setup_deinit) struct setup setup = {0};
@@ -67,20 +47,4 @@ static int run_run(const struct cli_args *args) {
   return ui_wait(&ui);
 }
 
-const struct cli_command cmd_run = {
-    .name = "run",
-    .arguments = "WORKFLOW [--task TEXT] [options]",
-    .words = {1, 1},
-    .summary = "run a workflow to its end, one line a turn",
-    .help =
-        "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
-        "workflows/ beside your config.yaml, or among those that come with segue. A file "
-        "without a dot in its name is written ./NAME. Before it starts, everything that would "
-        "keep it from running is reported at once, with its place. Each line shows what ran, "
-        "where it led, which method decided, and why the stages before it did not. Ctrl-C "
-        "stops cleanly, and `segue resume` continues; Ctrl-\\ cancels for good.\n"
-        "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
-        "7 it needs input, 1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
-    .options = options,
-    .run = run_run,
-};
+const struct cli_command cmd_run = {COMMAND_RUN, .run = run_run};

@@ -8,23 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "take sessions from this shared store: postgres://HOST/DATABASE", false},
-    {"lease", 0, "TIME", "with --store: after how long other daemons may take over (default 30s)",
-     false},
-    {"label", 0, "WORD", "with --store: sessions that ask for this label may run here", true},
-    {"socket", 'S', "PATH", "the control socket", false},
-    {"http", 0, "ADDRESS:PORT", "keep a port on this machine open for the web page (segue web)",
-     false},
-    {"http-origin", 0, "https://HOST",
-     "with --http: the address where a TLS reverse proxy serves the page", false},
-    {"http-peer", 0, "any", "with --http: the proxy may run as another user", false},
-    {"drain", 0, "SECONDS", "how long running calls may take after SIGTERM (default 30)", false},
-    {0},
-};
-
 static void on_ready(const char *socket, const char *logs, size_t waiting) {
   char shown[STORE_SHOWN_BYTES];
   cli_say(stderr, "segue serve: ready on %s, logs in %s", socket, store_shown(logs, shown));
@@ -105,17 +88,4 @@ static void print_routes(void) {
   }
 }
 
-const struct cli_command cmd_serve = {
-    .name = "serve",
-    .arguments = "[options]",
-    .summary = "run submitted sessions, many at once, in the foreground",
-    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. On "
-            "start it continues whatever was submitted and is unfinished. On SIGTERM it lets "
-            "running calls end and stops the rest, which continue with the next start; a second "
-            "SIGTERM ends it at once. SIGHUP reads the configuration again. Sessions of `segue "
-            "run` are left alone. With --store several daemons share one queue; --logs is then "
-            "for this machine's reports and locks.",
-    .options = options,
-    .run = serve_run,
-    .print_more = print_routes,
-};
+const struct cli_command cmd_serve = {COMMAND_SERVE, .run = serve_run, .print_more = print_routes};

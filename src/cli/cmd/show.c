@@ -133,19 +133,6 @@ static void words_note(struct spoken *w, const json_t *record, uint64_t seen_seq
 enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
 enum { SHOW_TEXT_BYTES = 4096 }; /* the most of each text in a judgment's view, unless --full */
 
-static const struct cli_option options[] = {
-    {"follow", 'f', NULL, "follow the session until it ends or stops; exit with its status", false},
-    {"quiet", 'q', NULL, "print nothing but errors (with --follow)", false},
-    {"verbose", 'v', NULL, "with --follow: show the agents' text as it arrives (on a terminal)",
-     false},
-    {"full", 0, NULL, "do not shorten texts", false},
-    {"json", 0, NULL, "print the records (of that turn)", false},
-    {"as", 0, "view", "print the same content as one JSON object", false},
-    CLI_STORE_OPTIONS("where session logs are"),
-    {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
-    {0},
-};
-
 struct show {
   struct verified_reader book;
   struct turn_lines summary;
@@ -352,14 +339,13 @@ static bool show_explain(struct show *s, const struct explain_found *found, stru
 
 /* Prints the line as it is in the log; on a terminal only ASCII, so that nothing controls it. */
 static void show_print_record(const struct show *s, const json_t *record, struct str line) {
-  char *text = NULL;
+  char_auto_t *text = NULL;
   if (s->to_terminal || line.p == NULL)
     text = json_dump_text(record, JSON_COMPACT | (s->to_terminal ? JSON_ENSURE_ASCII : 0));
   if (text != NULL)
     printf("%s\n", text);
   else
     printf(STR_FMT "\n", STR_ARG(line));
-  free(text);
 }
 
 static void take_record(struct show *s, const json_t *record, struct str line) {
@@ -640,17 +626,4 @@ static int show_show(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_show = {
-    .name = "show",
-    .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
-    .words = {1, 2},
-    .summary = "read a session: turn by turn, or one judgment in full",
-    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT, "
-            "named as there ('parts.it 2': an item): how its last run (or its N-th) was judged: "
-            "what was asked, the raw reply, what was read in it, the errors word for word, and "
-            "why the next stage was tried.\n"
-            "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's "
-            "status.",
-    .options = options,
-    .run = show_show,
-};
+const struct cli_command cmd_show = {COMMAND_SHOW, .run = show_show};

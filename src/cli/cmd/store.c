@@ -11,18 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"store", 0, "URL", "the store: postgres://HOST/DATABASE (or SEGUE_STORE)", false},
-    {"dry-run", 0, NULL, "init: print the SQL; prune: print the sessions; change nothing", false},
-    {"older-than", 0, "AGE", "prune: sessions that ended longer ago than this: 30d, 12h", false},
-    {"stopped", 0, NULL, "prune: also sessions that stopped and could continue", false},
-    {"mend", 0, NULL, "check: rewrite rows that contradict their intact log", false},
-    {"move", 0, NULL, "export, import: include unfinished ones, which then continue only there",
-     false},
-    {"json", 0, NULL, "print JSON", false},
-    {0},
-};
-
 static int store_init(const struct cli_args *args, const char *url) {
   buf_auto_t out = {0};
   struct err err = {0};
@@ -349,26 +337,4 @@ static int store_run(const struct cli_args *args) {
       args->words[0]);
 }
 
-const struct cli_command cmd_store = {
-    .name = "store",
-    .arguments = "init|status|check|prune|limit PROVIDER N|export [ID...] DIR|import DIR|FILE... "
-                 "[options]",
-    .words = {1, CLI_WORDS},
-    .summary = "manage a store that several machines share",
-    .help = "init creates the tables in a PostgreSQL database (14 or newer), or upgrades them. "
-            "status shows the version, workers, sessions and sizes. check compares each session's "
-            "row with its log. prune removes sessions that ended before --older-than, as segue rm "
-            "does, and blobs that no session refers to and nobody stored within the last day; it "
-            "needs the owner's login.\n"
-            "limit PROVIDER N allows at most N calls at once over all workers (none: no limit); "
-            "providers with the same pool setting share the limit.\n"
-            "export and import copy sessions byte for byte, with their blobs. Sessions that have "
-            "not ended are copied only with --move, and can then no longer continue in the place "
-            "that they came from; if that was interrupted, run the same command again. Never put a "
-            "password in the URL: use ~/.pgpass, PGPASSWORD, a "
-            "service file or a client certificate. Servers on other machines must prove who they "
-            "are (sslmode=verify-full) unless the URL says otherwise.\n"
-            "Exit: 0 done, 1 check found a problem or the store does not answer, 2 bad usage.",
-    .options = options,
-    .run = store_run,
-};
+const struct cli_command cmd_store = {COMMAND_STORE, .run = store_run};

@@ -96,33 +96,6 @@ static json_t *submitting_send(const char *store, const json_t *body, struct err
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"task", 't', "TEXT", "what to do", false},
-    {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
-    FORGE_TASK_OPTIONS,
-    SETUP_OPTIONS,
-    SETUP_PLACE_OPTIONS,
-    INPUT_OPTION,
-    {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
-    {"interactive", 0, NULL, "a person takes part, so rules with interactive_only count", false},
-    {"unique", 0, "KEY", "let only one session with this key run at a time", false},
-    {"if-running", 0, "skip|queue",
-     "with --unique: what to do while another one runs (default: skip)", false},
-    {"not-after", 0, "HH:MM|TIME", "cancel it if it has not started by then", false},
-    {"after", 0, "ID", "begin when that session is complete; several: ID,ID", true},
-    {"after-any-end", 0, NULL, "with --after: when they ended, in whatever way", false},
-    {"follow", 0, NULL, "follow it turn by turn; exit with its status", false},
-    {"verbose", 'v', NULL, "with --follow: show the agents' text as it arrives (on a terminal)",
-     false},
-    {"wait", 'w', NULL, "wait silently for its end; exit with its status", false},
-    {"json", 0, NULL, "print the session as JSON instead of its id; with --follow, its records too",
-     false},
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {"store", 0, "URL", "submit to this shared store: postgres://HOST/DATABASE", false},
-    SETUP_ON_OPTION,
-    {0},
-};
-
 static bool set_task(const struct cli_args *args, json_t *body, struct err *err) {
   buf_auto_t task = {0};
   bool ok = setup_task(args, &task, err) && forge_task_take(args, &task, body, err);
@@ -274,7 +247,7 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
     argv[argc++] = "--json";
   if (cli_flag(args, "verbose"))
     argv[argc++] = "--verbose";
-  char *asked = socket ? strdup(socket) : NULL;
+  char_auto_t *asked = socket ? strdup(socket) : NULL;
   worker_leave_all();
   if (asked != NULL) {
     argv[argc++] = "--socket";
@@ -283,7 +256,6 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   if (argv[2] != NULL)
     status = cli_run(&cmd_show, argc, argv);
   free(argv[2]);
-  free(asked);
   return status;
 }
 
@@ -328,22 +300,4 @@ static int submit_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_submit = {
-    .name = "submit",
-    .arguments = "WORKFLOW [--task TEXT] [options]",
-    .words = {1, 1},
-    .summary = "hand a workflow to the daemon; prints the session's id at once",
-    .help =
-        "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
-        "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "
-        "and --wait, not the session. With --after it begins when the sessions named are complete, "
-        "perhaps at once; when one of them ends otherwise or is removed, it stops and waits for "
-        "you (segue resume --now). --after-any-end takes each end for good, but not a stop that "
-        "can be resumed. For timers there are --unique KEY with --if-running, "
-        "and --not-after; if one of them keeps the workflow from being submitted, a line says "
-        "so, and the id printed is that of the running session.\n"
-        "Exit: 0 submitted, or not submitted for one of these reasons, 2 bad usage or file, "
-        "or no daemon; with --follow or --wait the session's status.",
-    .options = options,
-    .run = submit_run,
-};
+const struct cli_command cmd_submit = {COMMAND_SUBMIT, .run = submit_run};

@@ -76,15 +76,6 @@ static bool signed_check(const char *path, const char *signers, struct err *err)
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    CLI_STORE_OPTIONS("where session logs are"),
-    {"heads", 0, "FILE", "check against heads that were saved elsewhere (segue heads)", false},
-    {"signed", 0, "SIGNERS", "FILE.sig must be a signature of FILE by one of these", false},
-    {"json", 0, NULL, "print a JSON object for each log; for a FOLDER, a summary after them",
-     false},
-    {0},
-};
-
 struct verifying {
   struct verifier *verifier;
   bool json, coloured, bad, missing;
@@ -501,20 +492,4 @@ static int verify(const struct cli_args *args) {
   return v.missing ? STATUS_USAGE : STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_verify = {
-    .name = "verify",
-    .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
-    .words = {1, CLI_WORDS},
-    .summary = "check that session logs are what was written",
-    .help = "Checks the hash chain, the sequence, each record against schemas/session-log.json, "
-            "the hash of the workflow, the blobs that records refer to, and whether records agree "
-            "with each other and with the workflow: texts, calls, rules, counts. A log without "
-            "session_end is open. A partial line at its end, as a crash can leave it, is torn; "
-            "segue resume cuts it off.\n"
-            "sealed: the ledger beside the logs confirms the last record. A FOLDER is compared "
-            "with its ledger, which shows logs that are missing, cut short or rewritten; the last "
-            "line sums them up.\n"
-            "Exit: 0 all are ok, 1 one is bad, torn or missing, 2 one cannot be found.",
-    .options = options,
-    .run = verify,
-};
+const struct cli_command cmd_verify = {COMMAND_VERIFY, .run = verify};

@@ -12,13 +12,6 @@
 #include <pcre2.h>
 #include <yaml.h>
 
-static const struct cli_option options[] = {
-    {"all", 'a', NULL,
-     "also load the libraries that are loaded on demand, and say what each is for", false},
-    {"json", 0, NULL, "print a JSON object", false},
-    {0},
-};
-
 /* Lists the libraries that are loaded when first needed: otherwise each start would pay for
  * them. */
 static const struct {
@@ -79,10 +72,4 @@ static int version_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_version = {
-    .name = "version",
-    .arguments = "[--all] [--json]",
-    .summary = "print the version, its commit, the libraries and what they are for",
-    .options = options,
-    .run = version_run,
-};
+const struct cli_command cmd_version = {COMMAND_VERSION, .run = version_run};

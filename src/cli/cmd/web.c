@@ -23,17 +23,6 @@ enum {
   FAILS_WITHIN_MS = 1000, /* a browser that cannot open the file; one that can may stay */
 };
 
-static const struct cli_option options[] = {
-    {"read-only", 'r', NULL, "let the browser look, but change nothing", false},
-    {"no-open", 'n', NULL, "open no browser; print the address with its code", false},
-    {"http", 0, "ADDRESS:PORT", "without a daemon: where to listen (default 127.0.0.1, any port)",
-     false},
-    {"revoke", 0, NULL, "sign out every browser that is signed in to the daemon", false},
-    {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {0},
-};
-
 /* The browser that is to open the page. */
 struct browser {
   struct buf path; /* the file that leads to the page; or empty */
@@ -279,16 +268,4 @@ static int web_run(const struct cli_args *args) {
   return web_alone(args, &err);
 }
 
-const struct cli_command cmd_web = {
-    .name = "web",
-    .arguments = "[options]",
-    .summary = "look at all sessions in a browser",
-    .help = "Opens a page with everything in the log folder: what is running and what it is "
-            "doing, each judgment stage by stage, and what it cost. With a daemon the page is "
-            "live, and can cancel and resume; without one this command serves it until Ctrl-C. "
-            "The page is for this user on this machine: its address is random, and its code works "
-            "once, within a minute. From another machine use ssh -L.\n"
-            "Exit: 0, 2 errors.",
-    .options = options,
-    .run = web_run,
-};
+const struct cli_command cmd_web = {COMMAND_WEB, .run = web_run};

@@ -63,13 +63,6 @@ char *forge_open(const struct forge *f, const struct forge_request *request, str
  *
  *   forge_task_read(&got, folder, issue, pr, &err)    one of the two is NULL; asks the forge
  *   forge_task_deinit(&got)                           accepts a zeroed one */
-#define FORGE_TASK_OPTIONS                                                                         \
-  {"issue", 0, "N", "take this issue as the task, read with gh or glab; its text is quoted",       \
-   false},                                                                                         \
-  {                                                                                                \
-    "pr", 0, "N", "take this pull request as the task, in the same way, and work on its commits",  \
-        false                                                                                      \
-  }
 
 struct forge_task {
   struct forge forge;

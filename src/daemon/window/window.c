@@ -113,11 +113,9 @@ static uint64_t mark_of_all(const struct watches *ws) {
 /* --- telling --- */
 
 static json_t *clean_json(struct str text) {
-  struct buf cleaned = {0};
+  buf_auto_t cleaned = {0};
   sanitize_text(&cleaned, text);
-  json_t *value = json_text(buf_view(&cleaned));
-  buf_deinit(&cleaned);
-  return value;
+  return json_text(buf_view(&cleaned));
 }
 
 static void on_soon(uv_timer_t *timer);
@@ -290,7 +288,7 @@ static void watches_changed(struct watches *ws, const char *id) {
 /* `end`: how many bytes of that kind the call has produced so far. */
 static void watches_said(struct watches *ws, const char *id, long call, bool thinking, uint64_t end,
                          struct str text) {
-  struct buf event = {0};
+  buf_auto_t event = {0};
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
     if (w->id[0] == '\0' || strcmp(w->id, id) != 0)
       continue;
@@ -309,7 +307,6 @@ static void watches_said(struct watches *ws, const char *id, long call, bool thi
       buf_str(&w->words, buf_view(&event));
     server_wake(w->request);
   }
-  buf_deinit(&event);
 }
 
 /* --- streams --- */
@@ -799,12 +796,11 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .diff_why = difference->why,
                          .sound = difference->sound,
                          .damage = difference->damage};
-  struct buf page = {0};
+  buf_auto_t page = {0};
   print_into(ask.root, sizeof ask.root, "%s", w->pass.path);
   print_into(ask.id, sizeof ask.id, "%s", server_part(r));
   unsigned status = page_write(&ask, &page);
   server_reply(r, status, "text/html; charset=utf-8", buf_view(&page));
-  buf_deinit(&page);
 }
 
 /* Returns false if it has answered the request. */
@@ -836,11 +832,10 @@ static void get_changes(void *ctx, struct server_request *r) {
 static void get_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   struct page_ask ask = {.kind = PAGE_ENTER};
-  struct buf page = {0};
+  buf_auto_t page = {0};
   print_into(ask.root, sizeof ask.root, "%s", w->pass.path);
   (void)page_write(&ask, &page);
   server_reply(r, 200, "text/html; charset=utf-8", buf_view(&page));
-  buf_deinit(&page);
 }
 
 enum window_file { FILE_STYLE, FILE_PAGE, FILE_IDIOMORPH, FILE_ENTER };

@@ -288,7 +288,7 @@ static const struct ask_words tool_kinds[] = {{"read search think", ASK_READ},
 static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
   const json_t *tool = json_object_get(params, "toolCall");
   static const char *const lists[] = {"locations", "content"}; /* the content holds diffs */
-  json_t *paths = json_array();
+  json_auto_t *paths = json_array();
   for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
     const json_t *list = json_object_get(tool, lists[l]);
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -306,9 +306,7 @@ static bool acp_decide(const struct acp *acp, const json_t *params, const char *
                                             .tool = json_view_at(tool, "name"),
                                             .paths = paths,
                                             .command = command};
-  bool allowed = driver_allows(acp->d->call, &ask, reason);
-  json_decref(paths);
-  return allowed;
+  return driver_allows(acp->d->call, &ask, reason);
 }
 
 static struct str option_of(const json_t *params, const char *kind) {
@@ -527,7 +525,7 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   if (!acp->denied || acp->interrupted || rpc_replays(&acp->rpc) || d->structured != NULL ||
       acp->gone_on == LIMIT_ACP_GO_ONS)
     return false;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "That was not allowed, and was not done: " STR_FMT ". Go on without it.",
              STR_ARG(buf_view(&d->denied)));
   json_t *note = json_pack("{s:o}", "text", json_text(buf_view(&text)));
@@ -537,7 +535,6 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   acp->gone_on++;
   acp->denied = acp->failed = d->trouble.there = false;
   acp_prompt(acp, buf_view(&text));
-  buf_deinit(&text);
   return true;
 }
 
@@ -720,7 +717,7 @@ static struct driver *acp_open(const struct profile *profile, const struct agent
 static void acp_sent(struct driver *d, struct str line) {
   struct acp *acp = acp_of(d);
   d->questions.recorded = true;
-  json_t *value = rpc_sent(&acp->rpc, line);
+  json_auto_t *value = rpc_sent(&acp->rpc, line);
   const char *method = json_string_value(json_object_get(value, "method"));
   const json_t *params = json_object_get(value, "params");
   const char *session = json_string_value(json_object_get(params, "sessionId"));
@@ -740,7 +737,6 @@ static void acp_sent(struct driver *d, struct str line) {
   json_t *asked = json_object_get(json_object_get(params, "_meta"), "claudeCode");
   if (json_object_get(json_object_get(asked, "options"), "outputFormat") != NULL)
     d->schema_asked = true;
-  json_decref(value);
 }
 
 static bool acp_interrupt(struct driver *d) {

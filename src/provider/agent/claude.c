@@ -34,7 +34,7 @@ static const struct ask_words tools[] = {
 static bool claude_decide(const struct agent_call *call, const json_t *request,
                           const char **reason) {
   struct str tool = json_view_at(request, "tool_name");
-  json_t *paths = json_array();
+  json_auto_t *paths = json_array();
   permission_policy_add_paths(paths, json_object_get(request, "input"));
   if (json_is_string(json_object_get(request, "blocked_path")))
     json_array_append(paths, json_object_get(request, "blocked_path"));
@@ -48,7 +48,6 @@ static bool claude_decide(const struct agent_call *call, const json_t *request,
     allowed = false;
     *reason = "nobody is there to answer: decide yourself";
   }
-  json_decref(paths);
   return allowed;
 }
 
@@ -170,14 +169,13 @@ static struct driver *claude_open(const struct profile *profile, const struct ag
 }
 
 static void claude_sent(struct driver *d, struct str line) {
-  json_t *value = json_loadb(line.p ? line.p : "", line.n, JSON_ALLOW_NUL, NULL);
+  json_auto_t *value = json_loadb(line.p ? line.p : "", line.n, JSON_ALLOW_NUL, NULL);
   const json_t *response = json_object_get(value, "response");
   d->questions.recorded = true;
   if (str_eq_c(json_view_at(value, "type"), "control_response"))
     question_answered(
         d, json_object_get(response, "request_id"),
         str_eq_c(json_view_at(json_object_get(response, "response"), "behavior"), "allow"));
-  json_decref(value);
 }
 
 static bool claude_interrupt(struct driver *d) {

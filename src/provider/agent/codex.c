@@ -11,7 +11,6 @@
 #include "provider/agent/rpc.h"
 #include "provider/agent/stream.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +119,7 @@ static void codex_note_error(struct codex *c, const json_t *error) {
   struct str message = json_view_at(error, "message"),
              more = json_view_at(error, "additionalDetails");
   json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
-  struct buf text = {.max = LIMIT_EVIDENCE_BYTES};
+  buf_auto_t text = {.max = LIMIT_EVIDENCE_BYTES};
   const char *name;
   buf_str(&text, message);
   if (more.n > 0)
@@ -133,16 +132,15 @@ static void codex_note_error(struct codex *c, const json_t *error) {
   if (json_is_string(info))
     stream_kind(c->d, json_view_at(error, "codexErrorInfo"));
   stream_trouble(c->d, codex_status(error, 0), buf_view(&text));
-  buf_deinit(&text);
 }
 
 /* --- what it tells --- */
 
 static bool is_tool(struct str type) {
-  static const char *const not_tools[] = {
-      "userMessage",       "agentMessage",     "reasoning",         "plan", "error", "hookPrompt",
-      "enteredReviewMode", "exitedReviewMode", "contextCompaction", NULL};
-  return type.n > 0 && !str_is_one(type, not_tools);
+  static const char not_tools[] =
+      "userMessage agentMessage reasoning plan error hookPrompt enteredReviewMode "
+      "exitedReviewMode contextCompaction";
+  return type.n > 0 && !str_among(type, not_tools);
 }
 
 static const json_t *codex_first(const json_t *item, const char *a, const char *b, const char *c) {
@@ -398,7 +396,7 @@ static struct driver *codex_open(const struct profile *profile, const struct age
 
 static void codex_sent(struct driver *d, struct str line) {
   struct codex *c = codex_of(d);
-  json_t *value = rpc_sent(&c->rpc, line);
+  json_auto_t *value = rpc_sent(&c->rpc, line);
   struct str decision = json_view_at(json_object_get(value, "result"), "decision");
   d->questions.recorded = true;
   if (json_object_get(json_object_get(value, "params"), "outputSchema") != NULL)
@@ -406,7 +404,6 @@ static void codex_sent(struct driver *d, struct str line) {
   if (decision.n > 0)
     question_answered(d, json_object_get(value, "id"),
                       str_starts(decision, "accept") || str_starts(decision, "approved"));
-  json_decref(value);
 }
 
 static bool codex_interrupt(struct driver *d) {

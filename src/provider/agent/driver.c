@@ -1,8 +1,6 @@
 /* Finds the driver of a profile and a transport. */
 #include "provider/agent/driver.h"
 
-#include "base/log.h"
-
 #include <assert.h>
 #include <string.h>
 

@@ -304,14 +304,13 @@ static void opencode_replied(struct driver *d, struct str line) {
   if (!str_drop(&path, "/permission/") || line.p == NULL)
     return;
   struct str id = str_cut(&path, '/');
-  json_t *body = json_loadb(line.p, line.n, 0, NULL);
+  json_auto_t *body = json_loadb(line.p, line.n, 0, NULL);
   struct str reply = json_view_at(body, "reply");
   if (path.p != NULL && reply.n > 0) {
     json_t *name = json_text(id);
     question_answered(d, name, !str_eq_c(reply, "reject"));
     json_decref(name);
   }
-  json_decref(body);
 }
 
 /* --- errors --- */
@@ -650,7 +649,7 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
     refused(d, reply->status, reply->body);
     return;
   }
-  json_t *value = stream_read_json(reply->body);
+  json_auto_t *value = stream_read_json(reply->body);
   struct str id = json_view_at(value, "id");
   if (!opencode_is_id(id)) {
     serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name a conversation");
@@ -658,7 +657,6 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
     opencode_enter(d, id);
     serve_prompt(d);
   }
-  json_decref(value);
 }
 
 /* Handles a broken connection. A server that died says more by its exit status, which is about to
@@ -816,7 +814,7 @@ static bool opencode_interrupt(struct driver *d) {
 /* Begins the next prompt of a recording. Nothing of the last one counts for it. */
 static void serve_begin(struct driver *d, struct str session, struct str body) {
   struct opencode *o = opencode_of(d);
-  json_t *value = stream_read_json(body);
+  json_auto_t *value = stream_read_json(body);
   d->end = STREAM_END_NONE;
   d->schema_asked = json_object_get(value, "format") != NULL;
   d->trouble.there = false;
@@ -833,7 +831,6 @@ static void serve_begin(struct driver *d, struct str session, struct str body) {
   json_object_clear(o->tokens);
   o->aborted = o->idle = false;
   opencode_enter(d, session);
-  json_decref(value);
 }
 
 /* Reads a recorded request, such as "POST /session/ID/message {...}". */

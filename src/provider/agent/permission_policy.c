@@ -25,7 +25,7 @@ static void permission_policy_walk(struct buf *out, struct str path) {
 
 /* Puts the part of `path` below `cwd` into `below`; false if it is not below. */
 static bool relative(const char *cwd, struct str path, struct buf *below) {
-  struct buf base = {0}, full = {0};
+  buf_auto_t base = {0}, full = {0};
   permission_policy_walk(&base, str_from(cwd));
   if (path.n > 0 && path.p[0] != '/')
     buf_str(&full, buf_view(&base));
@@ -34,26 +34,21 @@ static bool relative(const char *cwd, struct str path, struct buf *below) {
                 (full.n == base.n || full.p[base.n] == '/');
   if (inside && full.n > base.n)
     buf_append(below, full.p + base.n, full.n - base.n);
-  buf_deinit(&base);
-  buf_deinit(&full);
   return inside && path.n > 0 && path.p[0] != '~' && memchr(path.p, '\0', path.n) == NULL;
 }
 
 bool permission_policy_inside(const char *cwd, struct str path) {
-  struct buf below = {0};
-  bool inside = relative(cwd, path, &below);
-  buf_deinit(&below);
-  return inside;
+  buf_auto_t below = {0};
+  return relative(cwd, path, &below);
 }
 
 static bool in_git_folder(const char *cwd, struct str path) {
-  struct buf below = {0};
+  buf_auto_t below = {0};
   bool found = false;
   (void)relative(cwd, path, &below);
   buf_putc(&below, '/');
   for (const char *at = buf_c(&below); !found && (at = strcasestr(at, "/.git/")) != NULL; at++)
     found = true;
-  buf_deinit(&below);
   return found;
 }
 

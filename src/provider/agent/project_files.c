@@ -135,7 +135,7 @@ static struct str refused_in_line(const struct pattern *pattern, struct pattern_
 }
 
 static struct str refused_variable(const struct pattern *pattern, struct str text) {
-  struct pattern_scratch scratch = {0};
+  AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
   struct str found = {0};
   for (size_t i = 0; i < text.n && found.n == 0;) {
     size_t end = i;
@@ -146,7 +146,6 @@ static struct str refused_variable(const struct pattern *pattern, struct str tex
       found = refused_in_line(pattern, &scratch, line);
     i = end + 1;
   }
-  pattern_scratch_deinit(&scratch);
   return found;
 }
 
@@ -166,7 +165,7 @@ static bool is_empty_folder(const char *path) {
 static bool is_refused(const struct profile_project_file *file, const char *path,
                        struct buf *sets) {
   struct stat st;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   if (lstat(path, &st) != 0 || (S_ISDIR(st.st_mode) && is_empty_folder(path)))
     return false;
@@ -195,7 +194,6 @@ static bool is_refused(const struct profile_project_file *file, const char *path
     json_decref(value);
     buf_deinit(&at);
   }
-  buf_deinit(&text);
   return refused;
 }
 

@@ -12,14 +12,13 @@ bool rpc_replays(const struct rpc *rpc) {
 }
 
 bool rpc_write_line(const struct driver_host *host, json_t *value) {
-  struct buf line = {0};
+  buf_auto_t line = {0};
   bool ok = true;
   if (host->write != NULL) {
     json_write(value, &line);
     buf_putc(&line, '\n');
     ok = host->write(host->ctx, buf_view(&line));
   }
-  buf_deinit(&line);
   json_decref(value);
   return ok;
 }

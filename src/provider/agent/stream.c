@@ -14,7 +14,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static void keep_piece(struct driver *d, struct str piece) {
 }
 
 void stream_tell_piece(struct driver *d, struct str piece) {
-  struct buf clean = {0};
+  buf_auto_t clean = {0};
   if (!secrets_are_empty(d->secrets)) {
     redactor_push(&d->of_text, piece, &clean);
     piece = buf_view(&clean);
@@ -54,15 +53,13 @@ void stream_tell_piece(struct driver *d, struct str piece) {
   keep_piece(d, piece);
   if (piece.n > 0)
     stream_tell(d, NEWS_TEXT, piece, NULL);
-  buf_deinit(&clean);
 }
 
 void stream_tell_thinking(struct driver *d, struct str piece) {
-  struct buf clean = {0};
+  buf_auto_t clean = {0};
   redactor_push(&d->of_thinking, piece, &clean);
   if (clean.n > 0)
     stream_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
-  buf_deinit(&clean);
 }
 
 /* Reports a message as far as it has come: only what is new is passed on, and nothing if it
@@ -185,13 +182,12 @@ static void stream_retry_noted(struct driver *d, int status, struct str reason) 
 /* Reports a message that goes on: its end may be the beginning of a secret's value. */
 static void tell_growing(struct driver *d, struct str whole) {
   struct redactor r;
-  struct buf clean = {0};
+  buf_auto_t clean = {0};
   redactor_init(&r, d->secrets);
   redactor_push(&r, whole, &clean);
   stream_tell_rest(d, buf_view(&clean));
   redactor_deinit(&d->of_text);
   d->of_text = r;
-  buf_deinit(&clean);
 }
 
 /* Puts a text into a record: at most LIMIT_ERROR_TEXT_BYTES; nothing if it is empty. */
@@ -222,7 +218,7 @@ void stream_session(struct driver *d, struct str id) {
 }
 
 static void say_texts(struct driver *d, const struct profile_rule *r, const json_t *at) {
-  struct buf scratch = {0}, id_scratch = {0};
+  buf_auto_t scratch = {0}, id_scratch = {0};
   if (r->delta.count > 0)
     stream_tell_piece(d, find_text(&r->delta, at, &scratch));
   if (r->cumulative.count > 0)
@@ -236,8 +232,6 @@ static void say_texts(struct driver *d, const struct profile_rule *r, const json
       stream_end_message(d, find_text(&r->message_id, at, &id_scratch));
     }
   }
-  buf_deinit(&scratch);
-  buf_deinit(&id_scratch);
 }
 
 void stream_tool(struct driver *d, const struct tool_summary *tool) {
@@ -471,7 +465,7 @@ void stream_retry(struct driver *d, json_t *data, struct str reason) {
 
 static void stream_event_say_retry(struct driver *d, const struct profile_rule *r,
                                    const json_t *at) {
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   json_t *data = json_object();
   struct str reason = find_text(&r->retry[RETRY_REASON], at, &scratch);
   int status = classify_status(reason);
@@ -484,7 +478,6 @@ static void stream_event_say_retry(struct driver *d, const struct profile_rule *
   if (status > 0 && json_object_get(data, "status") == NULL)
     json_object_set_new(data, "status", json_integer(status));
   stream_retry(d, data, reason);
-  buf_deinit(&scratch);
 }
 
 static void say_permission(struct driver *d, const struct profile_rule *r, const json_t *at) {
@@ -504,7 +497,7 @@ static void say_permission(struct driver *d, const struct profile_rule *r, const
 /* --- questions, with the answers that they got --- */
 
 static void question_tell(struct driver *d, const struct question *question) {
-  struct buf message = {.max = LIMIT_ERROR_TEXT_BYTES};
+  buf_auto_t message = {.max = LIMIT_ERROR_TEXT_BYTES};
   json_t *data = json_object();
   buf_str(&message, question->title);
   if (!question->allowed && question->reason != NULL && question->reason[0] != '\0')
@@ -515,7 +508,6 @@ static void question_tell(struct driver *d, const struct question *question) {
   if (!question->allowed)
     buf_set(&d->denied, buf_view(&message));
   stream_tell(d, NEWS_PERMISSION, (struct str){0}, data);
-  buf_deinit(&message);
 }
 
 static void question_drop(struct questions *q, size_t i) {
@@ -677,16 +669,14 @@ void stream_task(struct driver *d, struct str id, struct str what, struct str st
 
 static void note_task(struct driver *d, const struct profile_rule *r, const json_t *at,
                       struct str state) {
-  struct buf id_scratch = {0}, scratch = {0};
+  buf_auto_t id_scratch = {0}, scratch = {0};
   struct str id = find_text(&r->background[TASK_ID], at, &id_scratch);
   stream_task(d, id, find_text(&r->background[TASK_WHAT], at, &scratch), state);
-  buf_deinit(&id_scratch);
-  buf_deinit(&scratch);
 }
 
 /* Follows the client's background tasks. When one has ended, it begins another turn. */
 static void say_background(struct driver *d, const struct profile_rule *r, const json_t *at) {
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   struct str literal, state = find_text(&r->background[TASK_STATE], at, &scratch);
   const json_t *all = stream_event_find(&r->background[TASK_ALL], at, &literal);
   if (str_eq_c(state, "turn")) {
@@ -703,14 +693,13 @@ static void say_background(struct driver *d, const struct profile_rule *r, const
     note_task(d, r, at, state);
   if (d->end != STREAM_END_NONE && (d->awaited || d->works_on || json_object_size(d->tasks) > 0))
     tell_over(d);
-  buf_deinit(&scratch);
 }
 
 static void stream_event_note_error(struct driver *d, const struct profile_rule *r,
                                     const json_t *at) {
   struct trouble *t = &d->trouble;
   const struct profile_value *kinds = &r->error[ERROR_KIND];
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   struct str literal, message = find_text(&r->error[ERROR_MESSAGE], at, &scratch);
   const json_t *status = stream_event_find(&r->error[ERROR_STATUS], at, &literal);
   t->there = true;
@@ -734,14 +723,13 @@ static void stream_event_note_error(struct driver *d, const struct profile_rule 
   const json_t *after = stream_event_find(&r->error[ERROR_RETRY_AFTER_MS], at, &literal);
   if (json_is_number(after) && json_number_value(after) > 0 && json_number_value(after) < 1e13)
     t->retry_after_ms = (int64_t)json_number_value(after);
-  buf_deinit(&scratch);
 }
 
 /* --- events --- */
 
 static void stream_event_set_text(struct driver *d, const struct profile_rule *r,
                                   const json_t *at) {
-  struct buf scratch = {0};
+  buf_auto_t scratch = {0};
   struct str text = find_text(&r->text, at, &scratch);
   if (text.n > 0) {
     d->has_text = true;
@@ -751,7 +739,6 @@ static void stream_event_set_text(struct driver *d, const struct profile_rule *r
       d->structured = NULL;
     }
   }
-  buf_deinit(&scratch);
 }
 
 static void apply_rule(struct driver *d, const struct profile_rule *r, const json_t *at) {
@@ -1119,7 +1106,7 @@ void stream_take_rest(struct driver *d) {
     d->garbage_count = 0;
   buf_deinit(&d->whole);
   /* Reports what was held back: it came before the last notice of a try, if there was one. */
-  struct buf clean = {0};
+  buf_auto_t clean = {0};
   redactor_flush(&d->of_thinking, &clean);
   if (clean.n > 0)
     stream_event_tell(d, NEWS_THINKING, buf_view(&clean), NULL);
@@ -1128,7 +1115,6 @@ void stream_take_rest(struct driver *d) {
   keep_piece(d, buf_view(&clean));
   if (clean.n > 0)
     stream_event_tell(d, NEWS_TEXT, buf_view(&clean), NULL);
-  buf_deinit(&clean);
 }
 
 const struct driver_ops driver_exec = {.name = "exec",

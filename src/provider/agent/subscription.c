@@ -371,7 +371,7 @@ static bool take_zone(struct str *c, struct buf *data, struct zone *zone) {
 static int64_t reset_named(struct str c, int64_t now_s) {
   struct moment m;
   struct zone zone;
-  struct buf data = {0};
+  buf_auto_t data = {0};
   int64_t at = 0;
   if (take_word(&c, "in ") || take_word(&c, "after ")) {
     int64_t left = take_duration(&c);
@@ -379,7 +379,6 @@ static int64_t reset_named(struct str c, int64_t now_s) {
   }
   if (take_moment(&c, &m) && take_zone(&c, &data, &zone))
     at = resolve(&m, &zone, now_s);
-  buf_deinit(&data);
   return at;
 }
 

@@ -75,7 +75,7 @@ static void gather(const json_t *value, int depth, struct buf *out) {
 
 static void put_output(json_t *data, struct str text) {
   static const char cut[] = "... (cut)";
-  struct buf out = {0};
+  buf_auto_t out = {0};
   size_t lines = 0, number = 0;
   text = str_trim(text);
   for (size_t i = 0; i < text.n; i++)
@@ -99,7 +99,6 @@ static void put_output(json_t *data, struct str text) {
     buf_puts(&out, cut);
   }
   tool_put(data, "output", buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES);
-  buf_deinit(&out);
 }
 
 /* Finds an exit status in words, as some clients give it: "Exit code 2" before all else, "Exit
@@ -133,7 +132,7 @@ static void put_exit(json_t *data, const struct tool_summary *tool, struct str o
 
 json_t *tool_summary_data(const struct tool_summary *tool) {
   json_t *data = json_object();
-  struct buf output = {0};
+  buf_auto_t output = {0};
   tool_put(data, "name", tool->name, LIMIT_TOOL_NAME_BYTES);
   tool_put(data, "id", tool->id, LIMIT_TOOL_NAME_BYTES);
   if (tool->state != NULL)
@@ -162,6 +161,5 @@ json_t *tool_summary_data(const struct tool_summary *tool) {
   gather(tool->output, 0, &output);
   put_exit(data, tool, buf_view(&output));
   put_output(data, buf_view(&output));
-  buf_deinit(&output);
   return data;
 }

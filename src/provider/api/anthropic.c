@@ -69,9 +69,8 @@ static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begi
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
   const json_t *counts[] = {fresh, cached, json_object_get(usage, "cache_creation_input_tokens")};
-  json_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
+  json_auto_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
   reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached, NULL);
-  json_decref(input);
 }
 
 static void read_stop(struct reply *r, const json_t *from) {

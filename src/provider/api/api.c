@@ -138,12 +138,11 @@ static void key_argv_words(const struct api_config *config, struct buf *out) {
 }
 
 static struct key_entry *find_entry(const struct api *api, const struct api_config *config) {
-  struct buf words = {0};
+  buf_auto_t words = {0};
   struct key_entry *entry = api->keys;
   key_argv_words(config, &words);
   while (entry != NULL && !str_eq(buf_view(&entry->words), buf_view(&words)))
     entry = entry->next;
-  buf_deinit(&words);
   return entry;
 }
 
@@ -175,7 +174,7 @@ static void keep_first_line(struct key_entry *entry, struct buf *printed) {
 /* Reports why there is no key. Names the program alone: its arguments may be as secret as what it
  * prints. */
 static void say_why(struct key_entry *entry, const struct process_result *p) {
-  struct buf said = {0};
+  buf_auto_t said = {0};
   char why[160];
   struct str line = str_trim(buf_view(&p->err));
   line.n = line.n < 200 ? line.n : 200;
@@ -194,7 +193,6 @@ static void say_why(struct key_entry *entry, const struct process_result *p) {
     err_set(&entry->err, ERR_IO, "it was ended (%s)", process_end_name(p->why));
   }
   err_wrap(&entry->err, "key_command \"%.120s\"", entry->words.p);
-  buf_deinit(&said);
 }
 
 static void tell_late(void *ctx) {
@@ -367,20 +365,17 @@ static char *memo_key(const char *what, const char *name, const char *model) {
 /* Returns what was learnt, borrowed; NULL: nothing. model: NULL if none is named. */
 static json_t *api_recall(const struct api *api, const char *what, const char *name,
                           const char *model) {
-  char *key = memo_key(what, name, model);
-  json_t *value = json_object_get(api->memo, key);
-  free(key);
-  return value;
+  char_auto_t *key = memo_key(what, name, model);
+  return json_object_get(api->memo, key);
 }
 
 static void api_remember(struct api *api, const char *what, const char *name, const char *model,
                          json_t *owned_value) {
   assert(owned_value != NULL);
-  char *key = memo_key(what, name, model);
+  char_auto_t *key = memo_key(what, name, model);
   if (json_object_size(api->memo) >= LIMIT_HTTP_MEMO_COUNT)
     json_object_clear(api->memo); /* it is learnt again */
   json_object_set_new_nocheck(api->memo, key, owned_value);
-  free(key);
 }
 
 /* Returns the text, or the value of the variable that it names. */
@@ -757,7 +752,7 @@ static void run_on_done(void *ctx, const struct http_end *end);
 static void run_send_request(struct api_run *run, struct http_request *request, const char *path,
                              const char *const *headers) {
   const struct http_sink sink = {run_on_header, run_on_head, run_on_body, run_on_done, run};
-  char *url = api_url(run->config, path);
+  char_auto_t *url = api_url(run->config, path);
   uint64_t spent = uv_now(run->api->loop) - run->started_ms, all = run->request->timeout_ms;
   api_fill_request(run->api, run->config, request);
   request->url = url;
@@ -766,7 +761,6 @@ static void run_send_request(struct api_run *run, struct http_request *request, 
   if (all > 0 && (request->total_ms == 0 || request->total_ms > all - spent))
     request->total_ms = all > spent ? all - spent : 1;
   run->exchange = http_start(run->api->http, request, &sink);
-  free(url);
 }
 
 /* Makes a request. False: it cannot be made; the result says why. */
@@ -1264,13 +1258,12 @@ static bool api_add(struct provider_registry *registry, const struct preset *pre
 
 /* Reports an unknown type. Only a model API has a base URL. */
 static bool unknown_type(const char *name, const char *type, struct err *err) {
-  struct buf names = {0};
+  buf_auto_t names = {0};
   for (const struct preset *p = presets; p->name; p++)
     buf_printf(&names, "%s%s", names.n ? ", " : "", p->name);
   err_set(err, ERR_FILE, "providers.%s: %s%.40s%s: use one of %s", name,
           type ? "type \"" : "it has a base_url and no type", type ? type : "",
           type ? "\" is unknown" : "", buf_c(&names));
-  buf_deinit(&names);
   return false;
 }
 
@@ -1352,7 +1345,8 @@ static void api_probe_finish(void *ctx) {
 
 /* Reads {"data": [{"id"}]}, {"models": [{"name"}]} or {"version"}. */
 static void api_probe_read_document(struct probe *p) {
-  json_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL), *model;
+  json_auto_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL);
+  json_t *model;
   const json_t *list = json_object_get(doc, "data");
   const char *version = json_string_value(json_object_get(doc, "version"));
   size_t i;
@@ -1375,7 +1369,6 @@ static void api_probe_read_document(struct probe *p) {
   if (doc == NULL && p->path == p->config->preset->probe_path)
     api_probe_say(p, CLASS_PROTOCOL, "%s%s answers, but not with JSON: is base_url right?",
                   p->result.base_url, p->path);
-  json_decref(doc);
 }
 
 static bool api_probe_on_head(void *ctx, int status) {
@@ -1434,7 +1427,7 @@ static void api_probe_send_request(struct probe *p, const char *path) {
   const struct http_sink sink = {api_probe_on_header, api_probe_on_head, api_probe_on_body,
                                  api_probe_on_done, p};
   struct http_request request = {0};
-  char *url = api_url(c, path);
+  char_auto_t *url = api_url(c, path);
   p->path = path;
   p->result.keyed = p->key.n > 0;
   reply_init(&p->reply, c->dialect, 0, NULL, NULL);
@@ -1453,7 +1446,6 @@ static void api_probe_send_request(struct probe *p, const char *path) {
   request.total_ms = LIMIT_HTTP_PROBE_MS;
   request.max_bytes = LIMIT_STRUCTURED_BYTES * 4;
   (void)http_start(p->api->http, &request, &sink);
-  free(url);
 }
 
 static void api_probe_on_key(struct key_waiter *waiter, const struct err *why) {

@@ -56,14 +56,13 @@ void wire_encoded(struct buf *out, struct str text) {
 }
 
 void wire_bearer(struct wire *wire, struct str key) {
-  struct buf value = {0};
+  buf_auto_t value = {0};
   if (key.n == 0)
     return;
   buf_puts(&value, "Bearer ");
   buf_str(&value, key);
   wire_header(wire, "Authorization", buf_view(&value));
   explicit_bzero(value.p, value.n);
-  buf_deinit(&value);
 }
 
 bool ask_lacks(const struct ask *ask, const char *name) {

@@ -1,7 +1,7 @@
 /* Reads which part of a request a server would not take, and leaves it out. */
 #include "provider/api/rejected_parameter.h"
 
-#include "base/log.h"
+#include "base/err.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -74,7 +74,7 @@ void reply_fail(struct reply *r, enum error_class class, const char *fmt, ...) {
 /* Keeps the piece (in `keep`, which may be NULL) and tells it, without secrets. */
 static void reply_pass(struct reply *r, struct redactor *redactor, bool thinking, struct str piece,
                        struct buf *keep, bool last) {
-  struct buf clean = {0};
+  buf_auto_t clean = {0};
   struct str view = piece;
   if (piece.n == 0 && !last)
     return;
@@ -90,7 +90,6 @@ static void reply_pass(struct reply *r, struct redactor *redactor, bool thinking
     if (r->watch != NULL && keep != &r->tool)
       r->watch(r->ctx, thinking, view);
   }
-  buf_deinit(&clean);
 }
 
 static void on_part(void *ctx, bool thinking, struct str piece) {
@@ -118,11 +117,10 @@ void reply_tool(struct reply *r, const json_t *piece) {
 }
 
 void reply_tool_value(struct reply *r, const json_t *value) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   json_write(value, &text);
   r->has_tool = true;
   reply_pass(r, &r->of_tool, false, buf_view(&text), &r->tool, false);
-  buf_deinit(&text);
 }
 
 void reply_refusal(struct reply *r, const json_t *piece) {
@@ -377,7 +375,7 @@ void reply_error(struct reply *r, const json_t *doc) {
       break;
     doc = inner;
   }
-  struct buf said = {0};
+  buf_auto_t said = {0};
   enum error_class class = failure_decide(r->status, doc);
   /* Takes the error's own message, safe for a terminal and without the value of a secret. */
   const json_t *text = json_is_string(doc) ? doc : json_object_get(doc, "message");
@@ -401,7 +399,6 @@ void reply_error(struct reply *r, const json_t *doc) {
   else
     reply_fail(r, class, "the backend failed while it answered%s%s", said.n ? ": " : "",
                buf_c(&said));
-  buf_deinit(&said);
 }
 
 /* Classes a reply whose status is no success. owned_doc: its body, NULL if that is not JSON. */
@@ -602,7 +599,7 @@ bool reply_body(struct reply *r, struct str bytes) {
 /* --- the end --- */
 
 static void end_document(struct reply *r, bool whole) {
-  json_t *doc = reply_parse(r, buf_view(&r->document));
+  json_auto_t *doc = reply_parse(r, buf_view(&r->document));
   if (doc == NULL)
     reply_fail(r, whole ? CLASS_PROTOCOL : CLASS_NETWORK,
                whole ? "the reply is not JSON" : "the connection broke before the reply was whole");
@@ -612,7 +609,6 @@ static void end_document(struct reply *r, bool whole) {
     r->dialect->whole(r, doc);
   else
     reply_fail(r, CLASS_PROTOCOL, "the reply is not a JSON object");
-  json_decref(doc);
 }
 
 static void end_success(struct reply *r, bool whole) {

@@ -197,7 +197,7 @@ static bool is_answer_key(void *ctx, const char *key, size_t n) {
 void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
                      struct api_value *found) {
   bool bad;
-  json_t *answer = whole_value(text, &bad);
+  json_auto_t *answer = whole_value(text, &bad);
   *found = (struct api_value){.fit = bad ? API_FIT_WRONG : API_FIT_LOOSE};
   if (answer != NULL)
     found->value = read_answer(s, rung, answer, &found->fit);
@@ -221,5 +221,4 @@ void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
     }
     whole_reply_deinit(&sole);
   }
-  json_decref(answer);
 }

@@ -98,7 +98,7 @@ static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
 
 /* Fills in one word. Sets *missing if a placeholder in it is empty. */
 static const char *profile_command_fill(const struct filling *f, struct str text, bool *missing) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   for (size_t i = 0; i < text.n;) {
     struct str name, rest = {text.p + i, text.n - i};
     bool asks = false;
@@ -113,9 +113,7 @@ static const char *profile_command_fill(const struct filling *f, struct str text
       buf_puts(&out, value);
     i += n;
   }
-  const char *word = arena_strndup(f->arena, buf_c(&out), out.n);
-  buf_deinit(&out);
-  return word;
+  return arena_strndup(f->arena, buf_c(&out), out.n);
 }
 
 static void push_all(const struct filling *f, const json_t *words, struct words *out);
@@ -246,27 +244,23 @@ static bool add_file(struct arena *a, struct agent_command *out, const char *tmp
 }
 
 static const char *joined(struct arena *a, const json_t *names) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   for (size_t i = 0; i < json_array_size(names); i++)
     buf_printf(&text, "%s%s", i ? "," : "", json_string_value(json_array_get(names, i)));
-  const char *out = arena_strdup(a, buf_c(&text));
-  buf_deinit(&text);
-  return out;
+  return arena_strdup(a, buf_c(&text));
 }
 
 /* Fills {runs}: the profile's `each_run` for each program. */
 static const char *runs_of(const struct filling *f) {
   const json_t *each = json_object_get(f->profile->keys, "each_run"), *run = f->call->request->run;
-  struct buf out = {0};
+  buf_auto_t out = {0};
   for (size_t i = 0; json_is_string(each) && i < json_array_size(run); i++) {
     struct filling one = *f;
     bool missing = false;
     one.run = json_string_value(json_array_get(run, i));
     buf_puts(&out, profile_command_fill(&one, json_view(each), &missing));
   }
-  const char *text = arena_strdup(f->arena, buf_c(&out));
-  buf_deinit(&out);
-  return text;
+  return arena_strdup(f->arena, buf_c(&out));
 }
 
 enum permission profile_told(const struct profile *p, const struct agent_call *call) {

@@ -17,7 +17,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,9 +78,8 @@ static bool profile_is_word(const json_t *keys, const char *key, const char *wor
 static struct str profile_words_of(struct arena *a, const json_t *value) {
   if (json_is_string(value))
     return json_view(value);
-  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
   struct str out = arena_str(a, str_from(dump));
-  free(dump);
   return out;
 }
 
@@ -451,9 +449,8 @@ static json_t *plain(const json_t *value, bool keep_types) {
       json_array_append_new(out, plain(json_array_get(value, i), false));
     return out;
   }
-  char *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *dump = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
   out = json_string(dump);
-  free(dump);
   return out;
 }
 
@@ -687,9 +684,9 @@ static void profiles_add_error(struct err_list *errors, const char *path, const 
 
 /* Reads a profile from its file. The profile is broken if the file has a mistake. */
 static struct profile *read_profile(struct profiles *p, const char *path, const char *name) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
-  struct err_list mistakes = {0};
+  AUTO(err_list_deinit) struct err_list mistakes = {0};
   struct profile *read = NULL;
   bool ok = file_read(path, LIMIT_PROFILE_BYTES, &text, &err);
   if (ok && !utf8_valid(text.p, text.n))
@@ -700,8 +697,6 @@ static struct profile *read_profile(struct profiles *p, const char *path, const 
     profiles_add_error(&mistakes, path, &err);
   if (read == NULL)
     read = profile_broken(name, path, &mistakes.items[0]);
-  err_list_deinit(&mistakes);
-  buf_deinit(&text);
   return read;
 }
 

@@ -28,11 +28,10 @@ static const char *sql_file(const char *name) {
 
 /* Connects without checking the tables, which need not exist yet. */
 static struct conn *admin_open(const char *url, char shown[URL_SHOWN_BYTES], struct err *err) {
-  struct url_options options;
+  AUTO(url_deinit) struct url_options options;
   struct conn *conn = NULL;
   if (url_read(url, &options, shown, err))
     conn = conn_open(&options, shown, "segue store", NULL, err);
-  url_deinit(&options);
   return conn;
 }
 
@@ -339,7 +338,7 @@ static bool row_agrees(const PGresult *row, const struct log_end *end, char text
 static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
                      bool *mended, struct err *err) {
   char seq[ARG_NUMBER_BYTES], bytes[ARG_NUMBER_BYTES];
-  char *on = end->on != NULL ? json_dump_text(end->on, JSON_COMPACT) : NULL;
+  char_auto_t *on = end->on != NULL ? json_dump_text(end->on, JSON_COMPACT) : NULL;
   const struct conn_arg args[] = {
       arg_text(conn_text(row, 0, ROW_ID)),     arg_number(seq, end->seq),
       arg_number(bytes, end->bytes),           arg_text(end->hash),
@@ -356,7 +355,6 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
       args, ARRAY_LEN(args), err);
   *mended = answer != NULL && conn_rows(answer) == 1;
   conn_free(answer);
-  free(on);
   return answer != NULL;
 }
 

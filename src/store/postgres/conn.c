@@ -169,35 +169,19 @@ static bool check_server(struct conn *conn, enum conn_failure *failure, struct e
   return ok;
 }
 
-static bool says_any(const char *text, const char *const *words) {
-  for (; *words; words++)
-    if (strstr(text, *words) != NULL)
-      return true;
-  return false;
-}
-
 /* A failure with these words does not pass by itself: a wrong password, name or right stays wrong.
  * They are libpq's and the server's own, in English; open_failed also asks for the SQLSTATE. */
-static const char *const lasting_words[] = {"password",
-                                            "authentication",
-                                            "does not exist",
-                                            "pg_hba.conf",
-                                            "certificate",
-                                            "SSL",
-                                            "could not translate",
-                                            "invalid",
-                                            "root.crt",
-                                            "permission denied for database",
-                                            NULL};
+static const char lasting_words[] =
+    "password|authentication|does not exist|pg_hba.conf|certificate|SSL|could not translate|"
+    "invalid|root.crt|permission denied for database";
 
 /* libpq's own words for a server that is not reached: then there is no SQLSTATE to ask for. */
-static const char *const unreached_words[] = {
-    "Is the server running", "timeout expired", "server closed the connection",
-    "could not receive",     "could not send",  NULL};
+static const char unreached_words[] =
+    "Is the server running|timeout expired|server closed the connection|could not receive|"
+    "could not send";
 
 /* The server, and pgbouncer, say so where there are too many clients. */
-static const char *const full_words[] = {"too many c", "remaining connection slots",
-                                         "no more connections", NULL};
+static const char full_words[] = "too many c|remaining connection slots|no more connections";
 
 /* Says what to do, where libpq's message does not. */
 static const char *open_hint(const char *why) {
@@ -286,10 +270,11 @@ static bool open_failed(struct conn *conn, const struct url_options *options, co
   /* libpq tells of each address of a host, and tries the next one only where nobody listens. */
   for (const char *next = why; next; next = strstr(why + (why[0] != 0), "connection to server "))
     why = next;
-  bool transient = !says_any(why, lasting_words), full = says_any(why, full_words);
+  bool transient = !str_has_any(str_from(why), lasting_words),
+       full = str_has_any(str_from(why), full_words);
   char text[512], state[6];
   print_into(text, sizeof text, "%.*s", (int)one_line(why), why);
-  if (transient && !full && !says_any(why, unreached_words)) {
+  if (transient && !full && !str_has_any(str_from(why), unreached_words)) {
     ask_why_refused(options, who, state);
     full = is_state(state, "53300");
     /* authentication, no such database, no right to connect */

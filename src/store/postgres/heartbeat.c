@@ -15,6 +15,8 @@
  * not reach the store lives, and tells it so under its next name (heartbeat.former); one that was
  * stopped for longer than an answer may take cannot tell itself from a dead one, and says nothing.
  */
+#include "store/postgres/heartbeat.h"
+
 #include "store/postgres/base.h"
 
 #include "base/fault.h"

@@ -672,7 +672,7 @@ bool shared_counted_read(const char *url, int format, int64_t since_ms, bool *ke
 
 bool shared_counted_keep(const char *url, int format, const struct shared_counted *items, size_t n,
                          struct err *err) {
-  struct buf ids = {0}, seqs = {0}, hashes = {0}, times = {0}, judgments = {0};
+  buf_auto_t ids = {0}, seqs = {0}, hashes = {0}, times = {0}, judgments = {0};
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   conn_list_begin(&seqs, ARG_NUMBER_LIST);
   conn_list_begin(&times, ARG_NUMBER_LIST);
@@ -692,14 +692,8 @@ bool shared_counted_keep(const char *url, int format, const struct shared_counte
                                   arg_number(number, (uint64_t)format),
                                   arg_list(ARG_NUMBER_LIST, &times),
                                   arg_list(ARG_BYTES_LIST, &judgments)};
-  bool ok = base_ask_word(base_of(url, err), "SELECT segue.keep_counted($1, $2, $3, $4, $5, $6)",
-                          args, ARRAY_LEN(args), word, err);
-  buf_deinit(&ids);
-  buf_deinit(&seqs);
-  buf_deinit(&hashes);
-  buf_deinit(&times);
-  buf_deinit(&judgments);
-  return ok;
+  return base_ask_word(base_of(url, err), "SELECT segue.keep_counted($1, $2, $3, $4, $5, $6)", args,
+                       ARRAY_LEN(args), word, err);
 }
 
 /* --- finding --- */

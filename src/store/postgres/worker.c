@@ -195,11 +195,10 @@ bool worker_say(const struct store_ref *ref, const json_t *said, struct err *err
   ref->ops->of(ref, &store);
   if (!url_is_shared(store.where))
     return err_set(err, ERR_LOCKED, "another program has it");
-  char *text = json_dump_text(said, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(said, JSON_COMPACT);
   struct pg_base *pg = base_of_ref(ref, id, err);
   const struct conn_arg args[] = {arg_text(id), arg_text(text)};
   bool ok = base_ask_word(pg, "SELECT segue.say($1, $2)", args, ARRAY_LEN(args), word, err);
-  free(text);
   return ok && (strcmp(word, "ended") != 0 || err_set(err, ERR_INVALID, "it has ended"));
 }
 
@@ -676,7 +675,7 @@ bool worker_fits(const struct store_ref *ref, struct err *err) {
   static const char sql[] = "SELECT string_agg(n, ', ') FROM segue.session s, unnest(s.needs) n"
                             " WHERE s.id = $1::uuid AND NOT n = ANY ($2::text[])";
   char id[STORE_ID_BYTES];
-  struct buf labels = {0};
+  buf_auto_t labels = {0};
   struct store store;
   ref->ops->of(ref, &store);
   if (!url_is_shared(store.where))
@@ -692,6 +691,5 @@ bool worker_fits(const struct store_ref *ref, struct err *err) {
                  "where its folder is, or give --label here too",
                  conn_text(answer, 0, 0));
   conn_free(answer);
-  buf_deinit(&labels);
   return ok;
 }

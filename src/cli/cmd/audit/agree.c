@@ -7,17 +7,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    AUDIT_FILTER_OPTIONS,
-    {"rater", 0, "NAME,...",
-     "show only pairs with one of these: verdict, \"label ann\", \"rejudge NAME\"", false},
-    {"list", 0, NULL, "list the turns where two raters differ", false},
-    {"json", 'j', NULL, "print a JSON object for each pair; with --list, first one for each turn",
-     false},
-    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
-    {0},
-};
-
 struct agreeing {
   struct agree *agree;
   bool json;
@@ -142,16 +131,4 @@ static int agree_run(const struct cli_args *args) {
   return cli_done("agree", ok, &err);
 }
 
-const struct cli_command cmd_agree = {
-    .name = "agree",
-    .arguments = "[FOLDER|ID|FILE...] [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "how often raters agree: verdicts, stages, votes of a panel, people's labels",
-    .help = "For each movement and pair of raters: how many turns, how often they agree, with a "
-            "95 % interval (Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, "
-            "Everitt; undefined if a rater never varied), where they differ, and one sentence of "
-            "advice, or a note that there are too few turns. A rating of 0 means that no rule "
-            "holds.",
-    .options = options,
-    .run = agree_run,
-};
+const struct cli_command cmd_agree = {COMMAND_AGREE, .run = agree_run};

@@ -14,24 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"by", 'b', "KEY,...",
-     "count by: method, match_method, movement, workflow, provider, model, worker, worker_model, "
-     "schema, outcome, rule, day, stage, reason, to",
-     false},
-    AUDIT_FILTER_OPTIONS,
-    {"errors", 'e', NULL,
-     "group the answers that did not have the required form: by path, keyword, form", false},
-    {"export", 'x', "FILE",
-     "write each of those answers as a case for extract --batch and check --batch", false},
-    {"kept", 'k', NULL, "reuse what was read of logs that are as they were; read only what is new",
-     false},
-    {"json", 'j', NULL, "print one JSON object: groups and totals", false},
-    {"csv", 0, NULL, "print the groups as CSV", false},
-    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
-    {0},
-};
-
 static bool census_take_store(void *ctx, const struct store *store, struct err *err) {
   return aggregate_read_store(ctx, store, err);
 }
@@ -590,25 +572,4 @@ static int audit(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_audit = {
-    .name = "audit",
-    .arguments = "[FOLDER|ID|FILE...] [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "count judgments: what decided them, what did not and why, what they cost",
-    .help = "Reads logs (by default all of the log folder) and counts their judgments. Every line "
-            "is checked against the hash chain: logs that were tampered with, and files that are "
-            "no logs, are counted separately and do not affect the figures. Filters can be "
-            "combined; most take several values, separated by commas.\n"
-            "Without --by it prints one screen. With stage, reason or to among the keys it counts "
-            "stages instead of judgments.\n"
-            "--errors groups the model answers that did not have the required form; --export "
-            "writes each of them as a line of JSON: text, schema, errors and model, and for a "
-            "judge also the rules and the report.\n"
-            "--kept reuses what it read of logs that are as they were, and does not read these "
-            "again: for one folder, without --errors; otherwise all logs are read.\n"
-            "unsure: a stage that reads a model's words did not decide; it cost what would not "
-            "have been asked otherwise. Percentiles are exact up to 64 values, and within 1 % "
-            "beyond that.",
-    .options = options,
-    .run = audit,
-};
+const struct cli_command cmd_audit = {COMMAND_AUDIT, .run = audit};

@@ -8,12 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"json", 'j', NULL, "print one JSON object", false},
-    CLI_STORE_OPTIONS("log folder to look up IDs in"),
-    {0},
-};
-
 enum { MOVEMENT_COLUMNS = 16, VERDICT_COLUMNS = 34 };
 
 static const char *compare_word(const json_t *text, const char *otherwise) {
@@ -152,15 +146,4 @@ static int compare_run(const struct cli_args *args) {
   return cli_done("compare", ok, &err);
 }
 
-const struct cli_command cmd_compare = {
-    .name = "compare",
-    .arguments = "A B [options]",
-    .words = {2, 2},
-    .summary = "show two sessions side by side, and the turn where they diverge",
-    .help = "A and B are ids, last, or files; for example a fork and its parent. Turns are "
-            "aligned by movement. A star marks a different verdict, or a turn that only one of "
-            "them has; = marks a turn that a fork inherited. differs names what else is not the "
-            "same: the deciding stage, the agent's text, the files.",
-    .options = options,
-    .run = compare_run,
-};
+const struct cli_command cmd_compare = {COMMAND_COMPARE, .run = compare_run};

@@ -271,20 +271,6 @@ static bool label_sample_run(const struct label_sample *s, struct err *err) {
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"turn", 't', "N", "which turn (default: the movement's last judged one)", false},
-    {"as", 0, "NAME", "whose label it is (default: $USER); without --sample also --by NAME", false},
-    {"sample", 0, "N", "ask for the rules of N judgments drawn at random, one screen each", false},
-    {"by", 'b', "KEY,...",
-     "with --sample: draw equally from each group (method,movement ...); see segue audit --by",
-     false},
-    {"blind", 0, NULL, "with --sample: show the verdict only after your answer", false},
-    {"seed", 0, "TEXT", "with --sample: another text draws other judgments", false},
-    AUDIT_FILTER_OPTIONS,
-    CLI_STORE_OPTIONS("log folder to look up the ID in"),
-    {0},
-};
-
 struct labelling {
   struct name_list names;
   long asked, turn;   /* --turn, or 0; a turn of the movement */
@@ -417,9 +403,8 @@ static bool label_sample(const struct cli_args *args, struct err *err) {
   if (!resolve_id_store(folder, &store, err))
     return false;
   struct aggregate *c = aggregate_new();
-  struct sample d = {.aggregate = c};
+  AUTO(sample_deinit) struct sample d = {.aggregate = c};
   bool ok = audit_filters(c, args, false, err) && sample_draw(&d, &store, args, err);
-  sample_deinit(&d);
   aggregate_free(c);
   return ok;
 }
@@ -448,21 +433,4 @@ static int label_run(const struct cli_args *args) {
   return cli_done("label", ok, &err);
 }
 
-const struct cli_command cmd_label = {
-    .name = "label",
-    .arguments = "ID|last|FILE MOVEMENT[#N] RULE | [FOLDER] --sample N [options]",
-    .words = {0, 3},
-    .summary = "record which rule should have been chosen, for segue agree",
-    .help = "RULE is a number, or 0 if no rule holds. MOVEMENT is named as in segue show: a child "
-            "as review.sec, item 2 of a for_each as 'part.it 2', the Nth run as MOVEMENT#N. "
-            "Labels are stored beside the logs "
-            "(labels/labels.log, chained), never in them, and change nothing in a session. If a "
-            "person labels the same turn again, the later label counts. A program that a session "
-            "runs may not label.\n"
-            "--sample shows N judgments, drawn at random, one screen each: press a rule's number, "
-            "0 for none, s to skip one for now, q to quit; run the same command again to "
-            "continue. Filters limit what is drawn from, and --by draws equally from each group; "
-            "segue agree weights the labels accordingly.",
-    .options = options,
-    .run = label_run,
-};
+const struct cli_command cmd_label = {COMMAND_LABEL, .run = label_run};

@@ -621,33 +621,6 @@ static bool rejudging_run(struct again *a, struct err *err) {
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    AUDIT_FILTER_AGAIN_OPTIONS,
-    SETUP_OPTIONS,
-    {"panel", 0, "P,P,...", "judges that vote, instead of one", false},
-    {"agree", 0, "N", "how many of them must agree (default: more than half)", false},
-    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
-    {"max-reasks", 0, "N", "how many corrections each stage may ask for", false},
-    {"language", 0, "en|ja", "language of the prompts", false},
-    {"prompts", 0, "DIR",
-     "use the templates in DIR (en/judge_ai.md and so on) instead of the built-in ones", false},
-    {"as", 0, "NAME", "the name of this rejudging (default: its judge and stages)", false},
-    {"repeat", 'n', "N", "how often to judge each turn (default 1)", false},
-    {"permute", 0, NULL, "use a different order of the rules each time, with their numbers kept",
-     false},
-    {"concurrency", 'c', "N", "how many at once (default 4)", false},
-    {"max-calls", 0, "N", "start nothing new after this many calls", false},
-    {"max-cost", 0, "USD", "start nothing new once this much has been spent", false},
-    {"yes", 'y', NULL, "start without asking", false},
-    {"dry-run", 0, NULL, "show what would be judged, and exit", false},
-    {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
-    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
-     false},
-    {"store", 0, "URL", "a shared store, which keeps no results: says how to copy its sessions",
-     false},
-    {0},
-};
-
 /* --- how --- */
 
 static bool again_panel(struct again *a, const struct cli_args *args, struct err *err) {
@@ -797,7 +770,7 @@ static void again_take_left(struct again *a, const struct rejudged_left *left) {
 }
 
 static bool again_resume(struct again *a, struct err *err) {
-  struct rejudged known = {.names = &a->aggregate->names};
+  AUTO(rejudged_deinit) struct rejudged known = {.names = &a->aggregate->names};
   struct store into;
   uint32_t name = dictionary_add(&a->aggregate->names, str_from(a->name));
   uint32_t settings = dictionary_add(&a->aggregate->names, str_from(a->settings));
@@ -828,7 +801,6 @@ static bool again_resume(struct again *a, struct err *err) {
   if (known.unsound > 0)
     fprintf(stderr, "segue rejudge: %llu logs in %s are not intact and do not count\n",
             (unsigned long long)known.unsound, store_shown(into.where, shown));
-  rejudged_deinit(&known);
   return ok;
 }
 
@@ -1034,21 +1006,4 @@ static int rejudge_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_rejudge = {
-    .name = "rejudge",
-    .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "judge recorded turns again: by another judge, panel or prompt, or repeatedly",
-    .help =
-        "Judges each turn that needed a judge once more, from the text, exit status, tests, "
-        "files and checks in its log; the work is not repeated. Whatever you do not specify "
-        "stays as recorded. The filters are those of segue audit; --was-provider and "
-        "--was-model select by the original judge. Results are sessions of their own in "
-        "LOGS/rejudged, for show and verify; the logs themselves are not changed. If the "
-        "command is interrupted, run it again: it continues, also the sessions that it left "
-        "unfinished (segue ls --logs LOGS/rejudged lists them). Without --max-cost, --max-calls or "
-        "--yes it asks before it starts. segue agree compares the verdicts.\n"
-        "Exit: 0 all judged, 1 some could not be judged or are open, 2 bad usage.",
-    .options = options,
-    .run = rejudge_run,
-};
+const struct cli_command cmd_rejudge = {COMMAND_REJUDGE, .run = rejudge_run};

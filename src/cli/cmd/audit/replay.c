@@ -4,16 +4,6 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
-#include <stdlib.h>
-
-static const struct cli_option options[] = {
-    {"check", 'c', NULL, "exit with 1 if a verdict would differ, or a question would be asked",
-     false},
-    {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
-    CLI_STORE_OPTIONS("log folder to look up IDs in"),
-    {0},
-};
-
 struct replaying {
   struct replay *replay;
   bool json;
@@ -141,16 +131,4 @@ static int replay_run(const struct cli_args *args) {
   return r.unsound > 0 || (differs && cli_flag(args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_replay = {
-    .name = "replay",
-    .arguments = "ID|last|FILE|FOLDER... [options]",
-    .words = {1, CLI_WORDS},
-    .summary = "judge recorded turns again from the recorded replies, and compare",
-    .help = "Runs the recorded replies of judges, and the agents' texts, through the current "
-            "stages, without asking any model, and lists each judgment that would come out "
-            "differently. With --check it serves as a regression test over old logs.\n"
-            "Exit: 0; 1 with --check if a verdict would differ or a log is not sound; 2 a session "
-            "cannot be found.",
-    .options = options,
-    .run = replay_run,
-};
+const struct cli_command cmd_replay = {COMMAND_REPLAY, .run = replay_run};

@@ -14,16 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"output", 'o', "FILE", "write to this file instead of standard output", false},
-    {"format", 0, "FORM", "html (default) or md: Markdown", false},
-    {"since", 0, "WHEN", "in a folder: started since: 90m, 12h or 3d ago, or a date", false},
-    {"workflow", 0, "NAME", "in a folder: sessions of this workflow", false},
-    {"status", 's', "STATUS,...", "in a folder: sessions with this status", false},
-    CLI_STORE_OPTIONS("log folder to look up IDs in, or to read as a whole if none are given"),
-    {0},
-};
-
 struct reporting {
   struct report_file report;
   struct buf out;
@@ -198,18 +188,4 @@ static int report_run(const struct cli_args *args) {
   return r.bad > 0 ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_report = {
-    .name = "report",
-    .arguments = "[ID|FOLDER|FILE...] -o FILE [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "write sessions as one HTML file or as Markdown",
-    .help = "For a session: its turns on a time axis, the graph with the edges taken, what it "
-            "used, each judgment stage by stage, and whether its log is intact. For a folder (by "
-            "default the log folder): what failed and why, what is waiting, running or finished, "
-            "what it cost, and the tables of segue audit. The HTML needs no scripts and no "
-            "network, follows the system's light or dark mode, and prints well. It contains what "
-            "the logs contain: look at it before you share it.\n"
-            "Exit: 0 written, 1 written, but a log is not intact, 2 errors.",
-    .options = options,
-    .run = report_run,
-};
+const struct cli_command cmd_report = {COMMAND_REPORT, .run = report_run};

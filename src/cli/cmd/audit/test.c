@@ -242,15 +242,6 @@ static void trial_got_deinit(struct trial_got *got) {
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    SETUP_OPTIONS,
-    {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
-    {"repeat", 'n', "N", "how often to judge each case (default 1)", false},
-    {"junit", 0, "FILE", "also write the results as JUnit XML", false},
-    {"json", 'j', NULL, "print a JSON object for each case and provider, and one for all", false},
-    {0},
-};
-
 /* --- one cell --- */
 
 static bool is_right(const struct trial_case *c, long got) {
@@ -631,20 +622,4 @@ static int test_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_test = {
-    .name = "test",
-    .arguments = "CASES [options]",
-    .words = {1, 1},
-    .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
-    .help = "CASES is NDJSON (- is standard input), one case a line: {\"id\", \"text\" or "
-            "\"report\", \"rules\": [\"approved\", ...], \"expected\": 2}. expected is 0 if no "
-            "rule holds; without it any readable verdict passes. Of what segue audit --errors "
-            "--export writes, "
-            "answers that are no judgments are skipped and counted.\n"
-            "All cases are checked before the first one is judged. "
-            "unreadable: no judge could be read. flaky: --repeat gave different verdicts. Nothing "
-            "is logged.\n"
-            "Exit: 0 all cases pass, 1 one fails, 2 bad usage or case.",
-    .options = options,
-    .run = test_run,
-};
+const struct cli_command cmd_test = {COMMAND_TEST, .run = test_run};

@@ -557,36 +557,6 @@ static void ask_batch_on_room(void *ctx) {
     b->asking.closing = true;
 }
 
-static const struct cli_option options[] = {
-    {"schema", 'S', "FILE|NAME", "the value's JSON Schema, or the name of a built-in one", false},
-    {"invariant", 'i', "EXPR",
-     "what must hold beyond the schema, such as sum(items[].price) == total", true},
-    {"invariants", 'I', "FILE",
-     "a file that lists them: expressions, {command: [..]}, {ai: question}", false},
-    {"max-reasks", 'n', "N", "how many corrections to ask for at most (default 2)", false},
-    {"on-failure", 0, "error|sentinel",
-     "what to do without a value: fail (default), or print a sentinel", false},
-    {"example", 'e', NULL, "show an example of the schema's shape in the prompt", false},
-    {"repair", 'r', NULL, "repair broken JSON before asking again", false},
-    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
-     false},
-    {"reask-provider", 0, "P", "backend for corrections (default: the one that answered)", false},
-    {"reask-model", 0, "MODEL", "model for corrections", false},
-    {"token-budget", 0, "N", "ask for no correction once all calls have used this many tokens",
-     false},
-    {"time-budget-ms", 0, "MS", "how long all calls together may take, in milliseconds", false},
-    {"stream", 0, NULL, "print each item of a top-level array as it arrives", false},
-    {"batch", 'b', "FILE|-", "ask each line {\"id\",\"prompt\",\"schema\"?} of this NDJSON", false},
-    {"jobs", 'j', "N", "with --batch: how many to ask at once (default 4)", false},
-    {"language", 0, "en|ja", "language of segue's own text around the prompt", false},
-    {"schema-as", 0, "prompt|types|json",
-     "how the schema is described to a backend without a schema mode (default prompt)", false},
-    SETUP_OPTIONS,
-    {"logs", 'l', "DIR", "keep session logs in this folder", false},
-    {"json", 0, NULL, "print the whole result: value, attempts, checks, raw answers", false},
-    {0},
-};
-
 /* --- flags --- */
 
 static json_t *schema_named(const char *word, struct err *err) {
@@ -888,28 +858,4 @@ static int ask_run(const struct cli_args *args) {
   return single(args, &setup, schema);
 }
 
-const struct cli_command cmd_ask = {
-    .name = "ask",
-    .arguments = "--schema FILE [PROMPT|-] [options]",
-    .words = {0, 1},
-    .summary = "ask a model for a value that fits a schema",
-    .help = "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
-            "segue looks for the value in the answer and checks it against the schema and the "
-            "invariants. If something is wrong, a new conversation gets the schema, the task, the "
-            "answer and the errors, and corrects it. It stops when the same errors come back, "
-            "after a refusal, and when corrections, tokens or time run out; an answer that was "
-            "cut off at its length limit is requested once more with twice the limit. Ready "
-            "schemas: address, entities, meeting, product, sentiment.\n"
-            "--batch: for each line {\"id\",\"prompt\",\"schema\"?} (a schema, or the name of a "
-            "ready one) it prints a line "
-            "{\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\",\"checks\",...}, "
-            "in the same order, and at the end how many first answers passed, and what to make of "
-            "it.\n"
-            "--stream: prints each item once it is complete and valid; at the end it checks that "
-            "the final value begins with these items.\n"
-            "--on-failure sentinel prints {\"sentinel\":{\"reason\",\"attempts\",\"errors\"}}.\n"
-            "Exit: 0 a value (or a sentinel; always with --batch), 1 none: stderr has the last "
-            "answer and its errors, 2 bad usage, file or schema, 130 interrupted.",
-    .options = options,
-    .run = ask_run,
-};
+const struct cli_command cmd_ask = {COMMAND_ASK, .run = ask_run};

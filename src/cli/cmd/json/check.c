@@ -132,19 +132,6 @@ static bool invariants_in_check(const struct invariants *invariants, const json_
 
 /* --- the command --- */
 
-static const struct cli_option options[] = {
-    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
-     false},
-    {"formats", 0, NULL, "the same as --assert-format", false},
-    REGISTRY_IN_OPTIONS,
-    {"invariant", 'i', "EXPR", "what must hold too, such as 'sum(items[].price) == total'", true},
-    {"invariants", 'I', "FILE",
-     "a file that lists invariants: expressions and commands, in JSON or YAML", true},
-    {"batch", 'b', NULL, "read and write NDJSON, a schema and a value on each line", false},
-    {"json", 'j', NULL, "print a JSON object for each instance", false},
-    {0},
-};
-
 struct checking {
   struct schema_opts opts;
   struct registry_in registry;
@@ -164,10 +151,9 @@ static json_t *schema_trouble_json(const struct checking *c, const struct schema
   if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[0].path, errs->items[0].message);
   json_t *registry = c->registry.err.code != ERR_NONE ? json_io_string(c->registry.err.text) : NULL;
-  json_t *error = json_pack("{ss so so so*}", "code", schema_status_name(status), "message",
-                            json_io_string(buf_c(&text)), "errors", schema_errors_json(errs),
-                            "registry", registry);
-  return error;
+  return json_pack("{ss so so so*}", "code", schema_status_name(status), "message",
+                   json_io_string(buf_c(&text)), "errors", schema_errors_json(errs), "registry",
+                   registry);
 }
 
 static void print_schema_trouble(const struct checking *c, const char *path,
@@ -499,37 +485,4 @@ static int check_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_check = {
-    .name = "check",
-    .arguments = "SCHEMA [INSTANCE...] [options]",
-    .words = {0, CLI_WORDS},
-    .summary = "check JSON values against a JSON Schema and show each error with its place",
-    .help =
-        "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
-        "  -: $.confidence: 1.5 is greater than the maximum 1\n"
-        "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
-        "    segue check order.json --invariant 'sum(items[].price) == total'\n"
-        "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
-        "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; its $schema "
-        "selects draft 2020-12, 2019-09 or 07. Without INSTANCE it checks standard input; if "
-        "that is a terminal or /dev/null, only the schema is checked, with warnings about "
-        "what a model may get wrong. Instances are read as in RFC 8259: lone surrogates (read "
-        "as U+FFFD) and integers beyond 64 bits (read as the nearest number) are valid JSON; "
-        "files named .yaml or .yml are YAML. References are never fetched from the network: "
-        "--registry http://localhost:1234/=remotes reads them from that folder.\n"
-        "Invariants: segue help expressions shows the grammar. FILE is a list of expressions, "
-        "{\"expr\", \"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}. A "
-        "command gets the value on standard input once schema and expressions hold; exit "
-        "status 0 means yes, otherwise it prints what is wrong, as lines "
-        "{\"path\",\"message\"} or in its own words. The lines of a batch may contain "
-        "expressions (\"invariants\": [...]), but no commands.\n"
-        "--batch: for each line {\"schema\",\"data\"}, or {\"schema\",\"text\"} whose text must "
-        "be JSON, it prints a line "
-        "{\"valid\",\"errors\":[{\"path\",\"pointer\",\"keyword\",\"message\"}]}, with "
-        "\"valid\": null and an \"error\" if the schema is wrong or too complex. SCHEMA then "
-        "applies to lines that have none (- for none), and the other words are files of such "
-        "lines.\n"
-        "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
-    .options = options,
-    .run = check_run,
-};
+const struct cli_command cmd_check = {COMMAND_CHECK, .run = check_run};

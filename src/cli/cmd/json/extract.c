@@ -9,21 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"schema", 's', "FILE|NAME",
-     "JSON Schema (JSON or YAML), or a built-in one, that the value must fit", false},
-    {"want", 'w', "ROOT", "what the value must be: object, array or any (default)", false},
-    {"repair", 'r', NULL, "repair broken JSON if there is no valid value (the default)", false},
-    {"no-repair", 'R', NULL, "accept only valid JSON, without repairs", false},
-    {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
-     false},
-    {"explain", 'e', NULL, "report each candidate, and what became of it, on stderr", false},
-    {"json", 'j', NULL,
-     "print an object: value, stage, repairs and errors, and with --explain the candidates", false},
-    {"batch", 'b', NULL, "read and write NDJSON, a text and a value on each line", false},
-    {0},
-};
-
 enum { SNIPPET_COLUMNS = 40, LEFT_OUT_COUNT = 5 };
 
 struct extraction {
@@ -52,14 +37,14 @@ static void extract_put_count(json_t *object, const char *key, size_t n) {
 }
 
 static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
-  json_t *items = schema_errors_json(errs), *item;
+  json_auto_t *items = schema_errors_json(errs);
+  json_t *item;
   size_t i;
   json_array_foreach(items, i, item) {
     json_t *coded = json_pack("{s:s}", "code", code);
     json_object_update(coded, item);
     json_array_append_new(list, coded);
   }
-  json_decref(items);
 }
 
 static json_t *candidates_json(const struct extract_result *r) {
@@ -373,23 +358,4 @@ static int extract_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_extract = {
-    .name = "extract",
-    .arguments = "[FILE] [options]",
-    .words = {0, 1},
-    .summary = "find the JSON value in a model's answer",
-    .help = "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
-            "Reads FILE or standard input and prints the value: indented on a terminal, otherwise "
-            "on one line. Reasoning sections, prose and fences are ignored. A value that passes "
-            "the schema wins; among equals, the last one. A broken value is repaired only if "
-            "there is no sound one. It reports what it left out, and with --explain every change. "
-            "Lone surrogates become U+FFFD, and integers beyond 64 bits the nearest number.\n"
-            "--batch: for each line {\"id\",\"text\",\"schema\"?,\"want\"?} (a schema, or the "
-            "name of a ready one) it prints a line "
-            "{\"id\",\"value\"|null,\"stage\",\"repairs\":[],\"truncated\":bool,\"errors\":[]}, "
-            "in the same order.\n"
-            "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or "
-            "schema.",
-    .options = options,
-    .run = extract_run,
-};
+const struct cli_command cmd_extract = {COMMAND_EXTRACT, .run = extract_run};

@@ -11,22 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"as", 'a', "NAME",
-     "print only this rendering: prompt, types, json, example, gbnf or a provider's", false},
-    {"report", 'R', NULL,
-     "print instead what the rendering cannot express, one JSON object per line", false},
-    {"language", 'l', "en|ja", "language of the prompt (default en)", false},
-    {"annotations", 0, "keep|drop", "json: whether to keep title, description, ... (default keep)",
-     false},
-    {"think", 0, NULL, "gbnf: allow a reasoning block before the JSON", false},
-    {"formats", 'f', NULL, "example: use values that format accepts, not only placeholders", false},
-    {"json", 0, NULL,
-     "print one JSON object: each rendering with what it cannot express, and warnings", false},
-    REGISTRY_IN_OPTIONS,
-    {0},
-};
-
 struct rendering_job {
   const char *file;
   json_t *doc;           /* owned */
@@ -375,30 +359,4 @@ static int schema_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_schema = {
-    .name = "schema",
-    .arguments = "FILE [--as NAME] [options]",
-    .words = {1, 1},
-    .summary = "show what a model is told about a JSON Schema: prompt, types, example",
-    .help =
-        "  segue schema person.json --as prompt\n"
-        "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with "
-        "segue; of segue's own formats (workflow, session-log, judgment, evaluation, invariant, "
-        "provider-profile, api) the name alone prints the schema itself. Without --as, for a "
-        "person: prompt, example and warnings. With --as only the rendering goes to standard "
-        "output:\n"
-        "  prompt   what to return, a line a field, with every constraint\n"
-        "  types    the same as a type with comments: the fewest tokens\n"
-        "  json     the schema on one line\n"
-        "  example  a value of that shape; it validates, unless words stand for a pattern\n"
-        "  gbnf     a llama.cpp grammar\n"
-        "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
-        "           the schema as that provider takes it\n"
-        "With --report standard output gets, in place of the rendering, a line "
-        "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each keyword "
-        "that the rendering cannot hold, and nothing when it holds all; without --as of all "
-        "renderings.\n"
-        "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or file.",
-    .options = options,
-    .run = schema_run,
-};
+const struct cli_command cmd_schema = {COMMAND_SCHEMA, .run = schema_run};
