@@ -469,8 +469,12 @@ static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
   buf_str(&s->real, common);
   put_name(s, "GIT_DIR", buf_c(&repo->git_dir));
   put_name(s, "GIT_COMMON_DIR", buf_c(&base));
+  /* A bare repository's folder would be taken for its working tree: with a common folder of its own
+   * git does not look for core.bare. */
   if (repo->top.n > 0)
     put_name(s, "GIT_WORK_TREE", buf_c(&repo->top));
+  else
+    put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
   buf_deinit(&base);
   if (ok)
     return point_to_names(s);
@@ -481,7 +485,8 @@ static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
 static bool is_for(const struct stand_in *s, const struct repo *repo) {
   const char *tree = s->env[2];
   return strcmp(s->env[0] + strlen("GIT_DIR="), buf_c(&repo->git_dir)) == 0 &&
-         strcmp(tree ? tree + strlen("GIT_WORK_TREE=") : "", buf_c(&repo->top)) == 0 &&
+         strcmp(str_starts(str_from(tree), "GIT_WORK_TREE=") ? strchr(tree, '=') + 1 : "",
+                buf_c(&repo->top)) == 0 &&
          strncmp(buf_c(&s->files[1]), buf_c(&repo->common), repo->common.n) == 0 &&
          strcmp(buf_c(&s->files[1]) + repo->common.n, "/config") == 0;
 }

@@ -396,9 +396,11 @@ static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth)
   struct err err;
   size_t k;
   const json_t *name;
-  if (!is_folder(folder) || !git_run(folder, &answer, &err, "status", "--porcelain", "-z",
-                                     "--untracked-files=normal", NULL))
+  if (!is_folder(folder))
     return false;
+  if (!git_run(folder, &answer, &err, "status", "--porcelain", "-z", "--untracked-files=normal",
+               NULL))
+    return true;
   bool dirty = answer.exit != 0;
   for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
     struct str entry = str_from(answer.out.p + at);

@@ -475,6 +475,26 @@ static const char *setup_command(const struct git_job *job) {
 static void job_next(struct git_job *job);
 static void job_over(struct git_job *job);
 
+/* A worktree that could not be set up is removed: no record would tell of it, so nobody else
+ * would. */
+static bool ask_undo(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  return true;
+}
+
+static bool ask_undo_branch(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
+  return !job->has_branch;
+}
+
+static bool ask_undone(struct git_job *job, struct git_ask *ask) {
+  (void)ask;
+  return err_set(&job->err, ERR_INVALID, "setup failed");
+}
+
+static const struct git_step git_undo_steps[] = {
+    {ask_undo, NULL, NULL}, {ask_undo_branch, NULL, NULL}, {ask_undone, NULL, NULL}, {0}};
+
 /* Goes on after one command. */
 static void on_setup(void *ctx, struct call_result *result) {
   struct git_job *job = ctx;
@@ -486,7 +506,8 @@ static void on_setup(void *ctx, struct call_result *result) {
   setup->ms += result->duration_ms;
   buf_printf(&setup->told, "$ %s\n" STR_FMT "\n", setup_command(job), STR_ARG(output));
   if (result->class != CLASS_NONE || result->exit != 0) {
-    err_set(&job->err, ERR_INVALID, "setup failed");
+    job->steps = git_undo_steps;
+    job->at = 0;
     buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, setup_command(job),
                result->exit, STR_ARG(setup_end(output)));
   }
@@ -986,6 +1007,7 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
+  changes_expect(&s->host->trees);
   return job;
 }
 

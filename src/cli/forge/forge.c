@@ -25,7 +25,7 @@ static bool has_program(const char *name) {
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {
-  char_auto_t *names = trees_line(folder, err, "remote", NULL);
+  char_auto_t *names = git_line(folder, err, "remote", NULL);
   char *found = NULL;
   struct str rest = str_from(names ? names : "");
   size_t n = 0;
@@ -61,7 +61,7 @@ bool forge_find(struct forge *f, const char *folder, const char *remote, struct 
   *f = (struct forge){.folder = xstrdup(folder)};
   f->remote = choose_remote(folder, remote, err);
   if (f->remote != NULL)
-    f->url = trees_line(folder, err, "remote", "get-url", "--push", "--", f->remote, NULL);
+    f->url = git_line(folder, err, "remote", "get-url", "--push", "--", f->remote, NULL);
   if (f->url == NULL) {
     forge_deinit(f);
     return false;
@@ -152,7 +152,7 @@ static bool go_there(const struct forge *f, struct git_ask *ask, const char *opt
   size_t n = 0;
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
-  char_auto_t *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
+  char_auto_t *own = git_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
   if (local && (there = stand_in_take(path, true, err)) == NULL)
     return false;
   buf_printf(&ssh, "GIT_SSH_COMMAND=%s", own && own[0] ? own : "ssh -o BatchMode=yes");
@@ -194,8 +194,7 @@ static char *forge_fetch(const struct forge *f, long number, struct err *err) {
                                   "--no-write-commit-graph", "--", f->url, spec, NULL}};
   if (!go_there(f, &ask, "upload-pack", "git-upload-pack", err))
     return NULL;
-  return trees_line(f->folder, err, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}",
-                    NULL);
+  return git_line(f->folder, err, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}", NULL);
 }
 
 /* --- opening --- */
@@ -556,9 +555,9 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
     return got->fetched;
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
   char *ours =
-      trees_line(folder, &err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+      git_line(folder, &err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
   if (ours != NULL &&
-      trees_did(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL)) {
+      git_did(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL)) {
     free(got->fetched); /* what has not been pushed yet is on our branch */
     got->fetched = ours;
     return ours;
