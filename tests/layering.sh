@@ -39,7 +39,7 @@ $0 ~ linux && room != "os" && room != "shim" && room != "http" && !/^ ?\*/ && !/
 /(^|[^a-z_])json_dumps\(/ && !/^ ?\*/ { offence("json_dumps gives memory that free() cannot take: json_dump_text, json_write or json_dumpb") }
 room != "store" && /^#include "store\/(backend|sidecar)\.h"/ { offence("only store sees its back ends") }
 room != "store" && /"[^" ]*\.ndjson[^" ]*"/ { offence("only store knows that a log is a file: use a store_ref") }
-room != "git" && /"(\/[^" ]*\/)?git"/ && !/program_find\(|trees_complain\(/ && !/^ ?\*/ {
+room != "git" && /([{=]|WORDS\([^"]*) *"(\/[^" ]*\/)?git"/ && !/^ ?\*/ {
   offence("git is started in git/git.h only, where the repository does not say what it does")
 }
 END { exit bad }

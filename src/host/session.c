@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Sends the batch that is being filled, unless one is in flight. */
@@ -1293,6 +1294,56 @@ static bool day_ended_meanwhile(const struct open_call *open, struct call_result
   return true;
 }
 
+static void start_in_folder(struct open_call *open, const struct turn *turn) {
+  struct call_result cannot = {0};
+  if (!use_folder(open, turn, &cannot))
+    start_failed(open, &cannot);
+  else if (wants_changes(open))
+    open->head = head_watch_begin(open->session->host->loop, open->top, look_first, open);
+  else
+    start_provider(open);
+}
+
+/* Goes on with the calls that waited for that worktree. ev NULL: the session is over. */
+static void on_tree_again(struct session *s, struct event *ev) {
+  LIST_EACH(struct open_call, open, in_session, &s->calls) {
+    struct call_result cannot = {0};
+    struct turn *turn = NULL;
+    if (!open->awaits_tree || (ev != NULL && ev->call != open->tree))
+      continue;
+    open->awaits_tree = false;
+    if (ev == NULL || open->cancelled || session_is_leaving(s) ||
+        core_call(&s->core, open->call, &turn) == NULL)
+      call_result_fail(&cannot, CLASS_CANCELLED, "cancelled");
+    else if (ev->message != NULL)
+      call_result_fail(&cannot, CLASS_NOT_FOUND, "its worktree is gone: %s", ev->message);
+    if (cannot.class != CLASS_NONE)
+      start_failed(open, &cannot);
+    else
+      start_in_folder(open, turn);
+  }
+  session_maybe_finish(s);
+}
+
+/* Returns true if the call's worktree was removed meanwhile, and is made again first. */
+static bool awaits_tree(struct open_call *open, const struct turn *turn) {
+  struct session *s = open->session;
+  const struct worktree *own = core_worktree(&s->core, turn->id);
+  struct stat st;
+  bool under_way = false;
+  if (own == NULL || !own->made)
+    own = s->core.worktree.made ? &s->core.worktree : NULL;
+  if (own == NULL || lstat(own->path, &st) == 0 || errno != ENOENT)
+    return false;
+  LIST_EACH(struct open_call, other, in_session, &s->calls)
+    under_way = under_way || (other->awaits_tree && other->tree == own->turn);
+  open->awaits_tree = true;
+  open->tree = own->turn;
+  if (!under_way)
+    worktree_again(s, own->turn, on_tree_again);
+  return true;
+}
+
 static void start_call(struct session *s, long id) {
   struct call_result cannot = {0};
   struct turn *turn = NULL;
@@ -1325,12 +1376,8 @@ static void start_call(struct session *s, long id) {
     start_failed(open, &cannot);
   } else if (grant.call != 0 && day_ended_meanwhile(open, &cannot))
     start_failed(open, &cannot);
-  else if (!use_folder(open, turn, &cannot))
-    start_failed(open, &cannot);
-  else if (wants_changes(open))
-    open->head = head_watch_begin(s->host->loop, open->top, look_first, open);
-  else
-    start_provider(open);
+  else if (!awaits_tree(open, turn))
+    start_in_folder(open, turn);
 }
 
 static void cancel_call(struct session *s, long id) {

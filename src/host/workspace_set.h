@@ -9,7 +9,7 @@
  *     copy: [.env]             # files that git does not have, from the main tree
  *     link: [node_modules]     # the same, as symbolic links
  *     submodules: true         # are also there in a worktree
- *     hooks: true              # hooks, filters and drivers of the repository run
+ *     hooks: true              # git uses the repository's own settings and hooks
  *     author: NAME <EMAIL>
  *     message: "{movement}: {task}"
  *     setup: [npm ci]          # or {run, key, keep, timeout}, see setup_keys of core/keys.h

@@ -58,8 +58,9 @@ struct git_job {
     json_t *sandbox;
     struct buf told, failure;
   } setup;
-  long number; /* the turn whose work is committed */
-  bool again;  /* may have been asked for before a crash */
+  long number;  /* the turn whose work is committed */
+  bool remakes; /* the worktree was there before: worktree_again */
+  bool again;   /* may have been asked for before a crash */
   bool cancelled;
   json_t *adopted; /* the outcome of following HEAD */
 };
@@ -171,6 +172,10 @@ static bool choose_path(struct git_job *job) {
                 job->path[strlen(top)] == '/';
   struct stat st;
   job->exists = lstat(job->path, &st) == 0;
+  const struct worktree *was = job->remakes ? core_worktree(&job->session->core, job->turn) : NULL;
+  if (was != NULL && (job->exists || strcmp(job->path, was->path) != 0))
+    return err_set(&job->err, ERR_NOT_FOUND, "%.300s is not where a worktree would be made again",
+                   was->path);
   if (!utf8_valid(job->path, strlen(job->path)))
     return err_set(
         &job->err, ERR_INVALID,
@@ -236,7 +241,7 @@ static bool take_branch(struct git_job *job, const struct git_answer *answer) {
   job->has_branch = answer->exit == 0;
   if (!job->has_branch)
     return true;
-  if (strstr(job->branch, job->session_id) == NULL)
+  if (!job->remakes && strstr(job->branch, job->session_id) == NULL)
     return err_set(&job->err, ERR_INVALID,
                    "the branch %.300s exists already: put {id} into branch:, or name another one",
                    job->branch);
@@ -273,7 +278,7 @@ static bool ask_fill(struct git_job *job, struct git_ask *ask) {
  * session's first call finds them, and its commit is the merge. */
 static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   const json_t *merge = git_job_setting(job, "merge");
-  if (merge == NULL || job->turn > 0)
+  if (merge == NULL || job->turn > 0 || job->remakes)
     return false;
   WORDS(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify", "--no-stat",
         json_string_value(merge));
@@ -977,22 +982,23 @@ static char *copy_or_null(const char *text) {
   return text ? xstrdup(text) : NULL;
 }
 
-void worktree_start(struct session *s, long turn, worktree_over over) {
-  const struct worktree *w = core_worktree(&s->core, turn);
-  if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
-    return;
+static struct git_job *job_new(struct session *s, const struct worktree *w, long turn,
+                               const struct git_step *steps, worktree_over over) {
   struct git_job *job = xcalloc(1, sizeof *job);
-  bool makes = w->asked == WORKTREE_MAKING, inner = turn > 0 && s->core.worktree.made;
+  bool inner = turn > 0 && s->core.worktree.made, makes = steps == git_make_steps;
   job->session = s;
   job->over = over;
   job->turn = turn;
-  job->steps = makes ? git_make_steps : git_commit_steps;
-  if (w->asked == WORKTREE_ADOPTING)
-    job->steps = NULL;
-  job->source = xstrdup(inner ? s->core.worktree.folder : s->env.cwd);
+  job->steps = steps;
+  job->remakes = makes && w->made;
+  job->source = xstrdup(inner && !job->remakes ? s->core.worktree.folder : s->env.cwd);
   job->session_id = xstrdup(s->core.session);
   job->branch = copy_or_null(w->branch);
-  job->base = copy_or_null(w->asked == WORKTREE_COMMITTING ? NULL : w->base);
+  job->base = copy_or_null(job->remakes && w->head ? w->head : w->base);
+  if (w->asked == WORKTREE_COMMITTING) {
+    free(job->base);
+    job->base = NULL;
+  }
   job->path = copy_or_null(makes ? NULL : w->path);
   job->message = copy_or_null(w->message);
   job->number = w->committing;
@@ -1002,10 +1008,24 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
   changes_expect(&s->host->trees);
-  if (job->steps != NULL)
-    job_next(job);
+  return job;
+}
+
+void worktree_start(struct session *s, long turn, worktree_over over) {
+  const struct worktree *w = core_worktree(&s->core, turn);
+  if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
+    return;
+  bool makes = w->asked == WORKTREE_MAKING;
+  if (w->asked == WORKTREE_ADOPTING)
+    git_serve_do(adopt_work, adopt_after, job_new(s, w, turn, NULL, over));
   else
-    git_serve_do(adopt_work, adopt_after, job);
+    job_next(job_new(s, w, turn, makes ? git_make_steps : git_commit_steps, over));
+}
+
+void worktree_again(struct session *s, long turn, worktree_over over) {
+  const struct worktree *w = core_worktree(&s->core, turn);
+  assert(w != NULL && w->made);
+  job_next(job_new(s, w, turn, git_make_steps, over));
 }
 
 void worktree_cancel(struct session *s) {

@@ -2,6 +2,7 @@
  *
  *   worktree_start(s, turn, over)      EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
  *                                      `over` comes with EVENT_WORKTREE
+ *   worktree_again(s, turn, over)      a call's worktree is gone: makes it again from its branch
  *   worktree_cancel(s)                 the session is over: ends what runs, and tells no event
  *   worktree_left_out(doc, config)     new: array of the names that are copied or linked into a
  *                                      worktree, or kept of its setup, as git writes them; no commit
@@ -32,6 +33,9 @@ struct session;
 /* ev: EVENT_WORKTREE, borrowed; NULL: it was cancelled. From the loop, or from within the start. */
 typedef void (*worktree_over)(struct session *s, struct event *ev);
 void worktree_start(struct session *s, long turn, worktree_over over);
+/* Checks out the branch or, if that is gone, the commit that HEAD was on last. `over` is told the
+ * turn (ev->call), and in ev->message what went wrong. */
+void worktree_again(struct session *s, long turn, worktree_over over);
 void worktree_cancel(struct session *s);
 
 json_t *worktree_left_out(const json_t *doc, const json_t *config);

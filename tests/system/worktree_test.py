@@ -4,6 +4,7 @@ is on record before, and whatever step a kill comes at, a resume ends with one w
 and one commit. Repositories of all kinds, names of all kinds."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -385,15 +386,24 @@ def without_git(box):
               env={"PATH": box.dir + "/bin"}, status=0)
 
 
-def one_that_is_gone_is_told(box):
+def one_that_is_gone_is_made_again(box):
     repository(box)
-    process = box.start("run", *words(box, "sleep 60"), "--json")
+    process = box.start("run", *words(box, "[ -e go ] && cat a > seen || sleep 60",
+                                      flags=["--commit", "end"]), "--json")
     expect(read_until(process, lambda r: r["type"] == "call_start" and r["turn"] == 2), "no test")
     process.kill()
     process.wait()
     path = of_type(records(box.begun()[0]), "workspace")[1]["data"]["path"]
-    git(box, "worktree", "remove", "--force", path)
-    box.segue("resume", box.begun()[0], status=1, out=b"cannot be used: it is gone")
+    Path(path + "/a").write_text("two\n")
+    Path(path + "/go").write_text("x\n")
+    git(box, "add", "-A", at=path)
+    git(box, "commit", "-qm", "an agent's", at=path)
+    shutil.rmtree(path)  # git still has it on its list
+    box.segue("resume", box.begun()[0], status=0)
+    branch = "segue/" + records(box.begun()[0])[0]["session"]
+    expect(git(box, "show", branch + ":seen") == "two", "it worked on what was there")
+    expect(list(worktrees(box).items()) == [(path, branch)], worktrees(box))
+    verified(box, *box.begun())
 
 
 def killed_at(spec):
@@ -436,5 +446,5 @@ if __name__ == "__main__":
                    in_the_folder_itself, settings_of_the_user,
                    names_that_git_ignores_or_does_not, without_an_author,
                    nothing_of_the_repository_runs, repositories_of_all_kinds, submodules,
-                   hostile_names, mistakes_are_told, without_git, one_that_is_gone_is_told,
+                   hostile_names, mistakes_are_told, without_git, one_that_is_gone_is_made_again,
                    ends_at_every_point]))
