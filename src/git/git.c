@@ -74,7 +74,7 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
   buf_deinit(&count);
 }
 
-/* What comes later replaces what came before. */
+/* An entry replaces those before it. */
 static const char *const *git_environment(struct git_env *env, const struct git *git,
                                           const struct git_ask *ask, struct err *err) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", "SSH_AUTH_SOCK", NULL};

@@ -74,7 +74,7 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
   return ok;
 }
 
-static bool is_there(const char *folder, const char *name, mode_t type) {
+static bool repo_has_entry(const char *folder, const char *name, mode_t type) {
   struct buf path = {0};
   struct stat st;
   buf_printf(&path, "%s/%s", folder, name);
@@ -99,10 +99,10 @@ static bool find_up(const char *dir, bool bare, struct repo *repo) {
      * decide what we compare with. */
     found = lstat(buf_c(&path), &st) == 0 &&
             (st.st_uid == geteuid() || st.st_uid == 0 || st.st_uid == of_dir.st_uid);
-    if (!found && bare && is_there(buf_c(&repo->top), "HEAD", S_IFREG) &&
-        is_there(buf_c(&repo->top), "objects", S_IFDIR) &&
-        is_there(buf_c(&repo->top), "refs", S_IFDIR) &&
-        !is_there(buf_c(&repo->top), "commondir", S_IFREG)) {
+    if (!found && bare && repo_has_entry(buf_c(&repo->top), "HEAD", S_IFREG) &&
+        repo_has_entry(buf_c(&repo->top), "objects", S_IFDIR) &&
+        repo_has_entry(buf_c(&repo->top), "refs", S_IFDIR) &&
+        !repo_has_entry(buf_c(&repo->top), "commondir", S_IFREG)) {
       buf_str(&repo->common, buf_view(&repo->top));
       buf_str(&repo->git_dir, buf_view(&repo->top));
       buf_clear(&repo->top);
@@ -167,7 +167,7 @@ static bool is_sound(const struct repo *repo) {
 }
 
 /* A folder `.git` with a file `commondir` leads elsewhere, too. */
-static bool is_plain(const struct repo *repo, const struct stat *dot_git) {
+static bool is_plain_repo(const struct repo *repo, const struct stat *dot_git) {
   return S_ISDIR(dot_git->st_mode) && strcmp(buf_c(&repo->git_dir), buf_c(&repo->common)) == 0;
 }
 
@@ -180,7 +180,7 @@ bool repo_enter(const char *folder, struct repo *repo, struct err *err) {
   if (repo->top.n > 0) /* also where it leads nowhere */
     buf_printf(&path, "%s/.git", buf_c(&repo->top));
   bool there = path.n > 0 && lstat(buf_c(&path), &st) == 0;
-  bool ok = !there || (found ? is_plain(repo, &st) || is_sound(repo) : !S_ISLNK(st.st_mode));
+  bool ok = !there || (found ? is_plain_repo(repo, &st) || is_sound(repo) : !S_ISLNK(st.st_mode));
   if (!ok && S_ISLNK(st.st_mode))
     err_set(err, ERR_INVALID, "%.300s is a link, which segue's git does not follow", buf_c(&path));
   else if (!ok)

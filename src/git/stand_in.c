@@ -43,7 +43,7 @@ static const char *const inert_keys[] = {"core.filemode",
                                          "submodule.*.url",
                                          "submodule.*.active"};
 
-struct setting { /* one line of a configuration file */
+struct stand_in_setting { /* one line of a configuration file */
   char section[40], key[60];
   struct buf sub, value;
   bool has_sub, has_value;
@@ -59,36 +59,36 @@ static int peek(const struct settings_text *t) {
   return t->rest.n > 0 ? (unsigned char)t->rest.p[0] : -1;
 }
 
-static int take(struct settings_text *t) {
+static int next_char(struct settings_text *t) {
   int c = peek(t);
   if (c >= 0)
     t->rest = (struct str){t->rest.p + 1, t->rest.n - 1};
   if (c == '\r' && peek(t) == '\n')
-    return take(t);
+    return next_char(t);
   return c;
 }
 
-static void skip_line(struct settings_text *t) {
-  for (int c = take(t); c >= 0 && c != '\n';)
-    c = take(t);
+static void stand_in_skip_line(struct settings_text *t) {
+  for (int c = next_char(t); c >= 0 && c != '\n';)
+    c = next_char(t);
 }
 
 /* Takes letters, digits and what else a name may have, in lower case. */
-static bool take_name(struct settings_text *t, const char *also, char *out, size_t size) {
+static bool stand_in_take_name(struct settings_text *t, const char *also, char *out, size_t size) {
   size_t n = 0;
   for (int c = peek(t); c > 0 && (isalnum(c) || strchr(also, c) != NULL); c = peek(t)) {
     if (n + 1 >= size)
       return false;
-    out[n++] = (char)tolower(take(t));
+    out[n++] = (char)tolower(next_char(t));
   }
   out[n] = '\0';
   return n > 0;
 }
 
 /* Takes `[section]` or `[section "name"]`, behind its bracket. */
-static bool take_section(struct settings_text *t, struct setting *s) {
+static bool take_section(struct settings_text *t, struct stand_in_setting *s) {
   buf_clear(&s->sub);
-  if (!take_name(t, "-.", s->section, sizeof s->section))
+  if (!stand_in_take_name(t, "-.", s->section, sizeof s->section))
     return false;
   char *dot = strchr(s->section, '.'); /* the old form, [section.name] */
   s->has_sub = dot != NULL;
@@ -97,32 +97,32 @@ static bool take_section(struct settings_text *t, struct setting *s) {
     *dot = '\0';
   }
   while (peek(t) == ' ' || peek(t) == '\t')
-    (void)take(t);
+    (void)next_char(t);
   if (peek(t) == '"') {
     s->has_sub = true;
-    (void)take(t);
-    for (int c = take(t); c != '"'; c = take(t)) {
+    (void)next_char(t);
+    for (int c = next_char(t); c != '"'; c = next_char(t)) {
       if (c == '\\')
-        c = take(t);
+        c = next_char(t);
       if (c < 0 || c == '\n')
         return false;
       buf_putc(&s->sub, (char)c);
     }
   }
-  return take(t) == ']';
+  return next_char(t) == ']';
 }
 
 /* Takes what is behind the `=`, to the end of its line. */
-static bool take_value(struct settings_text *t, struct buf *out) {
+static bool take_setting_value(struct settings_text *t, struct buf *out) {
   static const char from[] = "ntb\"\\", to[] = "\n\t\b\"\\";
   bool quoted = false;
   size_t end = 0; /* spaces at the end do not count */
   buf_clear(out);
   while (peek(t) == ' ' || peek(t) == '\t')
-    (void)take(t);
-  for (int c = take(t); c > 0 && c != '\n'; c = take(t)) {
+    (void)next_char(t);
+  for (int c = next_char(t); c > 0 && c != '\n'; c = next_char(t)) {
     if (!quoted && (c == '#' || c == ';')) {
-      skip_line(t);
+      stand_in_skip_line(t);
       break;
     }
     if (c == '"') {
@@ -131,7 +131,7 @@ static bool take_value(struct settings_text *t, struct buf *out) {
       continue;
     }
     if (c == '\\') {
-      c = take(t);
+      c = next_char(t);
       const char *at = c > 0 ? strchr(from, c) : NULL;
       if (c == '\n')
         continue;
@@ -152,40 +152,40 @@ static bool take_value(struct settings_text *t, struct buf *out) {
 }
 
 /* Takes the next setting. False: there is no further one. */
-static bool take_setting(struct settings_text *t, struct setting *s) {
+static bool take_setting(struct settings_text *t, struct stand_in_setting *s) {
   for (;;) {
     int c = peek(t);
     if (c < 0)
       return false;
     if (isspace(c)) {
-      (void)take(t);
+      (void)next_char(t);
     } else if (c == '#' || c == ';') {
-      skip_line(t);
+      stand_in_skip_line(t);
     } else if (c == '[') {
-      (void)take(t);
+      (void)next_char(t);
       if (!take_section(t, s))
         return false;
     } else {
       break;
     }
   }
-  if (!isalpha(peek(t)) || !take_name(t, "-", s->key, sizeof s->key))
+  if (!isalpha(peek(t)) || !stand_in_take_name(t, "-", s->key, sizeof s->key))
     return false;
   while (peek(t) == ' ' || peek(t) == '\t')
-    (void)take(t);
+    (void)next_char(t);
   s->has_value = peek(t) == '=';
   buf_clear(&s->value);
   if (!s->has_value) {
-    skip_line(t);
+    stand_in_skip_line(t);
     return true;
   }
-  (void)take(t);
-  return take_value(t, &s->value);
+  (void)next_char(t);
+  return take_setting_value(t, &s->value);
 }
 
 /* Tells whether it is on the list. A repository of the first format has no extensions that count;
  * of the second, git refuses those that it does not know. */
-static bool is_inert(const struct setting *s, bool has_extensions) {
+static bool is_inert(const struct stand_in_setting *s, bool has_extensions) {
   char name[128];
   if (strcmp(s->section, "extensions") == 0)
     return has_extensions && !s->has_sub && strcmp(s->key, "worktreeconfig") != 0 &&
@@ -197,7 +197,7 @@ static bool is_inert(const struct setting *s, bool has_extensions) {
   return false;
 }
 
-static void put_quoted(struct buf *out, struct str text) {
+static void stand_in_put_quoted(struct buf *out, struct str text) {
   buf_putc(out, '"');
   for (size_t i = 0; i < text.n; i++) {
     if (text.p[i] == '"' || text.p[i] == '\\')
@@ -210,21 +210,21 @@ static void put_quoted(struct buf *out, struct str text) {
   buf_putc(out, '"');
 }
 
-static void put_setting(struct buf *out, const struct setting *s) {
+static void put_stand_in_setting(struct buf *out, const struct stand_in_setting *s) {
   buf_printf(out, "[%s", s->section);
   if (s->has_sub) {
     buf_putc(out, ' ');
-    put_quoted(out, buf_view(&s->sub));
+    stand_in_put_quoted(out, buf_view(&s->sub));
   }
   buf_printf(out, "]\n\t%s", s->key);
   if (s->has_value) {
     buf_puts(out, " = ");
-    put_quoted(out, buf_view(&s->value));
+    stand_in_put_quoted(out, buf_view(&s->value));
   }
   buf_putc(out, '\n');
 }
 
-static bool is_true(const struct setting *s) {
+static bool is_true(const struct stand_in_setting *s) {
   return !s->has_value || str_among(buf_view(&s->value), "true yes on 1");
 }
 
@@ -232,7 +232,7 @@ static bool is_true(const struct setting *s) {
 static bool copy_settings(const char *file, bool *has_extensions, bool *by_worktree,
                           struct buf *out, struct err *err) {
   struct buf text = {0};
-  struct setting s = {0};
+  struct stand_in_setting s = {0};
   if (access(file, F_OK) != 0)
     return true;
   if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err)) {
@@ -247,7 +247,7 @@ static bool copy_settings(const char *file, bool *has_extensions, bool *by_workt
     if (strcmp(s.section, "extensions") == 0 && strcmp(s.key, "worktreeconfig") == 0)
       *by_worktree = is_true(&s);
     if (is_inert(&s, *has_extensions))
-      put_setting(out, &s);
+      put_stand_in_setting(out, &s);
   }
   buf_deinit(&s.sub);
   buf_deinit(&s.value);
@@ -364,7 +364,7 @@ static bool fill(const struct repo *repo, const char *base, struct err *err) {
 }
 
 /* Removes what programs left that were killed. Their numbers are in the names. */
-static void sweep(const char *beside) {
+static void sweep_stand_ins(const char *beside) {
   struct buf above = {0}, path = {0};
   const struct dirent *entry;
   struct err ignored;
@@ -384,13 +384,13 @@ static void sweep(const char *beside) {
   buf_deinit(&path);
 }
 
-static char *make_folder(struct err *err) {
+static char *stand_in_make_folder(struct err *err) {
   static unsigned long made;
   char name[64];
   print_into(name, sizeof name, "segue-git-%ld-%lu", (long)getpid(), made);
   char *folder = tmpdir_make_named(name, err);
   if (folder != NULL && made++ == 0)
-    sweep(folder);
+    sweep_stand_ins(folder);
   return folder;
 }
 
@@ -428,7 +428,7 @@ static bool is_as_seen(const struct stand_in *s) {
   return same;
 }
 
-static void put_name(struct stand_in *s, const char *name, const char *value) {
+static void stand_in_put_name(struct stand_in *s, const char *name, const char *value) {
   buf_printf(&s->names, "%s=%s%c", name, value, '\0');
 }
 
@@ -452,7 +452,7 @@ static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
   buf_printf(&s->files[2], "%s/config.worktree", buf_c(&repo->git_dir));
   for (size_t i = 1; i < ARRAY_LEN(s->files); i++)
     s->seen[i] = look_at(&s->files[i]);
-  s->folder = make_folder(err);
+  s->folder = stand_in_make_folder(err);
   bool ok = s->folder != NULL;
   buf_puts(&base, ok ? s->folder : "");
   /* git takes what is around a folder `.git` for the main working tree. */
@@ -467,14 +467,14 @@ static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
   buf_printf(&s->files[0], "%s/config", buf_c(&base));
   s->seen[0] = look_at(&s->files[0]);
   buf_str(&s->real, common);
-  put_name(s, "GIT_DIR", buf_c(&repo->git_dir));
-  put_name(s, "GIT_COMMON_DIR", buf_c(&base));
+  stand_in_put_name(s, "GIT_DIR", buf_c(&repo->git_dir));
+  stand_in_put_name(s, "GIT_COMMON_DIR", buf_c(&base));
   /* A bare repository's folder would be taken for its working tree: with a common folder of its own
    * git does not look for core.bare. */
   if (repo->top.n > 0)
-    put_name(s, "GIT_WORK_TREE", buf_c(&repo->top));
+    stand_in_put_name(s, "GIT_WORK_TREE", buf_c(&repo->top));
   else
-    put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
+    stand_in_put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
   buf_deinit(&base);
   if (ok)
     return point_to_names(s);
@@ -491,7 +491,7 @@ static bool is_for(const struct stand_in *s, const struct repo *repo) {
          strcmp(buf_c(&s->files[1]) + repo->common.n, "/config") == 0;
 }
 
-static struct stand_in *take_kept(const struct repo *repo) {
+static struct stand_in *stand_in_take_kept(const struct repo *repo) {
   struct stand_in *found = NULL;
   LIST_EACH(struct stand_in, s, in_kept, &kept) {
     if (found == NULL && is_for(s, repo) && is_as_seen(s)) {
@@ -517,14 +517,14 @@ struct stand_in *stand_in_take(const char *folder, bool changes, struct err *err
     return NULL;
   if (repo.common.n == 0) {
     s = xcalloc(1, sizeof *s);
-    put_name(s, "GIT_DIR", "/dev/null");
+    stand_in_put_name(s, "GIT_DIR", "/dev/null");
     buf_puts(&s->real, folder);
     return point_to_names(s);
   }
   bool ok = folder_has_no_links(&repo.common, changes, err) &&
             (strcmp(buf_c(&repo.git_dir), buf_c(&repo.common)) == 0 ||
              folder_has_no_links(&repo.git_dir, changes, err));
-  if (ok && (s = take_kept(&repo)) == NULL && (s = make_anew(&repo, err)) != NULL)
+  if (ok && (s = stand_in_take_kept(&repo)) == NULL && (s = make_anew(&repo, err)) != NULL)
     list_push_back(&kept, &s->in_kept);
   repo_deinit(&repo);
   return s;

@@ -60,7 +60,8 @@ def keys(box):
             key = key.replace(f"<{name}>", NAMES.get(name, "x"))
         key = key[:-1] + "x" if key.endswith("*") else key
         key = key[:-1] + "x" if key.endswith(">") else key
-        if re.fullmatch(r"[a-zA-Z0-9]+\.(.*\.)?[a-zA-Z][a-zA-Z0-9-]*", key) and not key.lower().startswith(FORMAT + DATA):
+        if re.fullmatch(r"[a-zA-Z0-9]+\.(.*\.)?[a-zA-Z][a-zA-Z0-9-]*", key) and \
+                not key.lower().startswith(FORMAT + DATA):
             found.append(key)
     return found + ["include.path", "remote.origin.promisor", "url.ROOT/evil.git.pushInsteadOf",
                     "url.ROOT/evil.git.insteadOf", "filter.odd.process", "core.worktree"]
