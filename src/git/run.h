@@ -8,6 +8,8 @@
 
 #include "git/git.h"
 
+#define GIT_PROGRAM "git" /* as its processes are named */
+
 /* Runs git there and waits. False: it could not be run. The words end with NULL. */
 bool git_run(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
 /* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */

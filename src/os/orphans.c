@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/control_group.h"
+#include "os/fs.h"
 #include "os/lease.h"
 #include "shim/protocol.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -226,4 +228,31 @@ char *orphan_program(long process, bool *held) {
     folder = "";
   char *program = found ? xstrdup(folder) : NULL;
   return program;
+}
+
+bool orphan_at_work(const char *folder, const char *program, const struct stat *file) {
+  DIR *all = opendir("/proc");
+  bool held = false;
+  struct buf name = {0};
+  for (struct dirent *entry; all && !held && (entry = readdir(all)) != NULL;) {
+    char path[PROC_PATH_BYTES], cwd[PATH_MAX] = "";
+    pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+    struct stat st;
+    print_into(path, sizeof path, "/proc/%ld/cwd", (long)pid);
+    if (pid <= 0 || readlink(path, cwd, sizeof cwd - 1) < 0)
+      continue;
+    held = fs_below(cwd, folder) != NULL && read_proc(pid, "comm", &name) &&
+           str_starts(buf_view(&name), program);
+    print_into(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    DIR *open_files = file ? opendir(path) : NULL;
+    for (struct dirent *fd; open_files && !held && (fd = readdir(open_files)) != NULL;)
+      held = fstatat(dirfd(open_files), fd->d_name, &st, 0) == 0 && st.st_ino == file->st_ino &&
+             st.st_dev == file->st_dev;
+    if (open_files != NULL)
+      closedir(open_files);
+  }
+  if (all != NULL)
+    closedir(all);
+  buf_deinit(&name);
+  return held;
 }

@@ -26,4 +26,9 @@ size_t orphan_end(const char *session);
  * machine started for it (cron, systemd, sshd, docker, a terminal server). */
 char *orphan_program(long process, bool *held);
 
+/* Is a program whose name begins so at work below the folder, or has any process that we may see
+ * this file open? file: NULL if that is not asked. */
+struct stat;
+bool orphan_at_work(const char *folder, const char *program, const struct stat *file);
+
 #endif

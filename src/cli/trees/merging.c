@@ -9,9 +9,9 @@
 #include "host/run_program.h"
 #include "os/clock.h"
 #include "os/fs.h"
+#include "os/orphans.h"
 #include "view/number_format.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,33 +114,9 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
 
 /* --- locks of git's --- */
 
-/* Is a git (or any program) at work below the folder, or has any process that we may see this file
- * open, if it is given? git closes a lock before it has done with it. */
+/* git closes a lock before it has done with it: so one that is at work counts, too. */
 static bool is_held(const struct stat *lock, const char *folder, bool any) {
-  DIR *all = opendir("/proc");
-  bool held = false;
-  for (struct dirent *process; all && !held && (process = readdir(all)) != NULL;) {
-    char path[PATH_MAX], cwd[PATH_MAX] = "";
-    buf_auto_t name = {0};
-    struct err err;
-    struct stat st;
-    print_into(path, sizeof path, "/proc/%.40s/cwd", process->d_name);
-    if (strspn(process->d_name, "0123456789") == 0 || readlink(path, cwd, sizeof cwd - 1) < 0)
-      continue;
-    print_into(path, sizeof path, "/proc/%.40s/comm", process->d_name);
-    held = file_read(path, 64, &name, &err) && (any || str_starts(buf_view(&name), "git")) &&
-           fs_below(cwd, folder) != NULL;
-    print_into(path, sizeof path, "/proc/%.40s/fd", process->d_name);
-    DIR *open_files = lock ? opendir(path) : NULL;
-    for (struct dirent *fd; open_files && !held && (fd = readdir(open_files)) != NULL;)
-      held = fstatat(dirfd(open_files), fd->d_name, &st, 0) == 0 && st.st_ino == lock->st_ino &&
-             st.st_dev == lock->st_dev;
-    if (open_files != NULL)
-      closedir(open_files);
-  }
-  if (all != NULL)
-    closedir(all);
-  return held;
+  return orphan_at_work(folder, any ? "" : GIT_PROGRAM, lock);
 }
 
 void merging_await(const char *folder, bool any) {
@@ -383,8 +359,8 @@ static bool ask_of_names(const struct giving *g, const char *const *words, const
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   for (size_t i = 0; words[i] != NULL; i++)
     ask.words[i] = words[i];
-  return names->n == 0 ||
-         (git_now(&ask, &answer, err) && (answer.exit == 0 || git_complain("git", &answer, err)));
+  return names->n == 0 || (git_now(&ask, &answer, err) &&
+                           (answer.exit == 0 || git_complain(words[0], &answer, err)));
 }
 
 /* Gives all files back as HEAD has them that were on their way to `tree`. */
