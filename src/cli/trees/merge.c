@@ -201,7 +201,8 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   const struct tree_item *own = trees_own(t, err);
   int status = STATUS_COMPLETE;
   m.branch = own ? own->branch : NULL;
-  bool ok = own != NULL && find_target(&m, cli_value(args, "into"), err);
+  bool ok = own != NULL && find_target(&m, cli_value(args, "into"), err) &&
+            trees_keep_submodules(t, false, err);
   bool merged = ok && is_in(&m, m.tip, m.target);
   ok = ok && (merged || merge_trees(&m, err));
   if (ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL)

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "format/json_object.h"
+#include "git/submodules.h"
 #include "host/paths.h"
 
 #include <assert.h>
@@ -200,6 +201,26 @@ bool trees_may_go(const struct trees *t, bool force, struct err *err) {
                    t->items[i].path);
     else
       ok = keeps_commits(t, &t->items[i], force, err);
+  return ok;
+}
+
+bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
+  json_auto_t *kept = json_array();
+  const json_t *one;
+  bool ok = true;
+  size_t i;
+  for (i = 0; ok && i < t->count; i++) {
+    const struct tree_item *item = &t->items[i];
+    const struct submodules_where where = {t->session, t->cwd, item->path, item->base};
+    ok = submodules_keep(&where, kept, err);
+    if (!ok && force) {
+      cli_say(stderr, "segue: %s\n", err->text);
+      ok = true;
+    }
+  }
+  json_array_foreach(kept, i, one)
+    cli_say(stderr, "segue: submodule %s keeps %.10s as %s\n", json_view_at(one, "submodule").p,
+            json_view_at(one, "commit").p, json_view_at(one, "ref").p);
   return ok;
 }
 
