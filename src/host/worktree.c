@@ -5,10 +5,11 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
+#include "git/repo.h"
+#include "git/submodules.h"
 #include "host/paths.h"
 #include "host/session.h"
 #include "provider/child.h"
-#include "git/repo.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,6 +34,7 @@ struct git_job {
   char *source; /* where the session works without a worktree */
   char *branch, *base, *path, *prefix, *message, *session_id;
   struct repo repo; /* repository of `source` */
+  struct submodules *submodules;
   bool listed, exists, has_branch, has_name, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
@@ -275,9 +277,19 @@ static bool take_merge(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+/* Stays at its step until all submodules are there. A child begins where agents have worked. */
 static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->path, "submodule", "update", "--init", "--recursive", "--quiet");
-  return json_is_true(git_job_setting(job, "submodules"));
+  if (!json_is_true(git_job_setting(job, "submodules")))
+    return false;
+  if (job->submodules == NULL)
+    job->submodules =
+        submodules_check_out(job->source, job->path, job->turn == 0 ? job->base : NULL);
+  return submodules_next(job->submodules, ask);
+}
+
+static bool take_submodules(struct git_job *job, const struct git_answer *answer) {
+  job->at--;
+  return submodules_take(job->submodules, answer, &job->err);
 }
 
 /* Sets the paths of a file that git does not have and of its copy. Returns false if there is
@@ -344,7 +356,7 @@ static const struct git_step git_make_steps[] = {
     {ask_branch, take_branch, NULL},
     {ask_add, NULL, "git worktree add"},
     {ask_merge, take_merge, NULL},
-    {ask_submodules, NULL, "git submodule update"},
+    {ask_submodules, take_submodules, NULL},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
     {0},
@@ -556,6 +568,7 @@ static void job_free(struct git_job *job) {
   list_remove(&job->session->jobs, &job->in_session);
   git_deinit(&job->git);
   repo_deinit(&job->repo);
+  submodules_free(job->submodules);
   char *const texts[] = {job->source,  job->branch,     job->base,   job->path, job->prefix,
                          job->message, job->session_id, job->commit, job->head, job->on};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
