@@ -174,6 +174,7 @@ static void take_work(const struct turn *turn, struct call_result *out) {
     out->files = json_incref(turn->files);
   if (turn->unseen != NULL)
     print_into(out->files_unknown, sizeof out->files_unknown, "%s", turn->unseen);
+  out->head = json_incref(turn->head);
   out->files_more = turn->files != NULL && turn->files_more > 0 ? (size_t)turn->files_more : 0;
 }
 
@@ -208,6 +209,7 @@ void rejudge_answer(const struct rejudge_case *c, struct call_result *out) {
                               .exit = c->answer.exit,
                               .tests = json_incref(c->answer.tests),
                               .files = json_incref(c->answer.files),
+                              .head = json_incref(c->answer.head),
                               .files_more = c->answer.files_more};
   memcpy(out->files_unknown, c->answer.files_unknown, sizeof out->files_unknown);
   buf_str(&out->text.bytes, buf_view(&c->answer.text.bytes));

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/checks.h"
+#include "core/head.h"
 #include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -76,14 +77,19 @@ static void describe_call(struct turn_line *line, const struct record *record) {
       buf_puts(&line->what, ", ");
       buf_str(&line->what, last);
     }
-    if (json_array_size(record_tree(record, MEMBER_FILES)) > 0)
-      buf_puts(&line->what, "; ");
   }
+  const char *sep = line->what.n > 0 ? "; " : "";
+  struct buf head = {0};
+  head_tell(record_tree(record, MEMBER_HEAD), &head);
+  if (head.n > 0)
+    buf_printf(&line->what, "%s%s", sep, buf_c(&head));
+  buf_deinit(&head);
   /* "src/a.c +1 -1 and 2 more" */
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
     return;
   size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
+  buf_puts(&line->what, line->what.n > 0 ? "; " : "");
   buf_puts(&line->what, json_word_at(file, "path"));
   if (json_object_get(file, "added") != NULL)
     buf_printf(&line->what, " +%d -%d", (int)json_int_at(file, "added"),

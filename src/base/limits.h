@@ -263,11 +263,12 @@
 #define LIMIT_TREE_COUNT_MS     1000u /* counting lines; then files come without numbers */
 #define LIMIT_TREE_LIST_BYTES   (16u * 1024u * 1024u) /* git's listing, and its blobs */
 /* files listed in one record; the rest is counted */
-#define LIMIT_TREE_TOLD        1000u
-#define LIMIT_REPORT_BYTES     (32u * 1024u * 1024u) /* one report of tests */
-#define LIMIT_REPORT_COUNT     1000u                 /* in one folder */
-#define LIMIT_REPO_FILE_BYTES  (64u * 1024u)         /* .git, commondir, config, info/exclude */
-#define LIMIT_REPO_INDEX_BYTES (256u * 1024u * 1024u)
+#define LIMIT_TREE_TOLD         1000u
+#define LIMIT_REPORT_BYTES      (32u * 1024u * 1024u) /* one report of tests */
+#define LIMIT_REPORT_COUNT      1000u                 /* in one folder */
+#define LIMIT_REPO_FILE_BYTES   (64u * 1024u)         /* .git, commondir, config, info/exclude */
+#define LIMIT_REPO_CONFIG_BYTES (1024u * 1024u)       /* .git/config of many branches */
+#define LIMIT_REPO_INDEX_BYTES  (256u * 1024u * 1024u)
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
@@ -465,16 +466,17 @@
 #define LIMIT_AFTER_LOOK_MS 2000u
 /* ended sessions still known without their log, some 4 KiB each */
 #define LIMIT_OVER_COUNT          32u
-#define LIMIT_LOCK_WAIT_MS        2000     /* wait for the locks of a daemon that was killed */
-#define LIMIT_GIT_MS              1800000u /* one run of git for a worktree: large repositories */
-#define LIMIT_FORGE_TEXT_BYTES    20000u   /* of one text of an issue or a pull request */
-#define LIMIT_FORGE_COMMENT_COUNT 100u     /* of its comments */
-#define LIMIT_FORGE_TITLE_BYTES   200u     /* of a pull request's title */
-#define LIMIT_FORGE_BODY_BYTES    60000u   /* of a pull request's text; forges take some 65,000 */
-#define LIMIT_GIT_DRIVER_COUNT    100u     /* filters and drivers of one configuration */
-#define LIMIT_SUBMODULE_COUNT     1000u    /* checked out in one worktree, nested ones too */
-#define LIMIT_SUBMODULE_TRIES     64u      /* stores that are tried for a submodule's commit */
-#define LIMIT_WORKTREE_FILE_COUNT 32u      /* files copied or linked into a worktree */
+#define LIMIT_LOCK_WAIT_MS        2000      /* wait for the locks of a daemon that was killed */
+#define LIMIT_GIT_MS              1800000u  /* one run of git for a worktree: large repositories */
+#define LIMIT_FORGE_TEXT_BYTES    20000u    /* of one text of an issue or a pull request */
+#define LIMIT_FORGE_COMMENT_COUNT 100u      /* of its comments */
+#define LIMIT_FORGE_TITLE_BYTES   200u      /* of a pull request's title */
+#define LIMIT_FORGE_BODY_BYTES    60000u    /* of a pull request's text; forges take some 65,000 */
+#define LIMIT_GIT_TRACE_BYTES     16777216u /* what the git programs of a call told of themselves */
+#define LIMIT_GIT_TRACE_PAIRS     1000u /* different commands in different working trees of it */
+#define LIMIT_SUBMODULE_COUNT     1000u /* checked out in one worktree, nested ones too */
+#define LIMIT_SUBMODULE_TRIES     64u   /* stores that are tried for a submodule's commit */
+#define LIMIT_WORKTREE_FILE_COUNT 32u   /* files copied or linked into a worktree */
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */

@@ -10,6 +10,7 @@
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
+#include "core/head.h"
 #include "core/monitor.h"
 #include "core/report_file.h"
 #include "core/steer.h"
@@ -134,6 +135,7 @@ static void lose_changes(struct core *core, struct turn *turn, struct str why) {
 
 /* Adds up what the attempts of the turn changed, counting each file once. */
 static void add_changed(const struct fold *f, struct turn *turn) {
+  head_take(f->core, turn, fold_tree(f, MEMBER_HEAD));
   const json_t *files = fold_tree(f, MEMBER_FILES), *file;
   struct str why = fold_text(f, MEMBER_FILES_UNKNOWN);
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
@@ -1134,6 +1136,14 @@ static bool apply_workspace(const struct fold *f) {
         w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
     return w->made || fold_bad(f, "it does not say where the worktree is");
   }
+  if (str_eq_c(event, "adopt") || str_eq_c(event, "adopted")) {
+    bool ends = str_eq_c(event, "adopted");
+    if (w->asked != (ends ? WORKTREE_ADOPTING : WORKTREE_IDLE))
+      return fold_bad(f, "nobody asked for it");
+    w->asked = ends ? WORKTREE_IDLE : WORKTREE_ADOPTING;
+    w->strays = w->strays && !ends;
+    return true;
+  }
   if (str_eq_c(event, "committed")) {
     if (w->asked != WORKTREE_COMMITTING)
       return fold_bad(f, "nobody asked for it");
@@ -1291,8 +1301,11 @@ static bool apply_session_resume(const struct fold *f) {
     for (struct turn *turn = f->core->turns; turn; turn = turn->next)
       for (struct call *call = turn->calls; call; call = call->next)
         memset(&call->spent, 0, sizeof call->spent);
-  for (struct turn *t = f->core->turns; t; t = t->next) /* others have yet to show their work */
-    t->let_be |= t->phase == TURN_JUDGING && str_eq_c(buf_view(&f->core->stop_reason), "protected");
+  for (struct turn *t = f->core->turns; t; t = t->next) { /* others have yet to show their work */
+    struct str stop = buf_view(&f->core->stop_reason);
+    t->let_be |= t->phase == TURN_JUDGING && str_eq_c(stop, "protected");
+    t->head_let_be |= t->phase == TURN_JUDGING && str_eq_c(stop, "head_moved");
+  }
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
     guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);

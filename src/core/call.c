@@ -181,6 +181,8 @@ void call_result_deinit(struct call_result *result) {
   text_deinit(&result->error_text);
   json_decref(result->structured);
   json_decref(result->files);
+  json_decref(result->head);
+  json_decref(result->git_seen);
   json_decref(result->tests);
   json_decref(result->usage);
   json_decref(result->unfinished);

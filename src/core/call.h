@@ -159,9 +159,11 @@ struct call_result {
   size_t files_more;       /* number of further files, if there are very many */
   bool files_shared;       /* another call worked there meanwhile: some changes may be its own */
   char files_unknown[160]; /* why some changes, or without `files` all, are not known; or "" */
-  json_t *usage;           /* tokens and money, as in a log's call_end; or NULL */
-  json_t *unfinished;      /* texts: what its background tasks do that were stopped; or NULL */
-  json_t *outlived;        /* those that were ended because they were waited for in vain; or NULL */
+  json_t *head;            /* where HEAD is, see core/head.h; or NULL: not known */
+  json_t *git_seen;   /* [working tree, command] of its git programs; NULL: too many, unknown */
+  json_t *usage;      /* tokens and money, as in a log's call_end; or NULL */
+  json_t *unfinished; /* texts: what its background tasks do that were stopped; or NULL */
+  json_t *outlived;   /* those that were ended because they were waited for in vain; or NULL */
   /* Lists in order the requests of a call that needed several, with their answers, or is NULL:
    * {"asked": "think" or "answer", "appended"? (after the call's prompt), "text", "reasoning"?,
    * "enforced"?, "usage"?, "error"?}. */

@@ -1,5 +1,6 @@
 /* Turns an event into the records and effects that follow from it. */
 #include "core/decide.h"
+#include "core/head.h"
 
 #include "base/log.h"
 #include "base/utf8.h"
@@ -1047,7 +1048,9 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   case TURN_JUDGING:
     if (turn->question != NULL)
       return human_wait(s, turn);
-    if (protect_refuses(s->core, turn, &why))
+    if (head_refuses(s->core, turn, &why))
+      more = step_halt(s, "head_moved", turn, CLASS_NONE, buf_view(&why), NULL);
+    else if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
     else
       more = judge_turn(s, turn);

@@ -1,4 +1,5 @@
 /* Builds prompts: the parts they are made of, the templates, the work, the questions of a judge. */
+#include "core/head.h"
 #include "core/prompt.h"
 
 #include "base/limits.h"
@@ -829,7 +830,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 24
+  QUESTION_VARS = 25
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -883,7 +884,7 @@ static void question_put_words(struct buf *b, json_t *words) {
 
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
-         v->unseen != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL ||
+         v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL || v->said != NULL ||
          v->error.n > 0;
 }
 
@@ -891,7 +892,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   const struct prompt_view *v = nested->view;
   buf_auto_t criteria = {0}, tags = {0}, none = {0};
   char exit_status[STR_NUMBER_BYTES], check_turn[STR_NUMBER_BYTES], check_exit[STR_NUMBER_BYTES];
-  buf_auto_t files = {0}, lost = {0}, unfinished = {0}, said = {0};
+  buf_auto_t files = {0}, lost = {0}, unfinished = {0}, said = {0}, head = {0};
   bool works = v->movement->edit && !v->has_exit; /* others are asked what they think of it */
   bool unchanged = works && v->files != NULL && json_array_size(v->files) == 0 && !v->unseen;
   struct buf told[SESSION_VARS] = {0};
@@ -899,6 +900,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   buf_safe(&lost, str_from(v->unseen), false);
   question_put_words(&unfinished, json_incref((json_t *)v->unfinished));
   question_put_words(&said, prompt_said_texts(v->said));
+  head_tell(v->head, &head);
   bool ai = nested->stage == STAGE_AI_JUDGE;
   prompt_criteria(&criteria, nested->spec, v->movement->own_name, false);
   rule_tag(ai ? STR("judge") : v->movement->own_name, 0, &none);
@@ -929,6 +931,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("unchanged"), prompt_yes_if(unchanged)},
       {STR("lost"), buf_view(&lost)},
       {STR("unfinished"), buf_view(&unfinished)},
+      {STR("head"), buf_view(&head)},
       {STR("said"), buf_view(&said)},
       {STR("error"), v->error},
       [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},

@@ -62,6 +62,7 @@ struct prompt_view {
   const json_t *files;   /* files changed in this turn, as in call_end; NULL: not known */
   int64_t files_more;    /* number of further files, not named */
   const char *unseen;    /* why some of its changes are not known; NULL: all are, or it made none */
+  const json_t *head;    /* where it left HEAD, as in call_end; or NULL */
   const json_t *touched; /* files of the session so far, see checks.h; or NULL */
   const struct movement *checks_by; /* the movement `check`; or NULL */
   const json_t *check_first;        /* gate of its first run; or NULL */

@@ -113,6 +113,7 @@ enum record_type {
   PLAIN(FILES_MORE, "files_more")                                                                  \
   PLAIN(FILES_SHARED, "files_shared")                                                              \
   PLAIN(FILES_UNKNOWN, "files_unknown")                                                            \
+  TREE(HEAD, "head")                                                                               \
   TREE(UNFINISHED, "unfinished")                                                                   \
   TREE(OUTLIVED, "outlived")                                                                       \
   TREE(REQUESTS, "requests")                                                                       \

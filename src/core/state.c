@@ -44,14 +44,16 @@ const char *session_stop_status(struct str reason, struct str class) {
     return outcomes[outcome];
   bool login = str_among(reason, "provider_error judge_unavailable") && str_eq_c(class, "auth");
   bool asks =
-      login || str_among(reason, "question escalated judge_split protected budget after folder");
+      login ||
+      str_among(reason, "question escalated judge_split protected head_moved budget after folder");
   return asks ? "needs_input" : "stopped";
 }
 
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
-  return str_among(reason, "interrupted terminated budget looping protected question escalated "
-                           "poison after") ||
+  return str_among(reason,
+                   "interrupted terminated budget looping protected head_moved question escalated "
+                   "poison after") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 
@@ -68,6 +70,8 @@ static void worktree_clear(struct worktree *w) {
   free(w->path);
   free(w->folder);
   free(w->message);
+  free(w->head);
+  free(w->on);
 }
 
 static void call_free(struct call *call) {
@@ -129,6 +133,7 @@ static void turn_free(struct turn *turn) {
   kept_free(&turn->reports);
   buf_deinit(&turn->text);
   free(turn->unseen);
+  json_decref(turn->head);
   free(turn->reason);
   free(turn);
 }

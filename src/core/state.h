@@ -110,7 +110,7 @@ const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* Returns the status of a session that stopped for this reason, with this class of error or "":
  *   needs_input                            somebody must choose or act before it goes on: question,
- *                                          escalated, judge_split, protected, budget, after,
+ *                                          escalated, judge_split, protected, head_moved, budget, after,
  *                                          folder; provider_error or judge_unavailable
  *                                          of class auth
  *   rule_no_match, max_movements, failed   the reason itself
@@ -189,8 +189,10 @@ struct turn {
   json_t *files;              /* files that its work changed, by path; NULL: not known */
   int64_t files_more;         /* number of further changed files, if very many */
   char *unseen;               /* why some of its changes are not known; NULL: all are */
+  json_t *head;               /* where its last call left HEAD, as in call_end; or NULL */
   bool shared;                /* some of `files` may be the work of others at the same time */
   bool let_be;                /* a person accepted its changes to protected paths */
+  bool head_let_be;           /* a person accepted where it left HEAD */
   json_t *question;           /* open question to a person, as in its record; or NULL */
   uint64_t question_seq;      /* seq of that record */
   int64_t asked_ms, until_ms; /* time of the question; its deadline, 0: none */

@@ -353,6 +353,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .files = turn->shared ? NULL : turn->files,
       .files_more = turn->files_more,
       .unseen = turn->unseen,
+      .head = turn->head,
       .unfinished = turn->unfinished,
       .said = core->said,
       .error = buf_view(&core->error.text),
@@ -1053,6 +1054,7 @@ static void put_result_members(const struct step *s, const struct turn *turn,
   if (r->files_shared)
     record_put_bool(d, MEMBER_FILES_SHARED, true);
   record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
+  record_put_tree(d, MEMBER_HEAD, json_incref(r->head));
   record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
   record_put_tree(d, MEMBER_OUTLIVED, json_incref(r->outlived));
   record_put_tree(d, MEMBER_REQUESTS, json_incref(r->requests));

@@ -175,6 +175,19 @@ static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, 
   buf_deinit(&message);
 }
 
+/* Has the branch moved to where an agent's HEAD is. */
+static bool ask_adopt(struct step *s, const struct worktree *w) {
+  struct record_draft d;
+  if (!w->strays)
+    return false;
+  step_record(s, &d, RECORD_WORKSPACE);
+  if (w->turn > 0)
+    record_put_number(&d, MEMBER_TURN, w->turn);
+  worktree_ask(s, &d, "adopt", json_pack("{ss* ss*}", "commit", w->head, "branch", w->branch),
+               w->turn);
+  return true;
+}
+
 static bool commit_is_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
   if (core->ended.turn == 0 || core->worktree.committed >= core->ended.turn)
@@ -195,6 +208,8 @@ bool worktree_hold_next(struct step *s) {
     ask_make(s, NULL);
     return true;
   }
+  if (ask_adopt(s, &core->worktree))
+    return true;
   if (!commit_is_due(core))
     return false;
   bool at_end = core_commit_when(core->workflow, core->config) == COMMIT_END;
@@ -216,7 +231,7 @@ bool worktree_child_commits(struct step *s, struct turn *turn) {
   const struct worktree *own = core_worktree(s->core, turn->id);
   if (own == NULL || !own->made || own->committed == turn->id)
     return false;
-  if (own->asked == WORKTREE_IDLE)
+  if (own->asked == WORKTREE_IDLE && !ask_adopt(s, own))
     ask_commit(s, turn->id, turn->movement, false, turn->id);
   return true;
 }
@@ -232,12 +247,14 @@ void worktree_event(struct step *s) {
     step_stop(s, "workspace", NULL, CLASS_NONE, str_from(s->ev->message), NULL);
   } else {
     struct record_draft d;
-    bool made = w->asked == WORKTREE_MAKING;
-    long number = made ? w->turn : w->committing;
+    static const char *const ends[] = {[WORKTREE_MAKING] = "made",
+                                       [WORKTREE_COMMITTING] = "committed",
+                                       [WORKTREE_ADOPTING] = "adopted"};
+    long number = w->asked == WORKTREE_COMMITTING ? w->committing : w->turn;
     step_record(s, &d, RECORD_WORKSPACE);
     if (number > 0)
       record_put_number(&d, MEMBER_TURN, number);
-    record_put_word(&d, MEMBER_EVENT, made ? "made" : "committed");
+    record_put_word(&d, MEMBER_EVENT, ends[w->asked]);
     record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)s->ev->news));
     step_emit(s, &d);
   }

@@ -2,8 +2,8 @@
  *
  * With `workspace: worktree` a session (and a child of a group that says so) has a git worktree on
  * a branch of its own. The core asks for it and for commits: first the record `workspace` with
- * `make` or `commit`, then EFFECT_WORKTREE; the result comes as EVENT_WORKTREE and the record with
- * `made` or `committed`. A session waits while something is asked for; after a crash it is asked
+ * `make`, `commit` or `adopt` (core/head.h), then EFFECT_WORKTREE; the result comes as
+ * EVENT_WORKTREE and the record with `made`, `committed` or `adopted`. A session waits while something is asked for; after a crash it is asked
  * for again. Pure: running git is the host's task (host/worktree.h). */
 #ifndef SEGUE_CORE_WORKTREE_H
 #define SEGUE_CORE_WORKTREE_H
@@ -18,7 +18,7 @@ struct core;
 struct turn;
 struct step;
 
-enum worktree_asked { WORKTREE_IDLE, WORKTREE_MAKING, WORKTREE_COMMITTING };
+enum worktree_asked { WORKTREE_IDLE, WORKTREE_MAKING, WORKTREE_COMMITTING, WORKTREE_ADOPTING };
 
 struct worktree {        /* of a session, or of a child of one of its groups */
   struct worktree *next; /* of children */
@@ -32,6 +32,8 @@ struct worktree {        /* of a session, or of a child of one of its groups */
   char *message;       /* of the requested commit */
   long committing;     /* the turn whose work it contains */
   long committed;      /* the last such turn, also if there was nothing to commit */
+  char *head, *on;     /* where HEAD was when it was last measured; on: NULL: detached */
+  bool strays;         /* HEAD is not on the branch, but its work is to be adopted there */
 };
 
 /* Decided by the flags of a start, else the workflow, else the user's configuration. */

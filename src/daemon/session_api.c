@@ -423,16 +423,6 @@ static void session_diff_on_diff(void *ctx, struct git_answer *answer) {
   buf_deinit(&diff);
 }
 
-static void session_diff_on_drivers(void *ctx, struct git_answer *answer) {
-  struct session_diff_job *job = ctx;
-  struct err err;
-  git_take_drivers(&job->git, answer);
-  if (job->request == NULL || !answer->ran)
-    session_diff_over(job, STR(""), false, buf_c(&answer->err));
-  else if (!git_ask(&job->git, &job->ask, session_diff_on_diff, job, &err))
-    session_diff_over(job, STR(""), false, err.text);
-}
-
 static void session_diff_on_gone(void *ctx) {
   struct session_diff_job *job = ctx;
   job->request = NULL;
@@ -441,7 +431,6 @@ static void session_diff_on_gone(void *ctx) {
 
 static void session_diff_ask(void *what, struct server_request *r) {
   struct session_diff_job *job = what;
-  const struct git_ask drivers = {.folder = job->ask.folder, .words = {GIT_DRIVERS}};
   struct err err;
   job->request = r;
   read_jobs_begin_more(job->rs);
@@ -452,7 +441,7 @@ static void session_diff_ask(void *what, struct server_request *r) {
     session_diff_over(job, STR(""), false, NULL);
   else if (job->git.processes == NULL)
     session_diff_over(job, STR(""), false, "no program can be run here");
-  else if (!git_ask(&job->git, &drivers, session_diff_on_drivers, job, &err))
+  else if (!git_ask(&job->git, &job->ask, session_diff_on_diff, job, &err))
     session_diff_over(job, STR(""), false, err.text);
 }
 

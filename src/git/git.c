@@ -1,8 +1,9 @@
-/* Runs git's own program, without anything in a repository's configuration that would run
- * another. */
+/* Runs git's own program on a stand-in of the repository. */
 #include "git/git.h"
 
 #include "base/limits.h"
+#include "base/memory.h"
+#include "git/serve.h"
 #include "os/loop.h"
 
 #include <assert.h>
@@ -17,7 +18,6 @@ void git_begin(struct git *git, struct process_table *processes) {
 
 void git_deinit(struct git *git) {
   assert(git->process == NULL);
-  json_decref(git->drivers);
   *git = (struct git){0};
 }
 
@@ -25,75 +25,74 @@ void git_deinit(struct git *git) {
 
 struct git_env {
   struct arena arena;
-  const char *entries[5 * LIMIT_GIT_DRIVER_COUNT];
-  size_t count, settings;
+  const char **entries;
+  size_t count, capacity, settings;
 };
 
-/* Adds an entry to the environment. Takes the text. */
-static void git_put(struct git_env *env, struct buf *text) {
-  assert(env->count + 1 < ARRAY_LEN(env->entries));
-  env->entries[env->count++] = arena_str(&env->arena, buf_view(text)).p;
-  buf_deinit(text);
+static void put_entry(struct git_env *env, const char *entry) {
+  env->entries = xgrow(env->entries, &env->capacity, env->count + 2, sizeof *env->entries);
+  env->entries[env->count++] = entry;
+  env->entries[env->count] = NULL;
 }
 
 static void put_setting(struct git_env *env, const char *key, const char *value) {
   struct buf text = {0};
   buf_printf(&text, "GIT_CONFIG_KEY_%zu=%s", env->settings, key);
-  git_put(env, &text);
+  put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
+  buf_clear(&text);
   buf_printf(&text, "GIT_CONFIG_VALUE_%zu=%s", env->settings, value);
-  git_put(env, &text);
+  put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
+  buf_deinit(&text);
   env->settings++;
 }
 
-static bool git_ends_with(const char *text, const char *end) {
-  size_t n = strlen(text), m = strlen(end);
-  return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-/* Returns what replaces a setting: git's own merge for a merge driver, nothing for a filter. */
-static const char *instead_of(const char *key) {
-  if (git_ends_with(key, ".driver"))
-    return "git merge-file --marker-size=%L %A %O %B";
-  return git_ends_with(key, ".required") ? "false" : "";
-}
-
-static void put_settings(struct git_env *env, const struct git *git, const struct git_ask *ask) {
-  static const char *const always[][2] = {{"gc.auto", "0"},
-                                          {"maintenance.auto", "false"},
-                                          {"core.quotePath", "false"},
-                                          {"advice.detachedHead", "false"}};
-  static const char *const quiet[][2] = {
-      {"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"commit.gpgSign", "false"}};
+/* These hold for what git starts in submodules, too. */
+static void put_settings(struct git_env *env, bool programs, const json_t *more) {
+  static const char *const settings[][2] = {
+      {"gc.auto", "0"},
+      {"maintenance.auto", "false"},
+      {"core.quotePath", "false"},
+      {"advice.detachedHead", "false"},
+      /* without `programs` */
+      {"core.hooksPath", "/dev/null"},
+      {"core.fsmonitor", "false"},
+      {"commit.gpgSign", "false"},
+      {"submodule.recurse", "false"},
+      {"diff.submodule", "short"},
+  };
+  struct buf count = {0};
+  for (size_t i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
+    put_setting(env, settings[i][0], settings[i][1]);
+  const json_t *setting;
   size_t i;
-  const json_t *key;
-  for (i = 0; i < ARRAY_LEN(always); i++)
-    put_setting(env, always[i][0], always[i][1]);
-  for (i = 0; !git->programs && i < ARRAY_LEN(quiet); i++)
-    put_setting(env, quiet[i][0], quiet[i][1]);
-  json_array_foreach(git->drivers, i, key) {
-    put_setting(env, json_string_value(key), instead_of(json_string_value(key)));
-  }
-  json_array_foreach((json_t *)ask->settings, i, key) {
-    put_setting(env, json_string_value(json_array_get(key, 0)),
-                json_string_value(json_array_get(key, 1)));
-  }
+  json_array_foreach((json_t *)more, i, setting)
+    put_setting(env, json_string_value(json_array_get(setting, 0)),
+                json_string_value(json_array_get(setting, 1)));
+  buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
+  put_entry(env, arena_str(&env->arena, buf_view(&count)).p);
+  buf_deinit(&count);
 }
 
+/* What comes later replaces what came before. */
 static const char *const *git_environment(struct git_env *env, const struct git *git,
                                           const struct git_ask *ask, struct err *err) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", "SSH_AUTH_SOCK", NULL};
   static const char *const fixed[] = {
       "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",     "SSH_ASKPASS=true", "GIT_PAGER=cat",
       "GIT_EDITOR=false",      "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C.UTF-8"};
-  struct buf count = {0};
+  static const char *const closed[] = {"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+                                       "GIT_ALLOW_PROTOCOL=none"};
+  /* git refuses by itself what a submodule's address must not be. */
+  size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-    env->entries[env->count++] = fixed[i];
+    put_entry(env, fixed[i]);
+  for (size_t i = 0; i < n && !git->programs; i++)
+    put_entry(env, closed[i]);
+  for (size_t i = 0; git->stand_in.names.n > 0 && git->stand_in.env[i] != NULL; i++)
+    put_entry(env, git->stand_in.env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
-    env->entries[env->count++] = ask->extra[i];
-  put_settings(env, git, ask);
-  buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
-  git_put(env, &count);
-  env->entries[env->count] = NULL;
+    put_entry(env, ask->extra[i]);
+  put_settings(env, git->programs, ask->settings);
   return process_env_build(&env->arena, NULL, ask->pass ? ask->pass : copied, env->entries, err);
 }
 
@@ -112,21 +111,37 @@ static void git_on_end(void *ctx, struct process_result *result) {
     buf_str(&answer.err, str_trim(buf_view(&result->err)));
   answer.out = result->out;
   result->out = (struct buf){0};
+  stand_in_unmask(&git->stand_in, &answer.out);
+  stand_in_unmask(&git->stand_in, &answer.err);
+  stand_in_remove(&git->stand_in);
   git->done(git->ctx, &answer);
   git_answer_deinit(&answer);
 }
 
+/* Returns true if these words write nothing but the index. */
+static bool only_reads(const struct git_ask *ask) {
+  return !ask->other &&
+         str_among(str_from(ask->words[0]),
+                   "rev-parse rev-list log show diff status ls-files ls-tree cat-file merge-base "
+                   "for-each-ref show-ref check-ignore config remote name-rev patch-id reflog");
+}
+
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) {
-  const char *argv[GIT_WORDS + 1];
+  const char *argv[GIT_WORDS + 2];
   size_t n = 0;
   struct git_env env = {0};
   assert(git->process == NULL);
   if (!ask->other)
     argv[n++] = "git";
-  for (size_t i = 0; ask->words[i] != NULL; i++)
+  for (size_t i = 0; ask->words[i] != NULL; i++) {
     argv[n++] = ask->words[i];
+    if (i == 0 && !ask->other && !git->programs && str_among(str_from(argv[1]), "diff status"))
+      argv[n++] = "--ignore-submodules=dirty";
+  }
   argv[n] = NULL;
+  if (!git->programs && !stand_in_make(&git->stand_in, ask->folder, !only_reads(ask), err))
+    return false;
   const char *const *envp = git_environment(&env, git, ask, err);
   const struct process_spec spec = {.argv = argv,
                                     .cwd = ask->folder,
@@ -140,27 +155,15 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   if (envp != NULL)
     git->process = process_start(git->processes, &spec, NULL, git_on_end, git, err);
   arena_deinit(&env.arena);
+  free(env.entries);
+  if (git->process == NULL)
+    stand_in_remove(&git->stand_in);
   return git->process != NULL;
 }
 
 void git_cancel(struct git *git) {
   if (git->process != NULL)
     process_cancel(git->process);
-}
-
-void git_take_drivers(struct git *git, const struct git_answer *answer) {
-  json_decref(git->drivers);
-  git->drivers = json_array();
-  for (size_t at = 0; at < answer->out.n;) {
-    const char *key = answer->out.p + at;
-    size_t n = strnlen(key, answer->out.n - at);
-    json_t *name = json_stringn(key, n); /* NULL: it is not UTF-8 */
-    if (name != NULL && json_array_size(git->drivers) < LIMIT_GIT_DRIVER_COUNT)
-      json_array_append_new(git->drivers, name);
-    else
-      json_decref(name);
-    at += n + 1;
-  }
 }
 
 void git_answer_deinit(struct git_answer *answer) {
@@ -195,31 +198,19 @@ static void now_done(void *ctx, struct git_answer *answer) {
   *answer = (struct git_answer){0};
 }
 
-static bool now_step(struct git *git, uv_loop_t *loop, const struct git_ask *ask,
-                     struct git_answer *answer, struct err *err) {
-  *answer = (struct git_answer){0};
-  if (!git_ask(git, ask, now_done, answer, err))
-    return false;
-  uv_run(loop, UV_RUN_DEFAULT);
-  return true;
-}
-
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
-  const struct git_ask drivers = {.folder = ask->folder, .words = {GIT_DRIVERS}};
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
+  if (git_is_served())
+    return git_served(ask, answer, err);
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);
-  bool ok = processes != NULL;
   git_begin(&git, processes);
-  if (ok && !ask->other) {
-    ok = now_step(&git, &loop, &drivers, answer, err);
-    git_take_drivers(&git, answer);
-    git_answer_deinit(answer);
-  }
-  ok = ok && now_step(&git, &loop, ask, answer, err);
+  bool ok = processes != NULL && git_ask(&git, ask, now_done, answer, err);
+  if (ok)
+    uv_run(&loop, UV_RUN_DEFAULT);
   git_deinit(&git);
   process_table_free(processes);
   uv_run(&loop, UV_RUN_DEFAULT);

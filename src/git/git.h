@@ -5,14 +5,23 @@
  *   git_cancel(&git)                        ends what runs; `done` still comes
  *   git_deinit(&git)                        nothing runs
  *
- * Hooks, monitors, filters, merge drivers and signers named by a repository's configuration are not
- * run unless `programs` is set: an agent may have written them. git is first asked which filters
- * and drivers there are (GIT_DRIVERS, git_take_drivers). git never prompts, and speaks English. */
+ * This is the one door: segue starts git nowhere else (tree.h has a stand-in of its own). git works
+ * in the repository around the folder, but its configuration, hooks and remotes are those of a
+ * stand-in (stand_in.h), because an agent may have written them: nothing runs, and nothing leads
+ * elsewhere, unless the user's own configuration says so. With `programs` git runs in the
+ * repository as it is: `workspace: {hooks: true}` of the user. Another program that starts git by
+ * itself (gh) meets the same stand-in. No protocol may be used and nothing is fetched lazily, unless
+ * the caller's GIT_ALLOW_PROTOCOL says so.
+ *
+ * diff and status do not look into submodules, whose configuration git would read: they are asked
+ * on their own, each with its folder. For the same reason add must leave them out (git_staging).
+ * git never prompts, and speaks English. */
 #ifndef SEGUE_GIT_GIT_H
 #define SEGUE_GIT_GIT_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "git/stand_in.h"
 #include "os/process.h"
 
 #include <jansson.h>
@@ -31,8 +40,7 @@ struct git_ask {
   const char *extra[6];         /* NULL-terminated additions to the environment */
   bool other;                   /* words[0] is a program itself, not git's argument */
   const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
-  /* Array of [key, value], which override those of all files; or NULL. */
-  const json_t *settings;
+  const json_t *settings; /* array of [key, value], which override those of all files; or NULL */
 };
 
 struct git_answer {
@@ -46,8 +54,8 @@ typedef void (*git_done)(void *ctx, struct git_answer *answer);
 struct git {
   struct process_table *processes;
   struct process *process;
+  struct stand_in stand_in; /* while it runs */
   bool programs;
-  json_t *drivers; /* names of settings that would run something */
   git_done done;
   void *ctx;
 };
@@ -58,12 +66,6 @@ void git_deinit(struct git *git);
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
-
-/* These words ask for all settings that run something; git_take_drivers reads the answer. */
-#define GIT_DRIVERS                                                                                \
-  "config", "--null", "--name-only", "--get-regexp",                                               \
-      "^(filter\\..*\\.(clean|smudge|process|required)|merge\\..*\\.driver)$"
-void git_take_drivers(struct git *git, const struct git_answer *answer);
 
 /* Does the same without a loop: waits for the answer, which belongs to the caller:
  * git_answer_deinit. */

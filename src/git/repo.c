@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "git/stand_in.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,12 +20,14 @@ void repo_deinit(struct repo *repo) {
   buf_deinit(&repo->common);
 }
 
-/* Reads the one line of a small file, after `before`. */
-static bool read_line(const char *path, const char *before, struct buf *out) {
+/* Reads what a small file names, after `before`: a name may have newlines, but none at its end. */
+static bool read_name(const char *path, const char *before, struct buf *out) {
   struct buf text = {0};
   struct err err;
   bool ok = file_read(path, LIMIT_REPO_FILE_BYTES, &text, &err);
-  struct str rest = buf_view(&text), line = ok ? str_trim(str_next_line(&rest)) : STR("");
+  struct str line = buf_view(&text);
+  while (line.n > 0 && strchr("\r\n", line.p[line.n - 1]) != NULL)
+    line.n--;
   ok = ok && line.n > strlen(before) && str_starts(line, before);
   if (ok)
     buf_str(out, (struct str){line.p + strlen(before), line.n - strlen(before)});
@@ -55,12 +58,12 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
   if (ok)
     buf_str(&repo->git_dir, buf_view(&path));
   else
-    ok = read_line(buf_c(&path), "gitdir: ", &named) &&
+    ok = read_name(buf_c(&path), "gitdir: ", &named) &&
          follow(buf_c(&repo->top), &named, &repo->git_dir);
   buf_clear(&path);
   buf_clear(&named);
   buf_printf(&path, "%s/commondir", buf_c(&repo->git_dir));
-  if (ok && (!read_line(buf_c(&path), "", &named) ||
+  if (ok && (!read_name(buf_c(&path), "", &named) ||
              !follow(buf_c(&repo->git_dir), &named, &repo->common)))
     buf_str(&repo->common, buf_view(&repo->git_dir));
   buf_clear(&path);
@@ -71,8 +74,17 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
   return ok;
 }
 
-bool repo_find(const char *dir, struct repo *repo) {
-  assert(dir != NULL && repo != NULL);
+static bool is_there(const char *folder, const char *name, mode_t type) {
+  struct buf path = {0};
+  struct stat st;
+  buf_printf(&path, "%s/%s", folder, name);
+  bool found = stat(buf_c(&path), &st) == 0 && (st.st_mode & S_IFMT) == type;
+  buf_deinit(&path);
+  return found;
+}
+
+/* Goes up from `dir`. bare: a folder that is a repository itself ends the way, too. */
+static bool find_up(const char *dir, bool bare, struct repo *repo) {
   struct stat of_dir, st;
   struct buf path = {0};
   bool found = false;
@@ -87,6 +99,16 @@ bool repo_find(const char *dir, struct repo *repo) {
      * decide what we compare with. */
     found = lstat(buf_c(&path), &st) == 0 &&
             (st.st_uid == geteuid() || st.st_uid == 0 || st.st_uid == of_dir.st_uid);
+    if (!found && bare && is_there(buf_c(&repo->top), "HEAD", S_IFREG) &&
+        is_there(buf_c(&repo->top), "objects", S_IFDIR) &&
+        is_there(buf_c(&repo->top), "refs", S_IFDIR) &&
+        !is_there(buf_c(&repo->top), "commondir", S_IFREG)) {
+      buf_str(&repo->common, buf_view(&repo->top));
+      buf_str(&repo->git_dir, buf_view(&repo->top));
+      buf_clear(&repo->top);
+      buf_deinit(&path);
+      return true;
+    }
     char *slash = strrchr(repo->top.p, '/');
     if (found || slash == NULL || repo->top.n <= 1)
       break;
@@ -96,12 +118,135 @@ bool repo_find(const char *dir, struct repo *repo) {
   buf_deinit(&path);
   if (found && repo->top.n > 0 && use_dot_git(repo, &st))
     return true;
-  repo_deinit(repo);
   return false;
 }
 
-/* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. */
-static bool is_packed(const struct repo *repo, struct str ref) {
+bool repo_find(const char *dir, struct repo *repo) {
+  assert(dir != NULL && repo != NULL);
+  bool found = find_up(dir, false, repo);
+  if (!found)
+    repo_deinit(repo);
+  return found;
+}
+
+/* Returns true if `path` is `above` with one name behind it. */
+static bool is_entry_of(const char *path, const char *above, const char *folder) {
+  size_t n = strlen(above), m = strlen(folder);
+  return strncmp(path, above, n) == 0 && strncmp(path + n, folder, m) == 0 && path[n + m] != '\0' &&
+         strchr(path + n + m, '/') == NULL;
+}
+
+/* Checks a file `.git`. Whoever writes in the tree may have changed it, and would have us write in
+ * another repository. */
+static bool is_sound(const struct repo *repo) {
+  struct buf path = {0}, named = {0}, back = {0};
+  const char *git_dir = buf_c(&repo->git_dir), *common = buf_c(&repo->common);
+  bool ok;
+  if (strcmp(git_dir, common) != 0) { /* a linked work tree */
+    buf_printf(&path, "%s/gitdir", git_dir);
+    ok = is_entry_of(git_dir, common, "/worktrees/") && read_name(buf_c(&path), "", &named) &&
+         follow(git_dir, &named, &back);
+    buf_clear(&path);
+    buf_printf(&path, "%s/.git", buf_c(&repo->top));
+    ok = ok && strcmp(buf_c(&path), buf_c(&back)) == 0;
+  } else if (strstr(git_dir, "/modules/") != NULL) {
+    struct repo around;
+    char *slash = strrchr(repo->top.p, '/');
+    buf_append(&path, repo->top.p, slash == repo->top.p ? 1 : (size_t)(slash - repo->top.p));
+    ok = repo_find(buf_c(&path), &around);
+    buf_printf(&named, "%s/modules/", buf_c(&around.git_dir));
+    ok = ok && str_starts(buf_view(&repo->git_dir), buf_c(&named));
+    repo_deinit(&around);
+  } else { /* git init --separate-git-dir: not one that has a tree of its own */
+    ok = !str_ends(buf_view(&repo->git_dir), "/.git");
+  }
+  buf_deinit(&path);
+  buf_deinit(&named);
+  buf_deinit(&back);
+  return ok;
+}
+
+/* A folder `.git` with a file `commondir` leads elsewhere, too. */
+static bool is_plain(const struct repo *repo, const struct stat *dot_git) {
+  return S_ISDIR(dot_git->st_mode) && strcmp(buf_c(&repo->git_dir), buf_c(&repo->common)) == 0;
+}
+
+bool repo_enter(const char *folder, struct repo *repo, struct err *err) {
+  struct stat st;
+  struct buf path = {0};
+  char *real = realpath(folder, NULL);
+  bool found = find_up(real ? real : folder, true, repo);
+  free(real);
+  if (repo->top.n > 0) /* also where it leads nowhere */
+    buf_printf(&path, "%s/.git", buf_c(&repo->top));
+  bool there = path.n > 0 && lstat(buf_c(&path), &st) == 0;
+  bool ok = !there || (found ? is_plain(repo, &st) || is_sound(repo) : !S_ISLNK(st.st_mode));
+  if (!ok && S_ISLNK(st.st_mode))
+    err_set(err, ERR_INVALID, "%.300s is a link, which segue's git does not follow", buf_c(&path));
+  else if (!ok)
+    err_set(err, ERR_INVALID,
+            "%.150s leads to the repository %.150s, which does not know that tree: "
+            "git worktree repair, if it was moved",
+            buf_c(&path), buf_c(&repo->git_dir));
+  if (!ok || !found)
+    repo_deinit(repo);
+  buf_deinit(&path);
+  return ok;
+}
+
+bool repo_make_worktrees(const struct repo *repo, struct err *err) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/worktrees", buf_c(&repo->common));
+  bool ok = mkdir(buf_c(&path), 0777) == 0 || errno == EEXIST ||
+            err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+  buf_deinit(&path);
+  return ok;
+}
+
+/* Copies which files a sparse tree has; git itself copies their patterns. */
+static bool copy_sparse(const struct repo *repo, const char *name, struct err *err) {
+  struct buf path = {0}, settings = {0};
+  buf_printf(&path, "%s/config.worktree", buf_c(&repo->git_dir));
+  bool ok = stand_in_copy_settings(buf_c(&path), &settings, err);
+  buf_clear(&path);
+  buf_printf(&path, "%s/worktrees/%s/config.worktree", buf_c(&repo->common), name);
+  ok = ok && (settings.n == 0 || file_write_new(buf_c(&path), buf_view(&settings), err));
+  buf_deinit(&path);
+  buf_deinit(&settings);
+  return ok;
+}
+
+bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) {
+  struct buf dot_git = {0}, named = {0}, text = {0};
+  buf_printf(&dot_git, "%s/.git", path);
+  bool ok = read_name(buf_c(&dot_git), "gitdir: ", &named);
+  const char *name = ok ? strrchr(buf_c(&named), '/') : NULL;
+  if (name == NULL)
+    ok = err_set(err, ERR_INVALID, "%.300s is not as git writes it", buf_c(&dot_git));
+  else
+    buf_printf(&text, "gitdir: %s/worktrees%s\n", buf_c(&repo->common), name);
+  FILE *file = ok ? fopen(buf_c(&dot_git), "we") : NULL;
+  if (ok && (file == NULL || fputs(buf_c(&text), file) < 0))
+    ok = err_set_errno(err, errno, "cannot write %s", buf_c(&dot_git));
+  if (file != NULL && fclose(file) != 0 && ok)
+    ok = err_set_errno(err, errno, "cannot write %s", buf_c(&dot_git));
+  ok = ok && copy_sparse(repo, name + 1, err);
+  buf_deinit(&dot_git);
+  buf_deinit(&named);
+  buf_deinit(&text);
+  return ok;
+}
+
+/* Whatever else the file holds is nobody's business: an agent may have linked it elsewhere. */
+static void take_hash(struct str text, char hash[72]) {
+  bool is = text.n == 40 || text.n == 64;
+  for (size_t i = 0; is && i < text.n; i++)
+    is = strchr("0123456789abcdef", text.p[i]) != NULL;
+  print_into(hash, 72, "%.*s", is ? (int)text.n : 0, text.p);
+}
+
+/* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. hash: 72 bytes, or NULL. */
+static bool is_packed(const struct repo *repo, struct str ref, char *hash) {
   struct buf path = {0};
   char *line = NULL;
   size_t room = 0;
@@ -113,6 +258,8 @@ static bool is_packed(const struct repo *repo, struct str ref) {
     struct str text = str_trim((struct str){line, (size_t)n});
     found = text.n > ref.n + 1 && text.p[text.n - ref.n - 1] == ' ' &&
             memcmp(text.p + text.n - ref.n, ref.p, ref.n) == 0;
+    if (found && hash != NULL)
+      take_hash((struct str){text.p, text.n - ref.n - 1}, hash);
   }
   if (in != NULL)
     (void)fclose(in);
@@ -127,11 +274,53 @@ bool repo_has_branch(const struct repo *repo, const char *name) {
   struct stat st;
   buf_printf(&ref, "refs/heads/%s", name);
   buf_printf(&path, "%s/%s", buf_c(&repo->common), buf_c(&ref));
-  bool found =
-      (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) || is_packed(repo, buf_view(&ref));
+  bool found = (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) ||
+               is_packed(repo, buf_view(&ref), NULL);
   buf_deinit(&path);
   buf_deinit(&ref);
   return found;
+}
+
+void repo_read_head(const struct repo *repo, struct repo_head *head) {
+  assert(repo != NULL && head != NULL);
+  static const char heads[] = "refs/heads/";
+  struct buf path = {0}, line = {0}, commit = {0};
+  *head = (struct repo_head){0};
+  buf_printf(&path, "%s/HEAD", buf_c(&repo->git_dir));
+  if (!read_name(buf_c(&path), "", &line)) {
+    buf_deinit(&path);
+    return;
+  }
+  struct str ref = buf_view(&line);
+  if (str_starts(ref, "ref: ")) {
+    ref = str_trim((struct str){ref.p + 5, ref.n - 5});
+    if (str_starts(ref, heads))
+      print_into(head->branch, sizeof head->branch, "%.*s", (int)(ref.n - strlen(heads)),
+                 ref.p + strlen(heads));
+    buf_clear(&path);
+    buf_printf(&path, "%s/" STR_FMT, buf_c(&repo->common), STR_ARG(ref));
+    if (read_name(buf_c(&path), "", &commit))
+      take_hash(buf_view(&commit), head->commit);
+    else
+      (void)is_packed(repo, ref, head->commit);
+  } else {
+    take_hash(buf_view(&line), head->commit);
+  }
+  buf_deinit(&path);
+  buf_deinit(&line);
+  buf_deinit(&commit);
+}
+
+bool repo_main(const struct repo *repo, struct repo *own) {
+  assert(repo != NULL && own != NULL);
+  struct str common = buf_view(&repo->common);
+  *own = (struct repo){0};
+  if (str_eq(common, buf_view(&repo->git_dir)) || !str_ends(common, "/.git"))
+    return false;
+  buf_str(&own->top, (struct str){common.p, common.n - strlen("/.git")});
+  buf_str(&own->git_dir, common);
+  buf_str(&own->common, common);
+  return true;
 }
 
 /* --- the stand-in --- */

@@ -27,6 +27,27 @@ struct repo {
 bool repo_find(const char *dir, struct repo *repo);
 void repo_deinit(struct repo *repo);
 
+/* Does the same for any folder, and for a bare repository, whose `top` is empty; with `common`
+ * empty there is none. False: its `.git` leads to where it must not, and err says so. A linked work
+ * tree has to be known to its repository under that path, and a submodule's repository is in that
+ * of the tree around it. */
+bool repo_enter(const char *folder, struct repo *repo, struct err *err) MUST_CHECK;
+
+/* Before and after git made a linked work tree through a stand-in (stand_in.h), without its files:
+ * the folder for what the repository knows of them, and then the tree's own `.git`, which names the
+ * stand-in until then, and the settings of which files it has (sparse). */
+bool repo_make_worktrees(const struct repo *repo, struct err *err) MUST_CHECK;
+bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) MUST_CHECK;
+
+/* Where HEAD of a working tree is. */
+struct repo_head {
+  char branch[256]; /* without refs/heads/; "": it is detached */
+  char commit[72];  /* "": the branch has none yet, or it cannot be read */
+};
+void repo_read_head(const struct repo *repo, struct repo_head *head);
+/* Names the repository's own working tree. False: this is it, or there is none (it is bare). */
+bool repo_main(const struct repo *repo, struct repo *own);
+
 /* Is there a branch of that name? Reads git's loose and packed files; a repository with other
  * references (reftable) seems to have none. */
 bool repo_has_branch(const struct repo *repo, const char *name);

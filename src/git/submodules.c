@@ -65,11 +65,11 @@ static bool leads_away(const char *above, const char *path) {
 /* Runs git in one store of the pair with the objects of both; what is new goes to the main one. */
 static bool store_git(const struct store_pair *pair, bool in_main, struct str input,
                       struct git_answer *answer, struct err *err, const char *const *words) {
-  buf_auto_t dir = {0}, own = {0}, others = {0};
-  struct git_ask ask = {.folder = pair->from, .input = input};
+  buf_auto_t own = {0}, others = {0};
+  const char *folder = strcmp(words[0], "init") == 0 ? "/" : in_main ? pair->to : pair->from;
+  struct git_ask ask = {.folder = folder, .input = input};
   for (size_t i = 0; words[i] != NULL; i++)
     ask.words[i] = words[i];
-  buf_printf(&dir, "GIT_DIR=%s", in_main ? pair->to : pair->from);
   buf_printf(&own, "GIT_OBJECT_DIRECTORY=%s/objects", pair->has_to ? pair->to : pair->from);
   buf_puts(&others, "GIT_ALTERNATE_OBJECT_DIRECTORIES=\""); /* a colon would end it otherwise */
   for (const char *p = pair->from; *p != '\0'; p++) {
@@ -78,9 +78,8 @@ static bool store_git(const struct store_pair *pair, bool in_main, struct str in
     buf_putc(&others, *p);
   }
   buf_puts(&others, "/objects\"");
-  const char *const extra[] = {buf_c(&dir), buf_c(&own), buf_c(&others), "GIT_NO_LAZY_FETCH=1",
-                               "GIT_ALLOW_PROTOCOL=none"};
-  memcpy(ask.extra, extra, sizeof extra);
+  ask.extra[0] = buf_c(&own);
+  ask.extra[1] = buf_c(&others);
   if (!git_now(&ask, answer, err))
     return false;
   if (answer->exit == 0)

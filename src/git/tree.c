@@ -7,10 +7,10 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "git/linediff.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/tmpdir.h"
-#include "git/linediff.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -1,6 +1,8 @@
 /* Starts, opens and ends sessions, and answers for them. */
 #include "host/host.h"
 
+#include "git/serve.h"
+
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/answer.h"
@@ -141,6 +143,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   if (chain_schemas_init(&host->schemas, err)) {
     host->processes = process_table_new(loop, err);
     if (host->processes != NULL) {
+      git_serve_begin(loop, host->processes);
       host->sandboxes = ruleset_cache_new(host->processes);
       host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
@@ -171,6 +174,7 @@ void host_deinit(struct host *host) {
   uv_close((uv_handle_t *)host->folders.timer, host_on_timer_closed);
   api_free(host->api);
   ruleset_cache_free(host->sandboxes);
+  git_serve_end();
   process_table_free(host->processes);
   prompt_templates_free(host->templates);
   chain_schemas_deinit(&host->schemas);

@@ -1,6 +1,7 @@
 /* Hands events to the core, makes what it decides durable with one write and one sync a batch, and
  * then runs the effects: calls to providers through the gate, waits, and what comes back. */
 #include "host/session.h"
+#include "host/head_watch.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -513,6 +514,7 @@ static void leave_gate(struct open_call *call, const struct call_result *result)
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
+  head_watch_free(call->head);
   free(call->blob_err);
   free(call->provider_session);
   free(call);
@@ -675,13 +677,30 @@ static void note_unseen(struct open_call *call) {
     s->unseen = xstrdup(changes_problem(call->changes));
 }
 
+static void on_head(void *ctx) {
+  struct open_call *call = ctx;
+  call->result.head = head_watch_take(call->head);
+  keep_result(call);
+}
+
+/* Looks where the call left HEAD, after its changes. */
+static void see_head(struct open_call *call) {
+  struct turn *turn = NULL;
+  struct session *s = call->session;
+  (void)core_call(&s->core, call->call, &turn);
+  if (call->head != NULL && !session_is_leaving(s))
+    head_watch_end(call->head, &s->core, turn, s->env.cwd, call->result.git_seen, on_head);
+  else
+    keep_result(call);
+}
+
 static void on_changes(void *ctx) {
   struct open_call *call = ctx;
   changes_take(call->changes, call->session->core.workflow, &call->result);
   call->result.files_shared = call->shares && json_array_size(call->result.files) > 0;
   if (changes_problem(call->changes) != NULL)
     note_unseen(call);
-  keep_result(call);
+  see_head(call);
 }
 
 /* Looks at the call's folder as the call left it, before anything else happens. */
@@ -695,7 +714,7 @@ static void see_changes(struct open_call *call) {
     changes_unknown(&call->result, s->unseen);
   else if (call->tells && call->result.files == NULL)
     call->result.files = json_array();
-  keep_result(call);
+  see_head(call);
 }
 
 static void count_tests(void *ctx) {
@@ -1142,7 +1161,7 @@ static void start_provider(struct open_call *open) {
 static void on_looked(void *ctx) {
   struct open_call *open = ctx;
   struct call_result cancelled = {0};
-  if (changes_problem(open->changes) != NULL) {
+  if (open->changes != NULL && changes_problem(open->changes) != NULL) {
     note_unseen(open);
     changes_free(open->changes);
     open->changes = NULL;
@@ -1166,11 +1185,16 @@ static bool wants_changes(struct open_call *open) {
   bool works = open->request.purpose == PURPOSE_EXECUTE && s->host->store != NULL;
   open->looks = works && open->provider->capability.touches_files && s->env.cwd != NULL;
   open->tells = works && !open->provider->capability.touches_files;
-  return open->looks && s->unseen == NULL;
+  return open->looks;
 }
 
-static void look_first(struct open_call *open) {
+static void look_first(void *ctx) {
+  struct open_call *open = ctx;
   const struct session *s = open->session;
+  if (s->unseen != NULL) { /* it is not looked at again */
+    on_looked(open);
+    return;
+  }
   /* Marks calls that overlap: nobody can tell whose changes are whose. */
   LIST_EACH(struct open_call, other, in_session, &open->session->calls)
     if (other != open && other->changes != NULL)
@@ -1286,7 +1310,7 @@ static void start_call(struct session *s, long id) {
   else if (!use_folder(open, turn, &cannot))
     start_failed(open, &cannot);
   else if (wants_changes(open))
-    look_first(open);
+    open->head = head_watch_begin(s->host->loop, open->top, look_first, open);
   else
     start_provider(open);
 }

@@ -36,6 +36,7 @@ struct open_call { /* a started call */
   struct call_request request;
   char *provider_session;   /* the request's; the state's may change while the call runs */
   struct changes *changes;  /* changes that it makes in the working tree, or NULL: not tracked */
+  struct head_watch *head;  /* where HEAD is before and after it, or NULL: it is not asked */
   bool cancelled;           /* cancelled before its provider was started */
   enum error_class ends_as; /* class of a cancel that the core asked for; or CLASS_NONE */
   struct provider_env *env; /* the session's, or its movement's folder's */

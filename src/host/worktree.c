@@ -6,7 +6,9 @@
 #include "format/json_write.h"
 #include "git/git.h"
 #include "git/repo.h"
+#include "git/serve.h"
 #include "git/submodules.h"
+#include "git/work.h"
 #include "host/paths.h"
 #include "host/session.h"
 #include "provider/child.h"
@@ -41,6 +43,7 @@ struct git_job {
   long number;               /* the turn whose work is committed */
   bool again;                /* may have been asked for before a crash */
   bool cancelled;
+  json_t *adopted; /* the outcome of following HEAD */
 };
 
 /* In a step `ask` fills in what to run; false: there is nothing to run. `take` reads the answer;
@@ -52,7 +55,7 @@ struct git_step {
   const char *must;
 };
 
-enum { GIT_LIST_STEP = 3 }; /* index in git_make_steps of the step that lists worktrees */
+enum { GIT_LIST_STEP = 2 }; /* index in git_make_steps of the step that lists worktrees */
 
 static void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
   size_t n = 0;
@@ -89,20 +92,6 @@ static char *git_line_of(const struct git_answer *answer) {
   if (n > 0 && answer->out.p[n - 1] == '\n')
     n--;
   return xstrndup(buf_c(&answer->out), n);
-}
-
-/* Both lists have these steps. */
-static bool git_step_ask_drivers(struct git_job *job, struct git_ask *ask) {
-  job->git.programs = json_is_true(git_job_setting(job, "hooks"));
-  WORDS(ask, job->source, GIT_DRIVERS);
-  return !job->git.programs;
-}
-
-static bool git_step_take_drivers(struct git_job *job, const struct git_answer *answer) {
-  if (!answer->ran)
-    return git_job_complain(job, "git cannot be run", answer);
-  git_take_drivers(&job->git, answer);
-  return true;
 }
 
 /* --- making a worktree --- */
@@ -233,13 +222,28 @@ static bool take_branch(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+/* git fills the tree afterwards, when its own file `.git` is right: below. */
 static bool ask_add(struct git_job *job, struct git_ask *ask) {
+  const char *filled = job->git.programs ? "--checkout" : "--no-checkout";
+  if (!job->git.programs && !repo_make_worktrees(&job->repo, &job->err))
+    return false;
   if (job->has_branch)
-    WORDS(ask, job->source, "worktree", "add", "--quiet", job->path, job->branch);
+    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
   else
-    WORDS(ask, job->source, "worktree", "add", "--quiet", "--no-track", "-b", job->branch,
+    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b", job->branch,
           job->path, job->base);
   return true;
+}
+
+static bool take_add(struct git_job *job, const struct git_answer *answer) {
+  if (answer->exit != 0)
+    return git_job_complain(job, "git worktree add", answer);
+  return job->git.programs || repo_worktree_made(&job->repo, job->path, &job->err);
+}
+
+static bool ask_fill(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->path, "reset", "--hard", "--quiet");
+  return !job->git.programs;
 }
 
 /* Merges without a commit. The tree then has both sides, with git's marks where they conflict: the
@@ -347,14 +351,14 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 }
 
 static const struct git_step git_make_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers, NULL},
     {ask_base, take_base, NULL},
     {ask_prefix, take_prefix, NULL},
     [GIT_LIST_STEP] = {ask_list, take_list, NULL},
     {ask_remove_files, NULL, NULL},
     {ask_remove, NULL, NULL},
     {ask_branch, take_branch, NULL},
-    {ask_add, NULL, "git worktree add"},
+    {ask_add, take_add, NULL},
+    {ask_fill, NULL, "git reset --hard"},
     {ask_merge, take_merge, NULL},
     {ask_submodules, take_submodules, NULL},
     {ask_copy, take_copy, NULL},
@@ -378,6 +382,12 @@ static json_t *git_job_made(struct git_job *job) {
   }
   json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
                            json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  struct repo_head at;
+  repo_read_head(&job->repo, &at);
+  json_object_set_new(data, "main",
+                      json_pack("{so ss*}", "branch",
+                                at.branch[0] ? json_text(str_from(at.branch)) : json_null(),
+                                "commit", at.commit[0] ? at.commit : NULL));
   buf_deinit(&folder);
   return data;
 }
@@ -542,7 +552,6 @@ static bool take_head(struct git_job *job, const struct git_answer *answer) {
 }
 
 static const struct git_step git_commit_steps[] = {
-    {git_step_ask_drivers, git_step_take_drivers, NULL},
     {ask_last, take_last, NULL},
     {ask_unstaging, NULL, "git add"},
     {ask_ignored, take_ignored, NULL},
@@ -562,6 +571,31 @@ static json_t *git_job_committed(const struct git_job *job) {
   return data;
 }
 
+/* --- following HEAD --- */
+
+/* Moves the branch to where the worktree's HEAD is. In the pool: git is waited for. */
+static void adopt_work(void *ctx) {
+  struct git_job *job = ctx;
+  const struct work_where where = {.session = job->session_id,
+                                   .repo = job->source,
+                                   .worktree = job->path,
+                                   .branch = job->branch,
+                                   .base = job->base,
+                                   .commits_only = true};
+  struct work w;
+  if (!work_find(&where, &w, &job->err))
+    return;
+  json_t *from = w.tip[0] ? json_string(w.tip) : json_null();
+  bool follows = w.state == WORK_AHEAD || w.state == WORK_REWRITTEN;
+  if (w.state == WORK_LEFT_BEHIND)
+    err_set(&job->err, ERR_INVALID, "commits of %.200s up to %.10s are left behind by HEAD (%.10s)",
+            job->branch, w.tip, w.head);
+  else if (!follows || work_adopt(&where, &w, &job->err))
+    job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
+  json_decref(from);
+  work_deinit(&w);
+}
+
 /* --- a job: its steps, and what the session hears --- */
 
 static void job_free(struct git_job *job) {
@@ -575,6 +609,7 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  json_decref(job->adopted);
   free(job);
 }
 
@@ -583,7 +618,9 @@ static void job_over(struct git_job *job) {
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
   char message[LIMIT_ERROR_TEXT_BYTES];
   json_t *data = NULL;
-  if (wanted && job->err.code == ERR_NONE)
+  if (wanted && job->err.code == ERR_NONE && job->steps == NULL)
+    data = json_incref(job->adopted);
+  else if (wanted && job->err.code == ERR_NONE)
     data = makes ? git_job_made(job) : git_job_committed(job);
   print_into(message, sizeof message, "%.511s", job->err.text);
   struct event ev = {.kind = EVENT_WORKTREE,
@@ -594,6 +631,10 @@ static void job_over(struct git_job *job) {
   job_free(job);
   over(s, wanted ? &ev : NULL);
   json_decref(data);
+}
+
+static void adopt_after(void *ctx) {
+  job_over(ctx);
 }
 
 static void job_next(struct git_job *job);
@@ -659,20 +700,28 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->over = over;
   job->turn = turn;
   job->steps = makes ? git_make_steps : git_commit_steps;
+  if (w->asked == WORKTREE_ADOPTING)
+    job->steps = NULL;
   job->source = xstrdup(inner ? s->core.worktree.folder : s->env.cwd);
   job->session_id = xstrdup(s->core.session);
   job->branch = copy_or_null(w->branch);
-  job->base = copy_or_null(makes ? w->base : NULL);
+  job->base = copy_or_null(w->asked == WORKTREE_COMMITTING ? NULL : w->base);
   job->path = copy_or_null(makes ? NULL : w->path);
   job->message = copy_or_null(w->message);
   job->number = w->committing;
   job->again = s->recovered_seq > 0;
   char *real = realpath(job->source, NULL);
-  (void)repo_find(real ? real : job->source, &job->repo);
+  struct err none; /* the first step says what is missing */
+  if (!repo_enter(real ? real : job->source, &job->repo, &none))
+    job->repo = (struct repo){0};
   free(real);
   git_begin(&job->git, s->host->processes);
+  job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   list_push_back(&s->jobs, &job->in_session);
-  job_next(job);
+  if (job->steps != NULL)
+    job_next(job);
+  else
+    git_serve_do(adopt_work, adopt_after, job);
 }
 
 void worktree_cancel(struct session *s) {

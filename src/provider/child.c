@@ -2,6 +2,7 @@
 #include "provider/child.h"
 
 #include "format/json_value.h"
+#include "provider/git_trace.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -31,14 +32,14 @@ const char *const *call_env_names(struct arena *a, const struct provider_env *en
 }
 
 const char *const *call_env_own(struct arena *a, const struct call_request *request,
-                                const char *more) {
-  const char **own = arena_array(a, 6, sizeof *own);
+                                const char *tmpdir, const char *more) {
+  const char **own = arena_array(a, 6 + GIT_TRACE_VARIABLES, sizeof *own);
   own[0] = arena_printf(a, "SEGUE_SESSION=%s", request->session);
   own[1] = arena_printf(a, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   own[2] = arena_printf(a, "SEGUE_ATTEMPT=%d", request->attempt);
   own[3] = arena_printf(a, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
                         request->call);
-  own[4] = more;
+  own[4 + git_trace_variables(a, tmpdir, own + 4)] = more;
   return own;
 }
 

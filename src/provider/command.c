@@ -8,6 +8,7 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/child.h"
+#include "provider/git_trace.h"
 #include "provider/sandbox_policy.h"
 
 #include <assert.h>
@@ -38,6 +39,7 @@ struct command_run {
 static void command_cleanup_work(uv_work_t *work) {
   struct command_run *run = work->data;
   struct err err;
+  git_trace_read(run->tmpdir, &run->result);
   if (!tmpdir_remove(run->tmpdir, &err))
     log_warn("%s", err.text);
 }
@@ -179,7 +181,7 @@ static struct provider_run *command_start(const struct provider *self,
   const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request),
-                             call_env_own(&arena, request, NULL), &err);
+                             call_env_own(&arena, request, run->tmpdir, NULL), &err);
   const struct sandbox_policy_spec wanted = {.env = env,
                                              .request = request,
                                              .cwd = env->cwd,

@@ -34,6 +34,7 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
 static const struct {
   const char *reason, *cause, *command, *flag;
 } causes[] = {{"protected", "protected files", "approve", ""},
+              {"head_moved", "HEAD was moved", "resume", ""},
               {"rule_no_match", "no rule matched", "resume", " --rule N"},
               {"failed", "failed", "resume", " --rule N"},
               {"max_movements", "all turns are used", "resume", " --max-movements N"},

@@ -137,64 +137,52 @@ static json_t *forge_json(const struct forge *f, const char *const *words, struc
 
 /* --- pushing --- */
 
-/* Returns the settings that let git push with the user's own password helpers, from files outside
- * an agent's repository. The first, empty one removes the repository's. */
-static json_t *push_settings(const struct forge *f) {
-  static const char *const scopes[] = {"--system", "--global"};
-  json_t *settings = json_pack("[[ss]]", "credential.helper", "");
-  for (size_t s = 0; s < ARRAY_LEN(scopes); s++) {
-    AUTO(git_answer_deinit) struct git_answer answer = {0};
-    struct err err;
-    if (!trees_git(f->folder, &answer, &err, "config", scopes[s], "--null", "--get-regexp",
-                   "^credential\\.", NULL))
-      continue;
-    for (size_t at = 0; at < answer.out.n && json_array_size(settings) < LIMIT_GIT_DRIVER_COUNT;) {
-      const char *entry = answer.out.p + at, *value = strchr(entry, '\n');
-      if (value != NULL) {
-        json_t *key = json_stringn(entry, (size_t)(value - entry));
-        json_array_append_new(settings,
-                              json_pack("[os]", key ? key : json_string("segue.none"), value + 1));
-      }
-      at += strnlen(entry, answer.out.n - at) + 1;
-    }
-  }
-  return settings;
-}
-
-/* Runs git with the remote's address. Where it goes, and what runs for it, is for the user to
- * say. */
-static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err) {
-  struct buf ssh = {0};
+/* Runs git with the remote's address. Where it goes, and what runs for it, is for the user to say:
+ * git reads the user's own configuration, and of the repository's only the address. What runs at the
+ * other end of a path on this machine meets a stand-in, too, as `option` says. */
+static bool go_there(const struct forge *f, struct git_ask *ask, const char *option,
+                     const char *program, struct err *err) {
+  static const char scheme[] = "file://";
+  buf_auto_t ssh = {0}, other_end = {0}, place = {0};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  json_t *settings = push_settings(f);
+  AUTO(stand_in_remove) struct stand_in there = {0};
+  const char *path = strncmp(f->url, LIT(scheme)) == 0 ? f->url + sizeof scheme - 1 : f->url;
+  bool local = path[0] == '/';
+  size_t n = 0;
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
   char_auto_t *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
+  if (local && !stand_in_make(&there, path, true, err))
+    return false;
+  if (local && there.folder == NULL)
+    return err_set(err, ERR_NOT_FOUND, "%.300s is no repository", path);
   buf_printf(&ssh, "GIT_SSH_COMMAND=%s", own && own[0] ? own : "ssh -o BatchMode=yes");
+  buf_printf(&place, "SEGUE_%s", local ? there.env[1] : "");
+  buf_printf(&other_end, "--%s=%s%s", option,
+             local ? "GIT_COMMON_DIR=\"$SEGUE_GIT_COMMON_DIR\" " : "", program);
   ask->folder = f->folder;
   ask->pass = passed;
-  ask->settings = settings;
-  ask->extra[0] = "GIT_ALLOW_PROTOCOL=https:ssh:file";
-  ask->extra[1] = buf_c(&ssh);
-  bool ok = git_now(ask, &answer, err);
-  if (ok && answer.exit != 0) {
-    buf_auto_t why = {0};
-    buf_safe(&why, str_trim(buf_view(&answer.err)), true);
-    ok = err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
-  }
-  json_decref(settings);
-  buf_deinit(&ssh);
-  return ok;
+  ask->extra[n++] = local ? "GIT_ALLOW_PROTOCOL=file" : "GIT_ALLOW_PROTOCOL=https:ssh";
+  ask->extra[n++] = buf_c(&ssh);
+  if (local)
+    ask->extra[n++] = buf_c(&place);
+  ask->words[1] = buf_c(&other_end);
+  if (!git_now(ask, &answer, err))
+    return false;
+  if (answer.exit == 0)
+    return true;
+  buf_auto_t why = {0};
+  buf_safe(&why, str_trim(buf_view(&answer.err)), true);
+  return err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
 }
 
 bool forge_push(const struct forge *f, const char *branch, const char *to, struct err *err) {
   buf_auto_t spec = {0};
   buf_printf(&spec, "refs/heads/%s:refs/heads/%s", branch, to);
-  struct git_ask ask = {.words = {"push", "--quiet", "--no-verify", "--no-signed",
-                                  "--no-follow-tags", "--recurse-submodules=no",
-                                  "--receive-pack=git-receive-pack", "--", f->url, buf_c(&spec),
-                                  NULL}};
-  return go_there(f, &ask, err);
+  struct git_ask ask = {.words = {"push", "", "--quiet", "--no-verify", "--no-signed",
+                                  "--no-follow-tags", "--recurse-submodules=no", "--", f->url,
+                                  buf_c(&spec), NULL}};
+  return go_there(f, &ask, "receive-pack", "git-receive-pack", err);
 }
 
 /* Fetches the commits of a pull request and returns the newest. NULL: err is set. */
@@ -202,10 +190,9 @@ static char *forge_fetch(const struct forge *f, long number, struct err *err) {
   char spec[64];
   print_into(spec, sizeof spec, f->is_glab ? "refs/merge-requests/%ld/head" : "refs/pull/%ld/head",
              number);
-  struct git_ask ask = {.words = {"fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
-                                  "--no-write-commit-graph", "--upload-pack=git-upload-pack", "--",
-                                  f->url, spec, NULL}};
-  if (!go_there(f, &ask, err))
+  struct git_ask ask = {.words = {"fetch", "", "--quiet", "--no-tags", "--no-recurse-submodules",
+                                  "--no-write-commit-graph", "--", f->url, spec, NULL}};
+  if (!go_there(f, &ask, "upload-pack", "git-upload-pack", err))
     return NULL;
   return trees_line(f->folder, err, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}",
                     NULL);

@@ -6,62 +6,8 @@
 #include "git/submodules.h"
 #include "host/paths.h"
 
-#include <assert.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- git --- */
-
-static bool ask_git(const char *folder, struct git_answer *answer, struct err *err, va_list words) {
-  struct git_ask ask = {.folder = folder};
-  for (size_t n = 0; (ask.words[n] = va_arg(words, const char *)) != NULL; n++)
-    assert(n + 1 < GIT_WORDS);
-  return git_now(&ask, answer, err);
-}
-
-bool trees_complain(const char *what, const struct git_answer *answer, struct err *err) {
-  buf_auto_t why = {0};
-  git_complaint(answer, &why);
-  err_set(err, ERR_INVALID, "%.300s: %.200s", what, buf_c(&why));
-  return false;
-}
-
-bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) {
-  va_list words;
-  va_start(words, err);
-  bool ok = ask_git(folder, answer, err, words);
-  va_end(words);
-  return ok;
-}
-
-char *trees_line(const char *folder, struct err *err, ...) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  va_list words;
-  char *line = NULL;
-  va_start(words, err);
-  bool ok = ask_git(folder, &answer, err, words);
-  va_end(words);
-  if (!ok)
-    return NULL;
-  struct str text = str_trim(buf_view(&answer.out));
-  if (answer.exit == 0)
-    line = xstrndup(text.p ? text.p : "", text.n);
-  else
-    (void)trees_complain("git", &answer, err);
-  return line;
-}
-
-bool trees_did(const char *folder, struct err *err, ...) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  va_list words;
-  va_start(words, err);
-  bool ok = ask_git(folder, &answer, err, words);
-  va_end(words);
-  if (!ok)
-    return false;
-  return answer.exit == 0 || trees_complain("git", &answer, err);
-}
 
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
   char ref[512];

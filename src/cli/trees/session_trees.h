@@ -4,23 +4,21 @@
 #ifndef SEGUE_CLI_TREES_H
 #define SEGUE_CLI_TREES_H
 
-#include "git/git.h"
+#include "git/run.h"
+#include "git/work.h"
 #include "host/worktree_changes.h"
 #include "store/store.h"
 
-/* Runs git there and waits. False: it could not be run. The words end with NULL. */
-bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
-/* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */
-char *trees_line(const char *folder, struct err *err, ...);
-/* Runs git for what it does. False: err says why it did not. */
-bool trees_did(const char *folder, struct err *err, ...) __attribute__((sentinel));
+#define trees_git      git_run
+#define trees_line     git_line
+#define trees_did      git_did
+#define trees_complain git_complain
+
 /* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
  * are more. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
 /* Returns the commit of a branch, new; NULL: there is none. */
 char *trees_tip(const char *repo, const char *branch, struct err *err);
-/* Returns false, with git's own words behind `what`. */
-bool trees_complain(const char *what, const struct git_answer *answer, struct err *err);
 /* Returns whether there are uncommitted changes beside what was copied or linked, or git cannot
  * tell. False also if the folder is gone. */
 bool trees_is_dirty(const struct trees *t, const char *folder);

@@ -20,6 +20,7 @@
 #include "provider/agent/subscription.h"
 #include "provider/api/internal.h"
 #include "provider/child.h"
+#include "provider/git_trace.h"
 #include "provider/sandbox_policy.h"
 #include "provider/secret_find.h"
 
@@ -429,6 +430,7 @@ static struct driver_host agent_host_of(struct agent_run *run) {
 static void agent_cleanup_work(uv_work_t *work) {
   struct agent_run *run = work->data;
   struct err err;
+  git_trace_read(run->tmpdir, &run->result);
   if (!tmpdir_remove(run->tmpdir, &err))
     log_warn("%s", err.text);
 }
@@ -720,7 +722,7 @@ static bool build_environment(struct agent_run *run, struct err *err) {
                         agent_join(&run->arena, call_env_names(&run->arena, run->env, request),
                                    run->command.pass_env),
                         agent_join(&run->arena, run->command.assignments,
-                                   call_env_own(&run->arena, request, password)),
+                                   call_env_own(&run->arena, request, run->tmpdir, password)),
                         err);
   if (run->envp == NULL)
     return false;

@@ -1,0 +1,26 @@
+/* serve.h - lets code that waits for git (git_now, git/work.h) run in a pool thread of a program
+ * whose children belong to its loop.
+ *
+ *   git_serve_begin(loop, processes)     once the loop may start programs
+ *   git_serve_do(run, done, ctx)         from the loop: run(ctx) in the pool, where git_now may be
+ *                                        called; then done(ctx) from the loop
+ *   git_serve_end()                      nothing of it runs
+ *
+ * git_now in such a thread hands its question to the loop and sleeps until the answer is there.
+ * Only one `run` at a time, so that the pool always has threads for what the loop needs. */
+#ifndef SEGUE_GIT_SERVE_H
+#define SEGUE_GIT_SERVE_H
+
+#include "git/git.h"
+
+#include <uv.h>
+
+void git_serve_begin(uv_loop_t *loop, struct process_table *processes);
+void git_serve_end(void);
+void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx);
+
+/* For git_now. */
+bool git_is_served(void);
+bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
+
+#endif

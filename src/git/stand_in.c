@@ -1,0 +1,448 @@
+/* Makes the folder that git takes for a repository's common one. */
+#include "git/stand_in.h"
+
+#include "base/file.h"
+#include "base/limits.h"
+#include "git/repo.h"
+#include "os/fs.h"
+#include "os/tmpdir.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- the settings that are copied --- */
+
+/* By section, with or without a name of its own, and key, in lower case as git compares them. */
+static const char *const inert_keys[] = {"core.filemode",
+                                         "core.ignorecase",
+                                         "core.symlinks",
+                                         "core.autocrlf",
+                                         "core.eol",
+                                         "core.safecrlf",
+                                         "core.sparsecheckout",
+                                         "core.sparsecheckoutcone",
+                                         "core.precomposeunicode",
+                                         "core.sharedrepository",
+                                         "core.trustctime",
+                                         "core.checkstat",
+                                         "core.logallrefupdates",
+                                         "index.sparse",
+                                         "user.name",
+                                         "user.email",
+                                         "remote.*.url",
+                                         "remote.*.pushurl",
+                                         "submodule.*.url",
+                                         "submodule.*.active"};
+
+struct setting { /* one line of a configuration file */
+  char section[40], key[60];
+  struct buf sub, value;
+  bool has_sub, has_value;
+};
+
+/* Reads one file in git's own grammar. What is not understood ends the reading: git itself would
+ * refuse such a file. */
+struct settings_text {
+  struct str rest;
+};
+
+static int peek(const struct settings_text *t) {
+  return t->rest.n > 0 ? (unsigned char)t->rest.p[0] : -1;
+}
+
+static int take(struct settings_text *t) {
+  int c = peek(t);
+  if (c >= 0)
+    t->rest = (struct str){t->rest.p + 1, t->rest.n - 1};
+  if (c == '\r' && peek(t) == '\n')
+    return take(t);
+  return c;
+}
+
+static void skip_line(struct settings_text *t) {
+  for (int c = take(t); c >= 0 && c != '\n';)
+    c = take(t);
+}
+
+/* Takes letters, digits and what else a name may have, in lower case. */
+static bool take_name(struct settings_text *t, const char *also, char *out, size_t size) {
+  size_t n = 0;
+  for (int c = peek(t); c > 0 && (isalnum(c) || strchr(also, c) != NULL); c = peek(t)) {
+    if (n + 1 >= size)
+      return false;
+    out[n++] = (char)tolower(take(t));
+  }
+  out[n] = '\0';
+  return n > 0;
+}
+
+/* Takes `[section]` or `[section "name"]`, behind its bracket. */
+static bool take_section(struct settings_text *t, struct setting *s) {
+  buf_clear(&s->sub);
+  if (!take_name(t, "-.", s->section, sizeof s->section))
+    return false;
+  char *dot = strchr(s->section, '.'); /* the old form, [section.name] */
+  s->has_sub = dot != NULL;
+  if (dot != NULL) {
+    buf_puts(&s->sub, dot + 1);
+    *dot = '\0';
+  }
+  while (peek(t) == ' ' || peek(t) == '\t')
+    (void)take(t);
+  if (peek(t) == '"') {
+    s->has_sub = true;
+    (void)take(t);
+    for (int c = take(t); c != '"'; c = take(t)) {
+      if (c == '\\')
+        c = take(t);
+      if (c < 0 || c == '\n')
+        return false;
+      buf_putc(&s->sub, (char)c);
+    }
+  }
+  return take(t) == ']';
+}
+
+/* Takes what is behind the `=`, to the end of its line. */
+static bool take_value(struct settings_text *t, struct buf *out) {
+  static const char from[] = "ntb\"\\", to[] = "\n\t\b\"\\";
+  bool quoted = false;
+  size_t end = 0; /* spaces at the end do not count */
+  buf_clear(out);
+  while (peek(t) == ' ' || peek(t) == '\t')
+    (void)take(t);
+  for (int c = take(t); c > 0 && c != '\n'; c = take(t)) {
+    if (!quoted && (c == '#' || c == ';')) {
+      skip_line(t);
+      break;
+    }
+    if (c == '"') {
+      quoted = !quoted;
+      end = out->n;
+      continue;
+    }
+    if (c == '\\') {
+      c = take(t);
+      const char *at = c > 0 ? strchr(from, c) : NULL;
+      if (c == '\n')
+        continue;
+      if (at == NULL)
+        return false;
+      c = to[at - from];
+      buf_putc(out, (char)c);
+      end = out->n;
+      continue;
+    }
+    buf_putc(out, (char)c);
+    if (quoted || !isspace(c))
+      end = out->n;
+  }
+  if (out->n > end)
+    out->p[out->n = end] = '\0';
+  return !quoted;
+}
+
+/* Takes the next setting. False: there is no further one. */
+static bool take_setting(struct settings_text *t, struct setting *s) {
+  for (;;) {
+    int c = peek(t);
+    if (c < 0)
+      return false;
+    if (isspace(c)) {
+      (void)take(t);
+    } else if (c == '#' || c == ';') {
+      skip_line(t);
+    } else if (c == '[') {
+      (void)take(t);
+      if (!take_section(t, s))
+        return false;
+    } else {
+      break;
+    }
+  }
+  if (!isalpha(peek(t)) || !take_name(t, "-", s->key, sizeof s->key))
+    return false;
+  while (peek(t) == ' ' || peek(t) == '\t')
+    (void)take(t);
+  s->has_value = peek(t) == '=';
+  buf_clear(&s->value);
+  if (!s->has_value) {
+    skip_line(t);
+    return true;
+  }
+  (void)take(t);
+  return take_value(t, &s->value);
+}
+
+/* Tells whether it is on the list. A repository of the first format has no extensions that count;
+ * of the second, git refuses those that it does not know. */
+static bool is_inert(const struct setting *s, bool has_extensions) {
+  char name[128];
+  if (strcmp(s->section, "extensions") == 0)
+    return has_extensions && !s->has_sub && strcmp(s->key, "worktreeconfig") != 0 &&
+           strcmp(s->key, "partialclone") != 0;
+  print_into(name, sizeof name, "%s%s.%s", s->section, s->has_sub ? ".*" : "", s->key);
+  for (size_t i = 0; i < ARRAY_LEN(inert_keys); i++)
+    if (strcmp(inert_keys[i], name) == 0)
+      return true;
+  return false;
+}
+
+static void put_quoted(struct buf *out, struct str text) {
+  buf_putc(out, '"');
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.p[i] == '"' || text.p[i] == '\\')
+      buf_putc(out, '\\');
+    if (text.p[i] == '\n')
+      buf_puts(out, "\\n");
+    else
+      buf_putc(out, text.p[i]);
+  }
+  buf_putc(out, '"');
+}
+
+static void put_setting(struct buf *out, const struct setting *s) {
+  buf_printf(out, "[%s", s->section);
+  if (s->has_sub) {
+    buf_putc(out, ' ');
+    put_quoted(out, buf_view(&s->sub));
+  }
+  buf_printf(out, "]\n\t%s", s->key);
+  if (s->has_value) {
+    buf_puts(out, " = ");
+    put_quoted(out, buf_view(&s->value));
+  }
+  buf_putc(out, '\n');
+}
+
+static bool is_true(const struct setting *s) {
+  return !s->has_value || str_among(buf_view(&s->value), "true yes on 1");
+}
+
+/* Appends what is copied of one file. It may set what the file says of the repository's format. */
+static bool copy_settings(const char *file, bool *has_extensions, bool *by_worktree,
+                          struct buf *out, struct err *err) {
+  struct buf text = {0};
+  struct setting s = {0};
+  if (access(file, F_OK) != 0)
+    return true;
+  if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err)) {
+    buf_deinit(&text);
+    return false;
+  }
+  struct settings_text t = {buf_view(&text)};
+  while (take_setting(&t, &s)) {
+    bool of_core = strcmp(s.section, "core") == 0 && !s.has_sub;
+    if (of_core && strcmp(s.key, "repositoryformatversion") == 0)
+      *has_extensions = !str_eq_c(buf_view(&s.value), "0");
+    if (strcmp(s.section, "extensions") == 0 && strcmp(s.key, "worktreeconfig") == 0)
+      *by_worktree = is_true(&s);
+    if (is_inert(&s, *has_extensions))
+      put_setting(out, &s);
+  }
+  buf_deinit(&s.sub);
+  buf_deinit(&s.value);
+  buf_deinit(&text);
+  return true;
+}
+
+bool stand_in_copy_settings(const char *file, struct buf *out, struct err *err) {
+  bool extensions = false, by_worktree;
+  return copy_settings(file, &extensions, &by_worktree, out, err);
+}
+
+static bool put_config(const struct repo *repo, struct buf *out, struct err *err) {
+  struct buf copied = {0}, file = {0};
+  bool extensions = false, by_worktree = false, none = false;
+  buf_printf(&file, "%s/config", buf_c(&repo->common));
+  bool ok = copy_settings(buf_c(&file), &extensions, &by_worktree, &copied, err);
+  buf_clear(&file);
+  buf_printf(&file, "%s/config.worktree", buf_c(&repo->git_dir));
+  if (ok && by_worktree)
+    ok = copy_settings(buf_c(&file), &none, &none, &copied, err);
+  buf_printf(out, "[core]\n\trepositoryformatversion = %d\n\tbare = %s\n", extensions,
+             repo->top.n > 0 ? "false" : "true");
+  buf_str(out, buf_view(&copied));
+  buf_deinit(&copied);
+  buf_deinit(&file);
+  return ok;
+}
+
+/* --- links that git would write through --- */
+
+/* Looks at a folder's entries and, so many levels deep, at those of its folders. `may`: names of
+ * the first level that git only reads, or not at all. */
+static bool has_no_links(const char *folder, const char *may, unsigned depth, struct err *err) {
+  DIR *dir = opendir(folder);
+  const struct dirent *entry;
+  struct buf path = {0};
+  struct stat st;
+  bool ok = true;
+  if (dir == NULL)
+    return errno == ENOENT || err_set_errno(err, errno, "cannot read %.300s", folder);
+  while (ok && (entry = readdir(dir)) != NULL) {
+    unsigned char type = entry->d_type;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    if (type == DT_REG || (type == DT_DIR && depth == 0))
+      continue;
+    buf_clear(&path);
+    buf_printf(&path, "%s/%s", folder, entry->d_name);
+    if (type == DT_UNKNOWN)
+      type = lstat(buf_c(&path), &st) == 0 ? (unsigned char)IFTODT(st.st_mode) : DT_REG;
+    if (type == DT_LNK && !str_among(str_from(entry->d_name), may))
+      ok = err_set(err, ERR_INVALID,
+                   "%.300s is a link, through which segue's git does not write: put what it leads "
+                   "to in its place",
+                   buf_c(&path));
+    else if (type == DT_DIR && depth > 0)
+      ok = has_no_links(buf_c(&path), "", depth - 1, err);
+  }
+  (void)closedir(dir);
+  buf_deinit(&path);
+  return ok;
+}
+
+static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct err *err) {
+  /* A deeper one git refuses itself: the names of branches are shorter. */
+  static const struct {
+    const char *name;
+    unsigned depth;
+  } written[] = {{"logs", 64}, {"refs", 64}, {"objects", 0}, {"worktrees", 1}};
+  struct buf path = {0};
+  bool ok = has_no_links(buf_c(git_dir),
+                         "hooks config config.worktree description info lfs branches remotes "
+                         "rr-cache svn",
+                         0, err);
+  for (size_t i = 0; ok && changes && i < ARRAY_LEN(written); i++) {
+    buf_clear(&path);
+    buf_printf(&path, "%s/%s", buf_c(git_dir), written[i].name);
+    ok = has_no_links(buf_c(&path), "", written[i].depth, err);
+  }
+  buf_deinit(&path);
+  return ok;
+}
+
+/* --- the folder --- */
+
+/* Links a file or folder of the repository, if it is there and no link itself. */
+static bool link_to(const struct repo *repo, const char *base, const char *name, struct err *err) {
+  struct buf from = {0}, to = {0};
+  struct stat st;
+  buf_printf(&from, "%s/%s", buf_c(&repo->common), name);
+  buf_printf(&to, "%s/%s", base, name);
+  bool ok = lstat(buf_c(&from), &st) != 0 || S_ISLNK(st.st_mode) ||
+            symlink(buf_c(&from), buf_c(&to)) == 0 ||
+            err_set_errno(err, errno, "cannot make %s", buf_c(&to));
+  buf_deinit(&from);
+  buf_deinit(&to);
+  return ok;
+}
+
+static bool fill(const struct repo *repo, const char *base, struct err *err) {
+  static const char *const names[] = {"HEAD",    "objects",      "refs",           "worktrees",
+                                      "shallow", "info/exclude", "info/attributes"};
+  struct buf config = {0}, path = {0};
+  buf_printf(&path, "%s/info", base);
+  bool ok =
+      mkdir(buf_c(&path), 0700) == 0 || err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+  for (size_t i = 0; ok && i < ARRAY_LEN(names); i++)
+    ok = link_to(repo, base, names[i], err);
+  buf_clear(&path);
+  buf_printf(&path, "%s/config", base);
+  ok = ok && put_config(repo, &config, err) && file_write_new(buf_c(&path), buf_view(&config), err);
+  buf_deinit(&path);
+  buf_deinit(&config);
+  return ok;
+}
+
+static void put_name(struct stand_in *s, const char *name, const char *value) {
+  buf_printf(&s->names, "%s=%s%c", name, value, '\0');
+}
+
+/* The names are one buffer, which may have moved while it grew. */
+static void point_to_names(struct stand_in *s) {
+  size_t n = 0;
+  for (size_t at = 0; at < s->names.n; at += strlen(s->names.p + at) + 1) {
+    assert(n + 1 < ARRAY_LEN(s->env));
+    s->env[n++] = s->names.p + at;
+  }
+  s->env[n] = NULL;
+}
+
+bool stand_in_make(struct stand_in *s, const char *folder, bool changes, struct err *err) {
+  struct repo repo;
+  struct buf base = {0};
+  *s = (struct stand_in){0};
+  if (!repo_enter(folder, &repo, err))
+    return false;
+  bool ok = true, none = repo.common.n == 0;
+  struct str common = buf_view(&repo.common);
+  if (none) {
+    put_name(s, "GIT_DIR", "/dev/null");
+    buf_puts(&s->real, folder);
+  } else {
+    ok = folder_has_no_links(&repo.common, changes, err) &&
+         (strcmp(buf_c(&repo.git_dir), common.p) == 0 ||
+          folder_has_no_links(&repo.git_dir, changes, err)) &&
+         (s->folder = tmpdir_make(err)) != NULL;
+    buf_puts(&base, s->folder ? s->folder : "");
+    /* git takes what is around a folder `.git` for the main working tree. */
+    bool within = str_ends(common, "/.git");
+    if (ok && within) {
+      common.n -= strlen("/.git");
+      buf_puts(&base, "/.git");
+      ok = mkdir(buf_c(&base), 0700) == 0 ||
+           err_set_errno(err, errno, "cannot make %s", buf_c(&base));
+    }
+    ok = ok && fill(&repo, buf_c(&base), err);
+    buf_str(&s->real, common);
+    put_name(s, "GIT_DIR", buf_c(&repo.git_dir));
+    put_name(s, "GIT_COMMON_DIR", buf_c(&base));
+    if (repo.top.n > 0)
+      put_name(s, "GIT_WORK_TREE", buf_c(&repo.top));
+  }
+  point_to_names(s);
+  buf_deinit(&base);
+  repo_deinit(&repo);
+  if (!ok)
+    stand_in_remove(s);
+  return ok;
+}
+
+void stand_in_unmask(const struct stand_in *s, struct buf *text) {
+  const char *mask = s->folder ? s->folder : "/dev/null";
+  struct buf out = {0};
+  size_t n = strlen(mask), at = 0;
+  const char *found;
+  if (s->names.n == 0)
+    return;
+  while (text->n > at && (found = memmem(text->p + at, text->n - at, mask, n)) != NULL) {
+    buf_append(&out, text->p + at, (size_t)(found - text->p) - at);
+    buf_str(&out, buf_view(&s->real));
+    at = (size_t)(found - text->p) + n;
+  }
+  if (at == 0)
+    return;
+  buf_append(&out, text->p + at, text->n - at);
+  out.cut = text->cut;
+  buf_deinit(text);
+  *text = out;
+}
+
+void stand_in_remove(struct stand_in *s) {
+  struct err ignored;
+  if (s->folder != NULL)
+    (void)!tmpdir_remove(s->folder, &ignored);
+  free(s->folder);
+  buf_deinit(&s->real);
+  buf_deinit(&s->names);
+  *s = (struct stand_in){0};
+}

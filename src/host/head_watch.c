@@ -1,0 +1,201 @@
+/* Reads where HEAD is before and after a call, and says what became of it. */
+#include "host/head_watch.h"
+
+#include "base/log.h"
+#include "core/state.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
+#include "git/repo.h"
+#include "git/serve.h"
+#include "git/work.h"
+#include "os/loop.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct heads {
+  bool is_repo, has_main;
+  struct repo_head here, main;
+  off_t moves;    /* size of HEAD's reflog */
+  char *main_top; /* real path of the repository's own tree */
+  struct stat main_index;
+};
+
+struct head_watch {
+  char *folder;
+  struct heads before, after;
+  bool ends, busy;
+  char *session, *cwd, *path, *branch, *base, *known;
+  json_t *seen, *told;
+  void (*then)(void *ctx);
+  void *ctx;
+};
+
+static void heads_read(const char *folder, struct heads *heads) {
+  struct repo repo, main;
+  char *real = realpath(folder, NULL);
+  *heads = (struct heads){.is_repo = real != NULL && repo_find(real, &repo)};
+  free(real);
+  if (!heads->is_repo)
+    return;
+  struct buf log = {0};
+  struct stat st;
+  buf_printf(&log, "%s/logs/HEAD", buf_c(&repo.git_dir));
+  heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
+  buf_deinit(&log);
+  repo_read_head(&repo, &heads->here);
+  heads->has_main = repo_main(&repo, &main);
+  if (heads->has_main) {
+    struct buf index = {0};
+    repo_read_head(&main, &heads->main);
+    heads->main_top = realpath(buf_c(&main.top), NULL);
+    buf_printf(&index, "%s/index", buf_c(&main.git_dir));
+    if (lstat(buf_c(&index), &heads->main_index) != 0)
+      heads->main_index = (struct stat){0};
+    buf_deinit(&index);
+    repo_deinit(&main);
+  }
+  repo_deinit(&repo);
+}
+
+static json_t *heads_place(const struct repo_head *head) {
+  json_t *branch = head->branch[0] ? json_text(str_from(head->branch)) : json_null();
+  return json_pack("{so ss*}", "branch", branch, "commit", head->commit[0] ? head->commit : NULL);
+}
+
+static bool heads_same(const struct repo_head *a, const struct repo_head *b) {
+  return strcmp(a->branch, b->branch) == 0 && strcmp(a->commit, b->commit) == 0;
+}
+
+/* Returns true if git programs of the call worked in that tree; `writes`: with a command that does
+ * more to its index than to refresh it. NULL, which is too much to read, counts as yes. */
+static bool worked_there(const json_t *seen, const char *top, bool writes) {
+  size_t i;
+  const json_t *pair;
+  json_array_foreach((json_t *)seen, i, pair) {
+    struct str tree = json_view(json_array_get(pair, 0)), name = json_view(json_array_get(pair, 1));
+    if (str_eq_c(tree, top) && !(writes && str_among(name, "status diff describe grep log show")))
+      return true;
+  }
+  return seen == NULL;
+}
+
+/* Tells what became of the repository's own tree, which is its user's. */
+static void tell_main(json_t *told, const struct heads *before, const struct heads *after,
+                      const json_t *seen) {
+  const struct stat *was = &before->main_index, *is = &after->main_index;
+  bool moved = !heads_same(&before->main, &after->main);
+  bool index = was->st_ino != is->st_ino || was->st_size != is->st_size ||
+               memcmp(&was->st_mtim, &is->st_mtim, sizeof is->st_mtim) != 0;
+  if (!before->has_main || !after->has_main || after->main_top == NULL)
+    return;
+  bool own = (moved && worked_there(seen, after->main_top, false)) ||
+             (index && worked_there(seen, after->main_top, true));
+  if (!moved && !own)
+    return;
+  json_object_set_new(told, "main", heads_place(&after->main));
+  json_object_set_new(told, "main_was", heads_place(&before->main));
+  if (own)
+    json_object_set_new(told, "main_by_call", json_true());
+}
+
+static json_t *heads_tell(const struct head_watch *w) {
+  const struct heads *before = &w->before, *after = &w->after;
+  const struct work_where where = {.session = w->session,
+                                   .repo = w->cwd,
+                                   .worktree = w->path,
+                                   .branch = w->branch,
+                                   .base = w->base,
+                                   .known = w->known,
+                                   .commits_only = true};
+  struct work work;
+  struct err err;
+  if (!after->is_repo)
+    return NULL;
+  json_t *told = heads_place(&after->here);
+  if (w->known == NULL || !heads_same(&before->here, &after->here))
+    json_object_set_new(told, "was", heads_place(&before->here));
+  bool strays = w->path != NULL && strcmp(after->here.branch, w->branch) != 0;
+  bool moves = before->moves != after->moves || !heads_same(&before->here, &after->here) ||
+               (w->known != NULL && strcmp(after->here.commit, w->known) != 0);
+  if ((strays || moves) && work_find(&where, &work, &err)) {
+    if (work.state != WORK_ON_BRANCH && work.state != WORK_GONE)
+      json_object_set_new(told, "work", json_string(work_state_name(work.state)));
+    if (work.lacks[0] != '\0')
+      json_object_set_new(told, "lacks", json_string(work.lacks));
+    work_deinit(&work);
+  } else if (strays || moves) {
+    log_warn("%s", err.text);
+  }
+  tell_main(told, before, after, w->seen);
+  return told;
+}
+
+/* --- around a call --- */
+
+static void watch_work(void *ctx) {
+  struct head_watch *w = ctx;
+  heads_read(w->folder, w->ends ? &w->after : &w->before);
+  if (w->ends)
+    w->told = heads_tell(w);
+}
+
+static void watch_after(void *ctx) {
+  struct head_watch *w = ctx;
+  w->busy = false;
+  w->then(w->ctx);
+}
+
+struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
+                                    void (*on_ready)(void *ctx), void *ctx) {
+  struct head_watch *w = xcalloc(1, sizeof *w);
+  *w = (struct head_watch){.folder = xstrdup(folder), .busy = true, .then = on_ready, .ctx = ctx};
+  loop_do(loop, watch_work, watch_after, w);
+  return w;
+}
+
+static char *copy_or_null(const char *text) {
+  return text ? xstrdup(text) : NULL;
+}
+
+void head_watch_end(struct head_watch *w, const struct core *core, const struct turn *turn,
+                    const char *cwd, const json_t *seen, void (*on_done)(void *ctx)) {
+  assert(!w->busy && !w->ends);
+  const struct worktree *tree = turn ? core_worktree(core, turn->id) : NULL;
+  if (tree == NULL || !tree->made)
+    tree = &core->worktree;
+  w->session = xstrdup(core->session);
+  w->cwd = xstrdup(cwd);
+  if (tree->made) {
+    w->path = copy_or_null(tree->path);
+    w->branch = copy_or_null(tree->branch);
+  }
+  w->base = copy_or_null(tree->base);
+  w->known = copy_or_null(tree->head);
+  w->seen = json_incref((json_t *)seen);
+  w->then = on_done;
+  w->ends = w->busy = true;
+  git_serve_do(watch_work, watch_after, w);
+}
+
+json_t *head_watch_take(struct head_watch *w) {
+  json_t *told = w->told;
+  w->told = NULL;
+  return told;
+}
+
+void head_watch_free(struct head_watch *w) {
+  if (w == NULL)
+    return;
+  assert(!w->busy);
+  char *const texts[] = {w->folder, w->before.main_top, w->after.main_top, w->session, w->cwd,
+                         w->path,   w->branch,          w->base,           w->known};
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+    free(texts[i]);
+  json_decref(w->seen);
+  json_decref(w->told);
+  free(w);
+}
