@@ -71,6 +71,14 @@ static void git_ask_set(struct git_ask *ask, const char *folder, const char *con
 
 /* --- what steps share --- */
 
+static bool has_file(const char *folder, const char *name) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/%s", folder, name);
+  bool found = access(buf_c(&path), F_OK) == 0;
+  buf_deinit(&path);
+  return found;
+}
+
 /* Returns a setting of the session's worktrees; borrowed, or NULL. */
 static const json_t *git_job_setting(const struct git_job *job, const char *name) {
   return core_worktree_setting(job->session->core.config, name);
@@ -613,7 +621,8 @@ static void job_free(struct git_job *job) {
   free(job);
 }
 
-static void job_over(struct git_job *job) {
+static void tell_session(void *ctx) {
+  struct git_job *job = ctx;
   struct session *s = job->session;
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
   char message[LIMIT_ERROR_TEXT_BYTES];
@@ -633,8 +642,27 @@ static void job_over(struct git_job *job) {
   json_decref(data);
 }
 
-static void adopt_after(void *ctx) {
-  job_over(ctx);
+/* In a pool thread. Whatever a commit names of a submodule is in the main repository's store from
+ * then on, whoever merges the branch. What cannot be, `merge` and `discard` say, and do nothing. */
+static void keep_submodules(void *ctx) {
+  const struct git_job *job = ctx;
+  const struct submodules_where where = {job->session_id, job->source, job->path, NULL};
+  struct err err = {0};
+  json_t *kept = json_array();
+  if (!submodules_keep(&where, kept, &err))
+    log_warn("%s", err.text);
+  json_decref(kept);
+}
+
+static void job_over(struct git_job *job) {
+  struct repo repo = {0};
+  bool keeps = !job->cancelled && job->steps == git_commit_steps && job->path != NULL &&
+               repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
+  repo_deinit(&repo);
+  if (keeps)
+    git_serve_do(keep_submodules, tell_session, job);
+  else
+    tell_session(job);
 }
 
 static void job_next(struct git_job *job);
@@ -721,7 +749,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   if (job->steps != NULL)
     job_next(job);
   else
-    git_serve_do(adopt_work, adopt_after, job);
+    git_serve_do(adopt_work, tell_session, job);
 }
 
 void worktree_cancel(struct session *s) {
@@ -732,14 +760,6 @@ void worktree_cancel(struct session *s) {
 }
 
 /* --- before a start --- */
-
-static bool has_file(const char *folder, const char *name) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
-  bool found = access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  return found;
-}
 
 /* Checks that the session could do more than stop at once. */
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
