@@ -47,7 +47,7 @@ static void put_setting(struct git_env *env, const char *key, const char *value)
 }
 
 /* These hold for what git starts in submodules, too. */
-static void put_settings(struct git_env *env, bool programs, const json_t *more) {
+static void put_settings(struct git_env *env, const json_t *more, bool programs) {
   static const char *const settings[][2] = {
       {"gc.auto", "0"},
       {"maintenance.auto", "false"},
@@ -61,13 +61,13 @@ static void put_settings(struct git_env *env, bool programs, const json_t *more)
       {"diff.submodule", "short"},
   };
   struct buf count = {0};
-  for (size_t i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
-    put_setting(env, settings[i][0], settings[i][1]);
-  const json_t *setting;
+  const json_t *entry;
   size_t i;
-  json_array_foreach((json_t *)more, i, setting)
-    put_setting(env, json_string_value(json_array_get(setting, 0)),
-                json_string_value(json_array_get(setting, 1)));
+  for (i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
+    put_setting(env, settings[i][0], settings[i][1]);
+  json_array_foreach((json_t *)more, i, entry)
+    put_setting(env, json_string_value(json_array_get(entry, 0)),
+                json_string_value(json_array_get(entry, 1)));
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
   put_entry(env, arena_str(&env->arena, buf_view(&count)).p);
   buf_deinit(&count);
@@ -81,7 +81,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
       "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",     "SSH_ASKPASS=true", "GIT_PAGER=cat",
       "GIT_EDITOR=false",      "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C.UTF-8"};
   static const char *const closed[] = {"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
-                                       "GIT_ALLOW_PROTOCOL=none"};
+                                       "GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none"};
   /* git refuses by itself what a submodule's address must not be. */
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -92,7 +92,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
     put_entry(env, git->stand_in.env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     put_entry(env, ask->extra[i]);
-  put_settings(env, git->programs, ask->settings);
+  put_settings(env, ask->settings, git->programs);
   return process_env_build(&env->arena, NULL, ask->pass ? ask->pass : copied, env->entries, err);
 }
 

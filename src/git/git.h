@@ -40,7 +40,8 @@ struct git_ask {
   const char *extra[6];         /* NULL-terminated additions to the environment */
   bool other;                   /* words[0] is a program itself, not git's argument */
   const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
-  const json_t *settings; /* array of [key, value], which override those of all files; or NULL */
+  /* Array of [key, value], which override those of all files; or NULL. */
+  const json_t *settings;
 };
 
 struct git_answer {
