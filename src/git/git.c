@@ -59,6 +59,7 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
       {"commit.gpgSign", "false"},
       {"submodule.recurse", "false"},
       {"diff.submodule", "short"},
+      {"lfs.url", "file:///dev/null"}, /* what is not here stays a pointer */
   };
   struct buf count = {0};
   const json_t *entry;
@@ -76,12 +77,15 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
 /* What comes later replaces what came before. */
 static const char *const *git_environment(struct git_env *env, const struct git *git,
                                           const struct git_ask *ask, struct err *err) {
-  static const char *const copied[] = {"XDG_CONFIG_HOME", "SSH_AUTH_SOCK", NULL};
+  /* where the user's own configuration is, for git as for the user's own git */
+  static const char *const copied[] = {"XDG_CONFIG_HOME",     "SSH_AUTH_SOCK",
+                                       "GIT_CONFIG_GLOBAL",   "GIT_CONFIG_SYSTEM",
+                                       "GIT_CONFIG_NOSYSTEM", NULL};
   static const char *const fixed[] = {
       "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",     "SSH_ASKPASS=true", "GIT_PAGER=cat",
       "GIT_EDITOR=false",      "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C.UTF-8"};
   static const char *const closed[] = {"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
-                                       "GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none"};
+                                       "GIT_LFS_SKIP_DOWNLOAD_ERRORS=1", "GIT_ALLOW_PROTOCOL=none"};
   /* git refuses by itself what a submodule's address must not be. */
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
