@@ -1,16 +1,37 @@
 /* Runs git's own program on a stand-in of the repository. */
 #include "git/git.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "git/serve.h"
 #include "os/loop.h"
+#include "os/sandbox.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How the process runs git; set before it does. */
+static struct {
+  git_confine confine;
+  void (*configure)(bool filters);
+  bool programs;
+  json_t *sandbox;
+} manner;
+
+void git_confine_by(git_confine confine, void (*configure)(bool filters)) {
+  manner.confine = confine;
+  manner.configure = configure;
+}
+
+void git_now_as(bool programs, json_t *sandbox) {
+  json_decref(manner.sandbox);
+  manner.programs = programs;
+  manner.sandbox = sandbox;
+}
 
 void git_begin(struct git *git, struct process_table *processes) {
   *git = (struct git){.processes = processes};
@@ -130,6 +151,61 @@ static bool only_reads(const struct git_ask *ask) {
                    "for-each-ref show-ref check-ignore config remote name-rev patch-id reflog");
 }
 
+/* --- what holds filters --- */
+
+static bool has_filters(const char *folder, const char *name) {
+  struct buf path = {0}, text = {0};
+  struct err none;
+  buf_printf(&path, "%s%s", folder, name);
+  bool found = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none)
+                   ? strcasestr(buf_c(&text), "filter") || strcasestr(buf_c(&text), "include")
+                   : access(buf_c(&path), F_OK) == 0;
+  buf_deinit(&path);
+  buf_deinit(&text);
+  return found;
+}
+
+/* Returns true if the user's own configuration may name a filter. Looks once. */
+static bool user_has_filters(void) {
+  static const char *const files[][2] = {{"GIT_CONFIG_GLOBAL", ""},
+                                         {"GIT_CONFIG_SYSTEM", ""},
+                                         {"HOME", "/.gitconfig"},
+                                         {"HOME", "/.config/git/config"},
+                                         {"XDG_CONFIG_HOME", "/git/config"}};
+  static enum { UNKNOWN, NONE, SOME } known;
+  bool found = known == UNKNOWN && has_filters("/etc/gitconfig", "");
+  for (size_t i = 0; known == UNKNOWN && !found && i < ARRAY_LEN(files); i++) {
+    const char *value = getenv(files[i][0]);
+    found = value != NULL && has_filters(value, files[i][1]);
+  }
+  if (known == UNKNOWN)
+    known = found ? SOME : NONE;
+  return known == SOME;
+}
+
+/* Makes what holds this run of git, if it may run a filter; NULL: nothing, or err says why not. */
+static struct sandbox *hold_filters(const struct git *git, const struct git_ask *ask,
+                                    struct err *err) {
+  const struct stand_in *s = &git->stand_in;
+  *err = (struct err){0};
+  if (git->sandbox == NULL || manner.confine == NULL || git->programs || ask->other ||
+      s->folder == NULL || !user_has_filters() ||
+      !str_among(str_from(ask->words[0]),
+                 "add status diff reset checkout merge commit stash read-tree update-index"))
+    return NULL;
+  struct buf common = {0};
+  const char *writes[ARRAY_LEN(s->env) + 2];
+  size_t n = 0;
+  for (size_t i = 0; s->env[i] != NULL; i++)
+    writes[n++] = strchr(s->env[i], '=') + 1;
+  buf_printf(&common, "%s/.git", buf_c(&s->real));
+  writes[n++] = access(buf_c(&common), F_OK) == 0 ? buf_c(&common) : buf_c(&s->real);
+  writes[n] = NULL;
+  struct sandbox *held = manner.confine(git->sandbox, ask->folder, writes, err);
+  buf_deinit(&common);
+  return held;
+}
+
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) {
   const char *argv[GIT_WORDS + 2];
@@ -146,13 +222,16 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   argv[n] = NULL;
   if (!git->programs && !stand_in_make(&git->stand_in, ask->folder, !only_reads(ask), err))
     return false;
-  const char *const *envp = git_environment(&env, git, ask, err);
+  struct sandbox *held = hold_filters(git, ask, err);
+  bool may = held != NULL || err->code == ERR_NONE;
+  const char *const *envp = may ? git_environment(&env, git, ask, err) : NULL;
   const struct process_spec spec = {.argv = argv,
                                     .cwd = ask->folder,
                                     .envp = envp,
                                     .stdin_bytes = ask->input.p,
                                     .stdin_n = ask->input.n,
                                     .stdout_max = LIMIT_TREE_LIST_BYTES,
+                                    .sandbox = held,
                                     .wall_ms = LIMIT_GIT_MS};
   git->done = done;
   git->ctx = ctx;
@@ -160,6 +239,7 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
     git->process = process_start(git->processes, &spec, NULL, git_on_end, git, err);
   arena_deinit(&env.arena);
   free(env.entries);
+  sandbox_free(held);
   if (git->process == NULL)
     stand_in_remove(&git->stand_in);
   return git->process != NULL;
@@ -208,10 +288,15 @@ bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *e
   *answer = (struct git_answer){0};
   if (git_is_served())
     return git_served(ask, answer, err);
+  if (manner.configure != NULL)
+    manner.configure(user_has_filters());
+  manner.configure = NULL;
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);
   git_begin(&git, processes);
+  git.programs = manner.programs;
+  git.sandbox = manner.sandbox;
   bool ok = processes != NULL && git_ask(&git, ask, now_done, answer, err);
   if (ok)
     uv_run(&loop, UV_RUN_DEFAULT);

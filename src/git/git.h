@@ -57,6 +57,7 @@ struct git {
   struct process *process;
   struct stand_in stand_in; /* while it runs */
   bool programs;
+  const json_t *sandbox; /* a session's `sandbox`, which holds filters; borrowed, or NULL */
   git_done done;
   void *ctx;
 };
@@ -67,6 +68,17 @@ void git_deinit(struct git *git);
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
+
+/* Filters of the user's own configuration get what an agent wrote: git commands that may run one are
+ * held by what this makes (main.c sets it), without network. It returns NULL without an error if
+ * the words say that nothing holds it. */
+typedef struct sandbox *(*git_confine)(const json_t *words, const char *cwd,
+                                       const char *const *writes, struct err *err);
+/* configure: asked once, before git_now runs something by itself, to call git_now_as; filters: the
+ * user's own configuration may name some. */
+void git_confine_by(git_confine confine, void (*configure)(bool filters));
+/* From here on git_now runs git so: `programs` and `sandbox` of struct git. Takes the words. */
+void git_now_as(bool programs, json_t *sandbox);
 
 /* Does the same without a loop: waits for the answer, which belongs to the caller:
  * git_answer_deinit. */

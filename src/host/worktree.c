@@ -745,6 +745,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   free(real);
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
+  job->git.sandbox = json_object_get(s->core.config, "sandbox");
   list_push_back(&s->jobs, &job->in_session);
   if (job->steps != NULL)
     job_next(job);
