@@ -148,7 +148,8 @@ static bool only_reads(const struct git_ask *ask) {
   return !ask->other &&
          str_among(str_from(ask->words[0]),
                    "rev-parse rev-list log show diff status ls-files ls-tree cat-file merge-base "
-                   "for-each-ref show-ref check-ignore config remote name-rev patch-id reflog");
+                   "for-each-ref show-ref check-ignore check-attr config remote name-rev patch-id "
+                   "reflog");
 }
 
 /* --- what holds filters --- */

@@ -1,6 +1,7 @@
 /* Takes the making of a worktree, or a commit, through its steps, and tells the session. */
 #include "host/worktree.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -37,7 +38,7 @@ struct git_job {
   char *branch, *base, *path, *prefix, *message, *session_id;
   struct repo repo; /* repository of `source` */
   struct submodules *submodules;
-  bool listed, exists, has_branch, has_name, staged, found;
+  bool listed, exists, has_branch, has_name, has_lfs, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
   long number;               /* the turn whose work is committed */
@@ -509,6 +510,68 @@ static bool take_staged(struct git_job *job, const struct git_answer *answer) {
   return answer->exit < 2 || git_job_complain(job, "git diff", answer);
 }
 
+/* --- content over a pointer of Git LFS, where no filter makes a pointer of it --- */
+
+#define LFS_POINTER "version https://git-lfs.github.com/spec/"
+
+static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
+        "^filter\\.lfs\\.(clean|process)$");
+  return job->staged;
+}
+
+static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
+  job->has_lfs = answer->exit == 0;
+  return true;
+}
+
+/* The names of files are from the top on. */
+static const char *commit_top(const struct git_job *job) {
+  return job->path || job->repo.top.n == 0 ? commit_folder(job) : buf_c(&job->repo.top);
+}
+
+/* Asks which files had the text of a pointer, and have it no more. */
+static bool ask_raw(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
+        "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
+  return job->staged && !job->has_lfs;
+}
+
+static bool take_raw(struct git_job *job, const struct git_answer *answer) {
+  buf_set(&job->names, answer->exit == 0 ? buf_view(&answer->out) : STR(""));
+  return answer->exit == 0 || git_job_complain(job, "git diff", answer);
+}
+
+static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->names);
+  WORDS(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
+  return job->staged && !job->has_lfs && job->names.n > 0;
+}
+
+/* Refuses a file that .gitattributes still gives to LFS: the answer is NAME, filter, VALUE. */
+static bool take_attribute(struct git_job *job, const struct git_answer *answer) {
+  for (struct str rest = buf_view(&answer->out); rest.n > 0;) {
+    struct buf path = {0}, text = {0};
+    struct stat st;
+    struct err none;
+    struct str name = str_cut(&rest, '\0');
+    (void)str_cut(&rest, '\0');
+    bool raw = str_eq_c(str_cut(&rest, '\0'), "lfs");
+    buf_printf(&path, "%s/" STR_FMT, commit_top(job), STR_ARG(name));
+    raw =
+        raw && lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
+        !(file_read(buf_c(&path), 1024, &text, &none) && str_starts(buf_view(&text), LFS_POINTER));
+    buf_deinit(&path);
+    buf_deinit(&text);
+    if (raw)
+      return err_set(&job->err, ERR_INVALID,
+                     "%.*s is an LFS pointer in git and would be committed as %lld raw bytes: git "
+                     "lfs install has it committed as a pointer",
+                     (int)(name.n < 300 ? name.n : 300), name.p, (long long)st.st_size);
+  }
+  return answer->exit == 0 || git_job_complain(job, "git check-attr", answer);
+}
+
 static bool ask_identity(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, commit_folder(job), "config", "user.email");
   return job->staged;
@@ -560,15 +623,12 @@ static bool take_head(struct git_job *job, const struct git_answer *answer) {
 }
 
 static const struct git_step git_commit_steps[] = {
-    {ask_last, take_last, NULL},
-    {ask_unstaging, NULL, "git add"},
-    {ask_ignored, take_ignored, NULL},
-    {ask_staging, NULL, "git add"},
-    {ask_staged, take_staged, NULL},
-    {ask_identity, take_identity, NULL},
-    {ask_commit_now, NULL, "git commit"},
-    {ask_head, take_head, NULL},
-    {0},
+    {ask_last, take_last, NULL},         {ask_unstaging, NULL, "git add"},
+    {ask_ignored, take_ignored, NULL},   {ask_staging, NULL, "git add"},
+    {ask_staged, take_staged, NULL},     {ask_lfs, take_lfs, NULL},
+    {ask_raw, take_raw, NULL},           {ask_attribute, take_attribute, NULL},
+    {ask_identity, take_identity, NULL}, {ask_commit_now, NULL, "git commit"},
+    {ask_head, take_head, NULL},         {0},
 };
 
 static json_t *git_job_committed(const struct git_job *job) {
