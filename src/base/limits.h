@@ -480,6 +480,13 @@
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */
+/* the setup of a worktree: commands, keys and kept names; one command; the end of its output in a
+ * record or message; kept results, each for 30 days after a use; the size of one */
+#define LIMIT_SETUP_COUNT      16
+#define LIMIT_SETUP_MS         1800000
+#define LIMIT_SETUP_TEXT_BYTES 1500u
+#define LIMIT_SETUP_KEPT_COUNT 8
+#define LIMIT_SETUP_KEPT_KIB   4194304
 /* between two tries for a log that another program owns */
 #define LIMIT_LOCK_RETRY_MS 1000
 #define LIMIT_MEND_MS       1000  /* before a log that failed is opened again; doubles */

@@ -67,8 +67,10 @@ static void help_put_type(const struct key *k, struct buf *out) {
     buf_puts(out, type_words[k->type]);
   else
     buf_puts(out, k->max > 0 ? "a list of maps" : "a map");
-  if (k->or_member != NULL)
-    buf_printf(out, ", or a text that stands for {%s: TEXT}", k->or_member);
+  const struct key *one = k->or_member ? key_find(k->set, str_from(k->or_member)) : NULL;
+  if (one != NULL)
+    buf_printf(out, ", or a %s that stands for {%s: ...}", one->type == KEY_TEXTS ? "list" : "text",
+               one->name);
   if (k->words != NULL) {
     buf_puts(out, ", or ");
     key_words(k, out);

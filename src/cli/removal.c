@@ -60,11 +60,11 @@ static bool drop_branch(const struct trees *t, const struct tree_item *item) {
   char_auto_t *tip = trees_tip(t->cwd, item->branch, &err);
   if (tip == NULL)
     return true; /* it is gone */
-  char_auto_t *holders = trees_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
-                                    "refs/heads", "refs/remotes", "refs/tags", NULL);
+  char_auto_t *holders = git_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
+                                  "refs/heads", "refs/remotes", "refs/tags", NULL);
   bool others = holders != NULL && strchr(holders, '\n') != NULL;
   if (others)
-    (void)trees_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
+    (void)git_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
   return others;
 }
 
@@ -76,7 +76,7 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   struct err ignored;
   if (!trees_read(&t, ref, &ignored))
     return true;
-  bool ok = trees_may_go(&t, r->force, err) && trees_keep_submodules(&t, r->force, err) &&
+  bool ok = (r->force || trees_may_go(&t, err)) && trees_keep_submodules(&t, r->force, err) &&
             trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
     if (!drop_branch(&t, &t.items[i]))

@@ -255,8 +255,16 @@ static void say_worktree(const struct record *record) {
   const json_t *on = json_object_get(data, "branch"); /* null: HEAD is detached */
   const char *branch = json_string_value(on), *commit = cli_text(data, "commit");
   const char *head = cli_text(data, "head");
-  if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
+  const json_t *setup = json_object_get(data, "setup");
+  if (strcmp(event, "make") == 0 && setup != NULL) {
+    const char *first = json_string_value(json_array_get(json_object_get(setup, "run"), 0));
+    cli_say(stdout, "  sets up a worktree: %s ...", first ? first : "");
+  } else if (strcmp(event, "made") == 0 && path != NULL && branch != NULL) {
     cli_say(stdout, "  works in %s on branch %s", resolve_id_shown(path), branch);
+    if (json_is_true(json_object_get(setup, "cached")))
+      printf(", set up as before");
+    else if (setup != NULL)
+      printf(", set up in %.1f s", json_number_value(json_object_get(setup, "seconds")));
   } else if (strcmp(event, "committed") == 0 && (commit != NULL || (on != NULL && head != NULL))) {
     printf("  %s %.10s", commit ? "committed" : "stands at", commit ? commit : head);
     if (on != NULL)

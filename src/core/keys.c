@@ -40,12 +40,14 @@ bool key_check_file(struct str name, struct err *err) {
 }
 
 /* Refuses what git refuses in a branch's name, so that a session does not fail at its first
- * worktree; a dash in front would be an option of git's commands. */
+ * worktree; a dash in front would be an option of git's commands, and refs/heads/main a branch that
+ * looks like another one. */
 bool key_check_branch(struct str text, struct err *err) {
-  static const char *const refused[] = {"..", "//", "@{", "/.", "~",  "^",
-                                        ":",  "?",  "*",  "[",  "\\", " "};
+  static const char *const refused[] = {"..", "//", "@{", "/.", "~", "^",     ":",
+                                        "?",  "*",  "[",  "\\", " ", ".lock/"};
   bool ok = text.n > 0 && text.p[0] != '-' && text.p[0] != '/' && text.p[0] != '.' &&
-            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.';
+            text.p[text.n - 1] != '/' && text.p[text.n - 1] != '.' && !str_ends(text, ".lock") &&
+            !str_starts(text, "refs/") && !str_among(text, "@ HEAD") && !str_has_control(text);
   for (size_t i = 0; ok && i < ARRAY_LEN(refused); i++)
     ok = memmem(text.p, text.n, refused[i], strlen(refused[i])) == NULL;
   return ok || err_set(err, ERR_INVALID,
@@ -309,6 +311,21 @@ static const struct key limits_list[] = {
 };
 const struct key_set limits_keys = {"limits", "limits", limits_list};
 
+static const struct key setup_list[] = {
+    {"run", KEY_TEXTS, .required = true, .max = LIMIT_SETUP_COUNT, .example = "[npm ci, make gen]",
+     .description = "The commands, each a line for sh, one after the other at the worktree's top."},
+    {"key", KEY_TEXTS, .max = LIMIT_SETUP_COUNT, .example = "[package-lock.json]",
+     .description = "Files that git has, as paths or patterns: while they and the commands are the "
+                    "same, what `keep` names is brought back instead of running them again."},
+    {"keep", KEY_TEXTS, .max = LIMIT_SETUP_COUNT, .example = "[node_modules]",
+     .description = "Files and folders that the commands make and git does not have; they are kept "
+                    "for later worktrees, and never in segue's commits."},
+    {"timeout", KEY_LINE, .check = limits_check_duration, .example = "15m",
+     .description = "The longest time that one command may take, such as 15m (default 30m)."},
+    {0},
+};
+const struct key_set setup_keys = {"setup", "setup", setup_list};
+
 static const char *const actions[] = {"stop", "warn", "ignore", NULL};
 
 /* From 2 on, since one use, failure or turn is no repetition. */
@@ -382,6 +399,18 @@ static const char *const session_words[] = {"continue", "refresh", NULL};
  * it hands over, how it is judged, and where it leads. The help and the schema keep this order.
  * Keys of other runners are listed as noted, so that their files load with a hint and not with an
  * error. */
+static const struct key integrate_list[] = {
+    {"group", KEY_NAME, .required = true, .example = "parts",
+     .description =
+         "The group whose branches are merged; its child must have workspace: worktree."},
+    {"check", KEY_ARGV, .example = "[make, test]",
+     .description = "A program and its arguments, run (without a shell) in the merged tree after "
+                    "each branch. If it does not exit with 0, that branch is put back and said, "
+                    "with the last lines of the output; the others go on."},
+    {0},
+};
+const struct key_set integrate_keys = {"integrate", "integrate", integrate_list};
+
 static const struct key movement_list[] = {
     {"name", KEY_NAME, .required = true, .example = "implement",
      .description = "The movement's name, unique in the file; its tag is [NAME:N] in capitals."},
@@ -410,11 +439,13 @@ static const struct key movement_list[] = {
      .description = "A program and its arguments, run (without a shell) instead of an agent; the "
                     "instruction is its standard input, and exit is its exit status. If the "
                     "program is segue, it is the one that runs the session."},
-    {"integrate", KEY_NAME, .example = "parts",
+    {"integrate", KEY_SET, .set = &integrate_keys, .or_member = "group",
+     .example = "{group: parts, check: [make, test]}",
      .description =
-         "The group whose branches are merged, one after another, into what the session stands on; "
-         "its child must have workspace: worktree. Exit 0: all are merged. Exit 1: the files in "
-         "conflict are in the tree with git's markers; once they are resolved, run it again."},
+         "The group whose branches are merged, one after another, into what the session stands on. "
+         "Exit 0: all are merged. Exit 1: the files in conflict are in the tree with git's "
+         "markers; once they are resolved, run it again. Exit 3: all but those that did not pass "
+         "the check. Exit 2: anything else; the answer says what."},
     {"tests", KEY_LINE, .check = limits_check_tests, .example = "pytest",
      .description =
          "How the command reports its tests: ctest, pytest, go, cargo, jest, tap or junit:PATH (a "
@@ -682,6 +713,11 @@ static const struct key workflow_list[] = {
     {"branch", KEY_LINE, .check = key_check_branch, .example = "\"segue/{id}\"",
      .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
                     "workflow's name (default segue/{id})."},
+    {"setup", KEY_SET, .set = &setup_keys, .or_member = "run",
+     .example = "{run: [npm ci], key: [package-lock.json], keep: [node_modules]}",
+     .description =
+         "How a new worktree, a child's too, is set up before its first call: commands, "
+         "which run in the agents' sandbox (default: as the user's configuration says)."},
     {"personas", KEY_SECTION, .facet = FACET_PERSONA,
      .example = "{coder: personas/coder.md, reviewer: You review changes.}",
      .description = "Personas of this file, each a name with a path or a text."},
@@ -1026,6 +1062,24 @@ static bool keys_check_set(struct key_check *c, const struct key_set *set, const
     if (!keys_check_key(c, k, object))
       return false;
   return true;
+}
+
+bool key_check_setup(const json_t *setup, struct err *err) {
+  const char *key;
+  json_t *value;
+  size_t i;
+  bool ok = key_set_check(&setup_keys, setup, err);
+  json_object_foreach((json_t *)setup, key, value) {
+    if (ok && key_find(&setup_keys, str_from(key)) == NULL)
+      ok = err_set(err, ERR_INVALID, "has no key \"%.40s\": they are run, key, keep and timeout",
+                   key);
+  }
+  json_array_foreach(json_object_get(setup, "keep"), i, value) {
+    ok = ok && limits_check_cwd(json_view(value), err);
+  }
+  if (ok && json_at(setup, "keep") != NULL && json_at(setup, "key") == NULL)
+    ok = err_set(err, ERR_INVALID, "has keep but no key: name the files that decide what is made");
+  return ok;
 }
 
 bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) {

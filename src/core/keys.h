@@ -69,7 +69,8 @@ struct key {
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
   bool or_true; /* for a set: true stands for an empty one */
-  /* for a list of sets: a text stands for one set with only this key; NULL: it does not */
+  /* for a set or a list of them: what else the value of this key may be stands for one with only it,
+   * such as a text; NULL: nothing does */
   const char *or_member;
   double min, max;
   const char *const *words; /* NULL-ended */
@@ -89,8 +90,8 @@ struct key_set {
 
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
     structured_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys, guards_keys,
-    gate_keys, error_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
-    loop_judge_keys;
+    gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys,
+    loop_judge_keys, setup_keys;
 extern const char *const stage_words[];      /* what judge.stages may list */
 extern const char *const on_failure_words[]; /* in the order of enum on_failure */
 
@@ -109,6 +110,8 @@ const char *key_example(const struct key *k);
  * branch, in which {id} and {workflow} are filled in. */
 bool key_check_file(struct str name, struct err *err);
 bool key_check_branch(struct str text, struct err *err);
+/* Checks a `setup` beyond the table: its keys are known ones, and what it keeps is below the top. */
+bool key_check_setup(const json_t *setup, struct err *err);
 
 /* Appends "a, b or c". */
 void key_words(const struct key *k, struct buf *out);

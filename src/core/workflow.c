@@ -851,6 +851,10 @@ static bool build_all(struct build *b, const json_t *doc) {
   (void)workspace_mode_from_name(json_view_at(doc, "workspace"), &wf->workspace);
   (void)commit_when_from_name(json_view_at(doc, "commit"), &wf->commit);
   wf->branch = json_view_at(doc, "branch");
+  wf->setup = json_at(doc, "setup");
+  struct err why;
+  if (wf->setup != NULL && !key_check_setup(wf->setup, &why))
+    return build_fail(b, "", "setup", why.text);
   wf->movement_count = wf->top_count = json_array_size(list);
   size_t most = wf->top_count + json_array_size(json_at(doc, "loop_monitors"));
   json_array_foreach((json_t *)list, i, v) {

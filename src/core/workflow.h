@@ -209,9 +209,10 @@ struct workflow {
   const json_t *outputs;  /* name -> template: what a complete session returns; or NULL */
   enum workspace_mode workspace;
   enum commit_when commit;
-  struct str branch; /* a template; or empty */
-  bool has_reports;  /* some movement brings one */
-  json_t *doc;       /* the resolved document, owned */
+  struct str branch;   /* a template; or empty */
+  const json_t *setup; /* of its worktrees; or NULL */
+  bool has_reports;    /* some movement brings one */
+  json_t *doc;         /* the resolved document, owned */
   struct arena arena;
   atomic_uint references;
   char sha256[SHA256_HEX]; /* of doc, once it was asked for; or "" */

@@ -19,6 +19,13 @@ const json_t *core_worktree_setting(const json_t *config, const char *name) {
   return own ? own : json_object_get(json_at(config, "default_workspace"), name);
 }
 
+json_t *core_worktree_setup(const json_t *doc, const json_t *config) {
+  json_t *set = json_object_get(doc, "setup");
+  if (set == NULL)
+    set = (json_t *)core_worktree_setting(config, "setup");
+  return json_is_array(set) ? json_pack("{sO}", "run", set) : json_incref(set);
+}
+
 #define setting_text(config, from, name) json_view(json_at(json_at(config, from), name))
 
 enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t *config) {
@@ -100,10 +107,11 @@ static void put_branch_of(struct str text, const struct workflow *wf, struct str
 
 bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out) {
   struct str text = branch_template(wf, config);
-  if (memmem(text.p, text.n, "{id}", strlen("{id}")) != NULL)
-    return false;
+  const char *id = memmem(text.p, text.n, "{id}", strlen("{id}"));
+  if (id != NULL)
+    text.n = (size_t)(id - text.p);
   put_branch_of(text, wf, STR(""), out);
-  return true;
+  return id == NULL;
 }
 
 static void put_commit_message(const struct core *core, size_t movement, bool at_end, long turn,
@@ -158,10 +166,11 @@ static void ask_make(struct step *s, const struct turn *turn) {
   step_record(s, &d, RECORD_WORKSPACE);
   if (turn != NULL)
     record_put_number(&d, MEMBER_TURN, turn->id);
-  worktree_ask(
-      s, &d, "make",
-      json_pack("{so so}", "branch", json_text(buf_view(&branch)), "base", json_text(from)),
-      turn ? turn->id : 0);
+  worktree_ask(s, &d, "make",
+               json_pack("{so so so*}", "branch", json_text(buf_view(&branch)), "base",
+                         json_text(from), "setup",
+                         core_worktree_setup(core->workflow->doc, core->config)),
+               turn ? turn->id : 0);
   buf_deinit(&branch);
 }
 

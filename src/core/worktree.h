@@ -41,7 +41,11 @@ enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t 
 enum commit_when core_commit_when(const struct workflow *wf, const json_t *config);
 /* A worktree setting from the flags or the user's configuration; NULL: there is none. */
 const json_t *core_worktree_setting(const json_t *config, const char *name);
-/* Puts the branch that every session of this workflow would have. False: its name has an id. */
+/* Returns how worktrees are set up: {"run", "key"?, "keep"?, "timeout"?}, of the workflow's document
+ * (or NULL), else of the user's configuration. New; NULL: nothing is to be done. */
+json_t *core_worktree_setup(const json_t *doc, const json_t *config);
+/* Puts the branch that every session of this workflow would have. False: its name has an id, and
+ * what was put is the part before that. */
 bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out);
 
 /* --- the decision: asks git for what is due; true: the session (or that turn) waits for it --- */

@@ -381,7 +381,8 @@ struct session_diff_job {
   struct server_request *request; /* NULL: its client has left */
   struct store_ref ref;
   struct trees trees;
-  struct git_ask ask; /* its arguments are borrowed from trees */
+  struct tree_diff lines; /* borrows from trees */
+  bool known, last;       /* there are changes; git is asked for them now */
   struct git git;
   struct session_diff_ask how;
   size_t bytes; /* of what git told */
@@ -393,6 +394,7 @@ struct session_diff_job {
 static void session_diff_drop(void *what) {
   struct session_diff_job *job = what;
   git_deinit(&job->git);
+  tree_diff_deinit(&job->lines);
   trees_deinit(&job->trees);
   free(job);
 }
@@ -403,7 +405,7 @@ static void session_diff_over(struct session_diff_job *job, struct str diff, boo
   const struct session_diff difference = {.diff = diff,
                                           .cut = cut,
                                           .bytes = job->bytes,
-                                          .more_files = job->trees.more_paths,
+                                          .more_files = job->trees.more_paths || job->lines.more,
                                           .why = why,
                                           .sound = job->sound,
                                           .damage = damage};
@@ -413,14 +415,32 @@ static void session_diff_over(struct session_diff_job *job, struct str diff, boo
   session_diff_drop(job);
 }
 
-static void session_diff_on_diff(void *ctx, struct git_answer *answer) {
+static void session_diff_next(struct session_diff_job *job);
+
+static void session_diff_on_answer(void *ctx, struct git_answer *answer) {
   struct session_diff_job *job = ctx;
   struct buf diff = {0};
   size_t max = job->how.all ? LIMIT_TREE_DIFF_ALL_BYTES : LIMIT_TREE_DIFF_BYTES;
+  if (job->request != NULL && answer->ran && !job->last) {
+    tree_diff_take(&job->lines, answer);
+    session_diff_next(job);
+    return;
+  }
   bool cut = trees_take_diff(answer, job->how.from, max, &diff) || job->trees.more_paths;
   job->bytes = answer->exit == 0 ? answer->out.n : 0;
   session_diff_over(job, buf_view(&diff), cut, answer->ran ? NULL : buf_c(&answer->err));
   buf_deinit(&diff);
+}
+
+static void session_diff_next(struct session_diff_job *job) {
+  static const char *const options[] = {"--no-color", NULL};
+  struct git_ask ask;
+  struct err err;
+  job->last = !tree_diff_next(&job->lines, &ask);
+  if (job->last)
+    tree_diff_ask(&job->lines, options, &ask);
+  if (!git_ask(&job->git, &ask, session_diff_on_answer, job, &err))
+    session_diff_over(job, STR(""), false, err.text);
 }
 
 static void session_diff_on_gone(void *ctx) {
@@ -431,18 +451,17 @@ static void session_diff_on_gone(void *ctx) {
 
 static void session_diff_ask(void *what, struct server_request *r) {
   struct session_diff_job *job = what;
-  struct err err;
   job->request = r;
   read_jobs_begin_more(job->rs);
   server_keep(r, session_diff_on_gone, job);
   if (job->unread.code != ERR_NONE)
     session_diff_over(job, STR(""), false, job->unread.text);
-  else if (job->ask.words[0] == NULL)
+  else if (!job->known)
     session_diff_over(job, STR(""), false, NULL);
   else if (job->git.processes == NULL)
     session_diff_over(job, STR(""), false, "no program can be run here");
-  else if (!git_ask(&job->git, &job->ask, session_diff_on_diff, job, &err))
-    session_diff_over(job, STR(""), false, err.text);
+  else
+    session_diff_next(job);
 }
 
 static void session_diff_check(struct session_diff_job *job) {
@@ -466,8 +485,7 @@ static void session_diff_read(void *what, struct read_job_answer *answer) {
     session_diff_check(job);
   struct err err = {0};
   bool ok = trees_read(&job->trees, &job->ref, &err);
-  if (ok && !trees_ask_diff(&job->trees, &job->ask))
-    job->ask = (struct git_ask){0};
+  job->known = ok && tree_diff_begin(&job->lines, &job->trees, &job->unread);
   if (ok)
     return;
   if (job->damage.code != ERR_NONE) { /* a page says that, and gives this as the reason */

@@ -5,6 +5,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "git/serve.h"
+#include "os/clock.h"
+#include "os/fs.h"
 #include "os/loop.h"
 #include "os/sandbox.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* How the process runs git; set before it does. */
@@ -256,12 +259,46 @@ void git_answer_deinit(struct git_answer *answer) {
   buf_deinit(&answer->err);
 }
 
+/* Says of a lock that was in git's way how old it is, and whether somebody holds it. */
+static bool tell_lock(const struct git_answer *answer, struct buf *out) {
+  static const char before[] = "Unable to create '", after[] = ".lock': File exists";
+  const char *at = strstr(buf_c(&answer->err), before), *end = at ? strstr(at, after) : NULL;
+  struct buf path = {0};
+  struct stat st;
+  if (end == NULL)
+    return false;
+  at += strlen(before);
+  buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
+  bool there = lstat(buf_c(&path), &st) == 0;
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
+  const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
+  buf_printf(out, "%s is in the way", buf_c(&path));
+  if (there)
+    buf_printf(out, " and %ld %s old",
+               age_s / (days      ? 86400
+                        : hours   ? 3600
+                        : minutes ? 60
+                                  : 1),
+               days      ? "days"
+               : hours   ? "h"
+               : minutes ? "min"
+                         : "s");
+  if (there && pid > 0)
+    buf_printf(out, ": process %ld holds it, wait for its end", pid);
+  else if (there)
+    buf_puts(out, ": nobody holds it, so if no git is at work there, remove it");
+  buf_deinit(&path);
+  return true;
+}
+
 void git_complaint(const struct git_answer *answer, struct buf *out) {
   static const char *const heads[] = {"fatal: ", "error: "};
   struct str rest = buf_view(&answer->err), line = str_trim(str_next_line(&rest));
   for (size_t i = 0; i < ARRAY_LEN(heads); i++)
     if (str_starts(line, heads[i]))
       line = (struct str){line.p + strlen(heads[i]), line.n - strlen(heads[i])};
+  if (tell_lock(answer, out))
+    return;
   if (line.n == 0 && answer->ran)
     buf_printf(out, "git exited with %d", answer->exit);
   else

@@ -17,7 +17,7 @@ static bool run_words(const char *folder, struct git_answer *answer, struct err 
 bool git_complain(const char *what, const struct git_answer *answer, struct err *err) {
   buf_auto_t why = {0};
   git_complaint(answer, &why);
-  err_set(err, ERR_INVALID, "%.300s: %.200s", what, buf_c(&why));
+  err_set(err, ERR_INVALID, "%.150s: %.350s", what, buf_c(&why));
   return false;
 }
 

@@ -16,7 +16,7 @@ struct move {
   struct str commit, tree, how; /* borrowed from the answer */
 };
 
-struct look {
+struct work_look {
   const struct work_where *where;
   struct work *w;
   const char *at;   /* where HEAD is asked for */
@@ -47,7 +47,7 @@ void work_deinit(struct work *w) {
   *w = (struct work){0};
 }
 
-static void look_free(struct look *l) {
+static void look_free(struct work_look *l) {
   git_answer_deinit(&l->log);
   json_decref(l->loose);
   free(l);
@@ -68,11 +68,11 @@ static bool is_plausible(const struct work_where *where, struct err *err) {
 }
 
 /* New; NULL: err says why not. */
-static struct look *look_new(const struct work_where *where, struct work *w, struct err *err) {
+static struct work_look *look_new(const struct work_where *where, struct work *w, struct err *err) {
   *err = (struct err){0};
   if (!is_plausible(where, err))
     return NULL;
-  struct look *l = xcalloc(1, sizeof *l);
+  struct work_look *l = xcalloc(1, sizeof *l);
   const char *path = where->worktree, *last = path ? strrchr(path, '/') : NULL;
   bool there = is_folder(path);
   l->where = where;
@@ -87,7 +87,7 @@ static struct look *look_new(const struct work_where *where, struct work *w, str
 }
 
 /* Without an error if there is none. */
-static bool read_head(struct look *l, struct err *err) {
+static bool read_head(struct work_look *l, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct work *w = l->w;
   if (!is_folder(l->at))
@@ -103,7 +103,7 @@ static bool read_head(struct look *l, struct err *err) {
   return true;
 }
 
-static bool read_tip(struct look *l, struct err *err) {
+static bool read_tip(struct work_look *l, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct work *w = l->w;
   if (l->where->branch == NULL) {
@@ -120,8 +120,8 @@ static bool read_tip(struct look *l, struct err *err) {
   return true;
 }
 
-static bool read_moves(struct look *l, struct err *err) {
-  if (l->where->worktree == NULL || l->w->head[0] == '\0')
+static bool read_moves(struct work_look *l, struct err *err) {
+  if ((l->where->worktree == NULL && l->where->known == NULL) || l->w->head[0] == '\0')
     return true;
   if (!git_run(l->at, &l->log, err, "log", "--walk-reflogs", "--max-count=1000",
                "--no-show-signature", "--no-color", "--format=%H %T %gs", l->name, "--", NULL))
@@ -163,7 +163,7 @@ static void put_commit(struct buf *out, const char *sign, struct str commit) {
 /* Asks which of the commits, and of those before them, nothing holds that `commits` excludes with
  * ^ and, with `refs`, no ref beside the named one. Returns an array of those that are no other's
  * parent, new; `all`: a set that gets each, or NULL. NULL: git could not be run. */
-static json_t *unheld(const struct look *l, const struct buf *commits, bool refs,
+static json_t *unheld(const struct work_look *l, const struct buf *commits, bool refs,
                       const char *beside, json_t *all, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   char exclude[BRANCH_BYTES + 32];
@@ -197,13 +197,13 @@ static json_t *unheld(const struct look *l, const struct buf *commits, bool refs
   return heads;
 }
 
-static bool is_loose(const struct look *l, struct str commit) {
+static bool is_astray(const struct work_look *l, struct str commit) {
   return json_object_getn(l->loose, commit.p, commit.n) != NULL;
 }
 
 /* Finds what was made there and is not HEAD's or the branch's: `lost` gets what no ref holds, the
  * work's `others` the branches that hold some. */
-static bool read_loose(struct look *l, json_t **lost, struct err *err) {
+static bool read_loose(struct work_look *l, json_t **lost, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t commits = {0};
   l->loose = json_object();
@@ -228,7 +228,7 @@ static bool read_loose(struct look *l, json_t **lost, struct err *err) {
   struct str rest = buf_view(&answer.out);
   while (rest.n > 0) {
     struct str line = str_next_line(&rest), commit = str_cut(&line, ' ');
-    json_t *name = is_loose(l, commit) ? json_stringn(line.p, line.n) : NULL;
+    json_t *name = is_astray(l, commit) ? json_stringn(line.p, line.n) : NULL;
     if (name != NULL)
       json_array_append_new(
           l->w->others, json_pack("{so ss%}", "branch", name, "commit", commit.p, (int)commit.n));
@@ -236,7 +236,7 @@ static bool read_loose(struct look *l, json_t **lost, struct err *err) {
   return true;
 }
 
-static bool descends(const struct look *l, const char *commit, const char *from, bool *yes,
+static bool descends(const struct work_look *l, const char *commit, const char *from, bool *yes,
                      struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   *yes = strcmp(commit, from) == 0;
@@ -252,13 +252,13 @@ static bool descends(const struct look *l, const char *commit, const char *from,
 
 /* Does HEAD's reflog say that the commit was amended or rebased, or that its files were committed
  * again (as after a soft reset)? That counts only if what it became is not lost in its turn. */
-static bool reflog_has(const struct look *l, struct str commit) {
+static bool reflog_has(const struct work_look *l, struct str commit) {
   struct str now = commit, tree = {0};
   for (size_t i = l->count; i-- > 0;) {
     const struct move *m = &l->moves[i];
     if (str_eq(m->commit, commit))
       tree = m->tree;
-    else if (l->on_base && tree.n > 0 && str_eq(m->tree, tree) && !is_loose(l, m->commit))
+    else if (l->on_base && tree.n > 0 && str_eq(m->tree, tree) && !is_astray(l, m->commit))
       return true;
     if (i + 1 == l->count || !str_eq(m[1].commit, now))
       continue;
@@ -270,11 +270,12 @@ static bool reflog_has(const struct look *l, struct str commit) {
         break;
       }
   }
-  return !str_eq(now, commit) && !is_loose(l, now);
+  return !str_eq(now, commit) && !is_astray(l, now);
 }
 
 /* Has HEAD the commit, and each one before it, in another form? */
-static bool is_rewritten(const struct look *l, const char *commit, bool *yes, struct err *err) {
+static bool is_rewritten(const struct work_look *l, const char *commit, bool *yes,
+                         struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   *yes = reflog_has(l, str_from(commit));
   if (*yes)
@@ -290,9 +291,9 @@ static bool is_rewritten(const struct look *l, const char *commit, bool *yes, st
 }
 
 /* After a reset that leaves the files alone, what the commit had is not committed, but there. */
-static bool is_in_files(const struct look *l, const char *commit, bool *yes, struct err *err) {
+static bool is_in_files(const struct work_look *l, const char *commit, bool *yes, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (*yes || l->at == l->repo)
+  if (*yes || (l->where->worktree != NULL && l->at == l->repo))
     return true;
   if (!git_run(l->at, &answer, err, "diff", "--quiet", "--no-ext-diff", commit, "--", NULL))
     return false;
@@ -301,7 +302,7 @@ static bool is_in_files(const struct look *l, const char *commit, bool *yes, str
 }
 
 /* Sets the state by the branch's tip and by what is lost. */
-static bool judge_old(struct look *l, const json_t *lost, struct err *err) {
+static bool judge_old(struct work_look *l, const json_t *lost, struct err *err) {
   struct work *w = l->w;
   const char *base = l->where->base ? l->where->base : "", *from = w->tip[0] ? w->tip : base;
   bool ahead = false, there;
@@ -333,22 +334,25 @@ static bool judge_old(struct look *l, const json_t *lost, struct err *err) {
 
 /* In the user's own tree: HEAD may go on from where it stood, or to another place, but it may not
  * lack what the session has made since its start. */
-static bool judge_known(struct look *l, struct err *err) {
+static bool judge_known(struct work_look *l, struct err *err) {
   struct work *w = l->w;
   const char *known = l->where->known, *base = l->where->base;
   bool there;
   if (known == NULL || base == NULL || strcmp(known, base) == 0)
     return true;
-  if (!descends(l, w->head, known, &there, err) || (!there && !is_rewritten(l, known, &there, err)))
+  if (!descends(l, w->head, known, &there, err))
     return false;
-  if (!there) {
-    w->state = WORK_LEFT_BEHIND;
-    print_into(w->lacks, sizeof w->lacks, "%s", known);
-  }
+  if (there)
+    return true;
+  if (!read_moves(l, err) || !descends(l, w->head, base, &l->on_base, err) ||
+      !is_rewritten(l, known, &there, err) || !is_in_files(l, known, &there, err))
+    return false;
+  w->state = there ? WORK_REWRITTEN : WORK_LEFT_BEHIND;
+  print_into(w->lacks, sizeof w->lacks, "%s", there ? "" : known);
   return true;
 }
 
-static bool find_state(struct look *l, struct err *err) {
+static bool find_state(struct work_look *l, struct err *err) {
   struct work *w = l->w;
   json_auto_t *lost = NULL;
   if (!read_head(l, err) || !read_tip(l, err))
@@ -385,7 +389,7 @@ bool work_is_dirty(const char *folder, const json_t *left_out) {
 
 bool work_find(const struct work_where *where, struct work *w, struct err *err) {
   *w = (struct work){.others = json_array(), .old = json_array(), .kept = json_array()};
-  struct look *l = look_new(where, w, err);
+  struct work_look *l = look_new(where, w, err);
   bool ok = l != NULL && find_state(l, err);
   if (ok && !where->commits_only)
     w->dirty = work_is_dirty(where->worktree ? where->worktree : where->repo, where->left_out);
@@ -430,7 +434,7 @@ void work_tell(const struct work_where *where, const struct work *w, struct buf 
 /* --- refs --- */
 
 /* Returns the number of the session's next ref; 0: git could not be run. */
-static long next_ref(const struct look *l, struct err *err) {
+static long next_ref(const struct work_look *l, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   char under[80];
   long last = 0, number;
@@ -445,7 +449,7 @@ static long next_ref(const struct look *l, struct err *err) {
 }
 
 /* Gives each commit a ref, and moves the session's branch to HEAD if wanted, all in one step. */
-static bool write_refs(const struct look *l, const json_t *commits, bool moves, json_t *kept,
+static bool write_refs(const struct work_look *l, const json_t *commits, bool moves, json_t *kept,
                        struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t text = {0};
@@ -465,12 +469,10 @@ static bool write_refs(const struct look *l, const json_t *commits, bool moves, 
     buf_printf(&text, "option no-deref\nupdate %s %s %s\n", l->ref, l->w->head, l->w->tip);
   else if (moves)
     buf_printf(&text, "create %s %s\n", l->ref, l->w->head);
-  json_auto_t *settings = json_pack("[[ss]]", "core.fsync", "all");
-  const struct git_ask ask = {
-      .folder = l->repo,
-      .words = {"update-ref", "-m", "segue: the work of its worktree", "--stdin", NULL},
-      .input = buf_view(&text),
-      .settings = settings};
+  const struct git_ask ask = {.folder = l->repo,
+                              .words = {"-c", "core.fsync=all", "update-ref", "--create-reflog",
+                                        "-m", "segue: the work of its worktree", "--stdin", NULL},
+                              .input = buf_view(&text)};
   if (text.n > 0 && !git_now(&ask, &answer, err))
     return false;
   if (answer.exit != 0)
@@ -480,7 +482,7 @@ static bool write_refs(const struct look *l, const json_t *commits, bool moves, 
 }
 
 /* A branch that is checked out elsewhere, too, would move under that folder's files. */
-static bool is_free(const struct look *l, struct err *err) {
+static bool is_free(const struct work_look *l, struct err *err) {
   if (strcmp(l->w->on, l->where->branch) == 0 || l->w->tip[0] == '\0')
     return true;
   char_auto_t *place =
@@ -502,7 +504,7 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   }
   if (where->worktree == NULL)
     return true;
-  struct look *l = look_new(where, w, err);
+  struct work_look *l = look_new(where, w, err);
   bool moves = strcmp(w->head, w->tip) != 0;
   bool ok = l != NULL && (!moves || is_free(l, err)) && write_refs(l, w->old, moves, w->kept, err);
   if (ok)
@@ -519,7 +521,9 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
   buf_auto_t commits = {0};
   json_auto_t *heads = NULL;
   struct work copy = *w;
-  struct look *l = look_new(where, &copy, err);
+  if (w->state == WORK_GONE)
+    return true;
+  struct work_look *l = look_new(where, &copy, err);
   bool ok = l != NULL && read_moves(l, err);
   if (ok) {
     for (size_t i = 0; i < l->count; i++)

@@ -7,6 +7,8 @@
 #include "core/worktree.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
+#include "git/repo.h"
 #include "host/key_leak.h"
 #include "host/preflight.h"
 #include "host/resume_options.h"
@@ -222,14 +224,34 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
   buf_str(&f->more, wish->more);
 }
 
-/* Lets the worktree begin where the parent's branch is, since that branch has the parent's work. */
+/* Appends where the parent's work is: HEAD of its worktree, or its branch, if they are the same or
+ * the worktree is gone. */
+static void put_work(const struct worktree *own, struct buf *out) {
+  struct repo repo;
+  struct repo_head head = {0};
+  char *real = realpath(own->path, NULL);
+  if (real != NULL && repo_find(real, &repo)) {
+    if (strcmp(buf_c(&repo.top), real) == 0)
+      repo_read_head(&repo, &head);
+    repo_deinit(&repo);
+  }
+  free(real);
+  bool elsewhere = head.commit[0] != '\0' && strcmp(head.branch, own->branch) != 0;
+  buf_puts(out, elsewhere ? head.commit : own->branch);
+}
+
+/* Lets the worktree begin where the parent's work is. */
 static void settle_place(struct fork *f) {
   const struct worktree *own = &f->core.worktree;
+  struct buf work = {0};
   json_t *set = json_clone(json_object_get(f->config, "workspace"));
   set = set ? set : json_object();
   json_object_del(set, "merge");
-  if (own->made)
-    json_object_set_new(set, "base", json_string(own->branch));
+  if (own->made) {
+    put_work(own, &work);
+    json_object_set_new(set, "base", json_text(buf_view(&work)));
+    buf_deinit(&work);
+  }
   if (own->made && strstr(own->branch, f->core.session) == NULL) /* it has that name already */
     json_object_set_new(set, "branch", json_string("segue/{id}"));
   static const char *const members[] = {"base", "merge"};

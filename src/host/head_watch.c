@@ -70,14 +70,17 @@ static bool heads_same(const struct repo_head *a, const struct repo_head *b) {
   return strcmp(a->branch, b->branch) == 0 && strcmp(a->commit, b->commit) == 0;
 }
 
-/* Returns true if git programs of the call worked in that tree; `writes`: with a command that does
- * more to its index than to refresh it. NULL, which is too much to read, counts as yes. */
-static bool worked_there(const json_t *seen, const char *top, bool writes) {
+/* Returns true if git programs of the call did more in that tree than look. NULL, which is too much
+ * to read, counts as yes. */
+static bool worked_there(const json_t *seen, const char *top) {
+  static const char looks[] =
+      "status diff describe grep log show blame rev-parse rev-list cat-file "
+      "ls-files ls-tree for-each-ref merge-base config worktree";
   size_t i;
   const json_t *pair;
   json_array_foreach((json_t *)seen, i, pair) {
     struct str tree = json_view(json_array_get(pair, 0)), name = json_view(json_array_get(pair, 1));
-    if (str_eq_c(tree, top) && !(writes && str_among(name, "status diff describe grep log show")))
+    if (str_eq_c(tree, top) && !str_among(name, looks))
       return true;
   }
   return seen == NULL;
@@ -92,8 +95,7 @@ static void tell_main(json_t *told, const struct heads *before, const struct hea
                memcmp(&was->st_mtim, &is->st_mtim, sizeof is->st_mtim) != 0;
   if (!before->has_main || !after->has_main || after->main_top == NULL)
     return;
-  bool own = (moved && worked_there(seen, after->main_top, false)) ||
-             (index && worked_there(seen, after->main_top, true));
+  bool own = (moved || index) && worked_there(seen, after->main_top);
   if (!moved && !own)
     return;
   json_object_set_new(told, "main", heads_place(&after->main));

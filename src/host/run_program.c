@@ -53,6 +53,7 @@ bool run_program_run(const struct run_program_spec *spec, struct run_program_res
                       .result = result,
                       .err = err};
   const struct process_spec process = {.argv = spec->argv,
+                                       .cwd = spec->folder,
                                        .envp = (const char *const *)environ,
                                        .stdin_bytes = spec->input.p,
                                        .stdin_n = spec->input.n,

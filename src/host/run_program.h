@@ -12,8 +12,9 @@
 struct run_program_spec {
   /* NULL-terminated, borrowed; looked up in PATH; our environment and folder */
   const char *const *argv;
-  struct str input; /* its standard input, borrowed */
-  uint64_t wall_ms; /* 0: LIMIT_INVARIANT_WALL_MS */
+  const char *folder; /* NULL: ours */
+  struct str input;   /* its standard input, borrowed */
+  uint64_t wall_ms;   /* 0: LIMIT_INVARIANT_WALL_MS */
 };
 
 struct run_program_result {

@@ -70,6 +70,14 @@ static bool fits_files(const json_t *value, struct err *err) {
                        "must be a list of paths below the repository's top, such as [.env]");
 }
 
+static bool fits_setup(const json_t *value, struct err *err) {
+  json_t *set =
+      json_is_array(value) ? json_pack("{sO}", "run", value) : json_incref((json_t *)value);
+  bool ok = key_check_setup(set, err);
+  json_decref(set);
+  return ok;
+}
+
 static const struct {
   const char *name;
   bool (*check)(const json_t *value, struct err *err);
@@ -78,7 +86,7 @@ static const struct {
     {"mode", fits_mode, false},    {"commit", fits_commit, false},  {"branch", fits_branch, false},
     {"base", fits_base, false},    {"folder", fits_folder, true},   {"copy", fits_files, true},
     {"link", fits_files, true},    {"submodules", fits_bool, true}, {"hooks", fits_bool, true},
-    {"author", fits_author, true}, {"message", fits_line, true},
+    {"author", fits_author, true}, {"message", fits_line, true},    {"setup", fits_setup, true},
 };
 
 bool workspace_set_check(const json_t *set, bool all, struct err *err) {

@@ -12,6 +12,7 @@
  *     hooks: true              # hooks, filters and drivers of the repository run
  *     author: NAME <EMAIL>
  *     message: "{movement}: {task}"
+ *     setup: [npm ci]          # or {run, key, keep, timeout}, see setup_keys of core/keys.h
  *
  * Flags and requests have only the first four: what is copied and what may run is for the user to
  * say. */

@@ -3,6 +3,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
+#include "base/utf8.h"
+#include "core/movement_limits.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
@@ -13,6 +17,7 @@
 #include "host/paths.h"
 #include "host/session.h"
 #include "provider/child.h"
+#include "provider/provider.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -41,8 +46,22 @@ struct git_job {
   bool listed, exists, has_branch, has_name, has_lfs, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
-  long number;               /* the turn whose work is committed */
-  bool again;                /* may have been asked for before a crash */
+  struct setup {             /* of what a new worktree needs before its first call */
+    struct arena arena;
+    json_t *words;     /* see core_worktree_setup; or NULL */
+    const char *entry; /* where what it keeps lies; NULL: nowhere */
+    bool trusted;      /* begins at a commit that the user has, so that it may be kept */
+    bool brought;      /* nothing is run: it was there */
+    size_t at;         /* the next command */
+    int64_t ms;
+    struct provider_run *run;
+    struct provider_env env;
+    struct call_request request;
+    json_t *sandbox;
+    struct buf told, failure;
+  } setup;
+  long number; /* the turn whose work is committed */
+  bool again;  /* may have been asked for before a crash */
   bool cancelled;
   json_t *adopted; /* the outcome of following HEAD */
 };
@@ -162,6 +181,11 @@ static bool choose_path(struct git_job *job) {
                 job->path[strlen(top)] == '/';
   struct stat st;
   job->exists = lstat(job->path, &st) == 0;
+  if (!utf8_valid(job->path, strlen(job->path)))
+    return err_set(
+        &job->err, ERR_INVALID,
+        "the folder of worktrees is not UTF-8, so no log could name it: name another one "
+        "with workspace: {folder: DIR} in config.yaml");
   return !inside || err_set(&job->err, ERR_INVALID,
                             "the worktree would be in the repository's own tree: %.300s: name "
                             "another folder with workspace: {folder: DIR} in config.yaml",
@@ -305,6 +329,22 @@ static bool take_submodules(struct git_job *job, const struct git_answer *answer
   return submodules_take(job->submodules, answer, &job->err);
 }
 
+/* Returns whether the path below the folder leads through folders only. A link could be made by the
+ * repository, and lead anywhere. */
+static bool is_below(const char *folder, const char *path) {
+  struct buf part = {0};
+  struct stat st;
+  bool ok = true;
+  for (const char *at = path + strlen(folder) + 1;
+       ok && (at = strchr(at, '/')) != NULL && at[1] != '\0'; at++) {
+    buf_clear(&part);
+    buf_append(&part, path, (size_t)(at - path));
+    ok = lstat(buf_c(&part), &st) == 0 && S_ISDIR(st.st_mode);
+  }
+  buf_deinit(&part);
+  return ok;
+}
+
 /* Sets the paths of a file that git does not have and of its copy. Returns false if there is
  * nothing to copy. */
 static bool file_paths(const struct git_job *job, const char *name, struct buf *from,
@@ -314,7 +354,8 @@ static bool file_paths(const struct git_job *job, const char *name, struct buf *
   buf_printf(to, "%s/%s", job->path, name);
   while (buf_c(to)[to->n - 1] == '/') /* a link cannot be made there */
     to->p[--to->n] = '\0';
-  return lstat(buf_c(from), &st) == 0 && lstat(buf_c(to), &st) != 0;
+  return lstat(buf_c(from), &st) == 0 && is_below(job->path, buf_c(to)) &&
+         lstat(buf_c(to), &st) != 0;
 }
 
 /* Copies one entry, and stays at its step until all are copied. */
@@ -359,6 +400,186 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
   return false;
 }
 
+/* --- setting it up --- */
+
+static void find_repository(const char *folder, struct repo *repo) {
+  char *real = realpath(folder, NULL);
+  struct err none; /* the first step says what is missing */
+  if (!repo_enter(real ? real : folder, repo, &none))
+    *repo = (struct repo){0};
+  free(real);
+}
+
+/* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
+ * which may lead anywhere, or there is none. */
+static bool put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
+  const json_t *names = json_object_get(job->setup.words, "keep"), *name;
+  bool ok = job->setup.entry != NULL && !job->setup.brought;
+  size_t i;
+  json_array_foreach((json_t *)names, i, name) {
+    ask->words[at + i] = json_string_value(name);
+    ask->words[at + i + 1] = NULL;
+    ok = ok && is_below(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
+                                                json_string_value(name)));
+  }
+  return ok;
+}
+
+static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
+  const struct core *core = &job->session->core;
+  const json_t *key;
+  size_t i;
+  json_decref(job->setup.words);
+  job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
+  WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
+  json_array_foreach(json_object_get(job->setup.words, "key"), i, key) {
+    ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
+    ask->words[5 + i] = NULL;
+  }
+  return json_object_get(job->setup.words, "keep") != NULL;
+}
+
+/* What the commands made is kept for others only if they ran what the user has: children, and
+ * sessions on a branch of an agent's, run an agent's files. */
+static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
+  char folder[PATHS_BYTES], hash[SHA256_HEX];
+  struct buf text = {0};
+  struct repo_head users;
+  if (answer->exit != 0)
+    return git_job_complain(job, "setup: key", answer);
+  if (!paths_state("setup", folder, &job->err))
+    return false;
+  char *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
+  buf_printf(&text, "%s\n%s\n", buf_c(&job->repo.common), words);
+  sha256_hex(text.p, text.n, answer->out.p, answer->out.n, hash);
+  job->setup.entry = arena_printf(&job->setup.arena, "%s/%s", folder, hash);
+  repo_read_head(&job->repo, &users);
+  job->setup.trusted = job->turn == 0 && strcmp(job->base, users.commit) == 0;
+  free(words);
+  buf_deinit(&text);
+  return true;
+}
+
+/* Asks to copy what was kept, unless git, a copy or a link has it already. */
+static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
+  ask->other = true;
+  WORDS(ask, job->path, "sh", "-c",
+        "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
+        "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
+        "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
+        "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
+        "sh", job->setup.entry);
+  return put_kept(job, ask, 5);
+}
+
+static bool take_setup_bring(struct git_job *job, const struct git_answer *answer) {
+  job->setup.brought = answer->exit == 0;
+  return true;
+}
+
+static struct str setup_end(struct str text) {
+  size_t at = text.n > LIMIT_SETUP_TEXT_BYTES ? text.n - LIMIT_SETUP_TEXT_BYTES : 0;
+  at = utf8_ceil(text.p, text.n, at);
+  return (struct str){text.p + at, text.n - at};
+}
+
+static const char *setup_command(const struct git_job *job) {
+  return json_string_value(json_array_get(json_object_get(job->setup.words, "run"), job->setup.at));
+}
+
+static void job_next(struct git_job *job);
+static void job_over(struct git_job *job);
+
+/* Goes on after one command. */
+static void on_setup(void *ctx, struct call_result *result) {
+  struct git_job *job = ctx;
+  struct setup *setup = &job->setup;
+  struct str output = str_trim(buf_view(&result->text.bytes));
+  if (result->class != CLASS_NONE)
+    output = str_from(result->message);
+  setup->run = NULL;
+  setup->ms += result->duration_ms;
+  buf_printf(&setup->told, "$ %s\n" STR_FMT "\n", setup_command(job), STR_ARG(output));
+  if (result->class != CLASS_NONE || result->exit != 0) {
+    err_set(&job->err, ERR_INVALID, "setup failed");
+    buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, setup_command(job),
+               result->exit, STR_ARG(setup_end(output)));
+  }
+  call_result_deinit(result);
+  setup->at++;
+  if (job->cancelled)
+    job_over(job);
+  else
+    job_next(job);
+}
+
+/* Runs the next command, if there is one, as an agent's program would be run: what it runs is the
+ * repository's. */
+static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
+  static const struct held held = {.edits = true, .run = HELD_RUN_ANY};
+  static const struct capability agents = {.name = "setup", .held = &held};
+  struct setup *setup = &job->setup;
+  const struct session *s = job->session;
+  const json_t *config = s->core.config;
+  const struct provider_sink sink = {.done = on_setup, .ctx = job};
+  struct repo main = {0};
+  if (setup_command(job) == NULL || setup->brought)
+    return false;
+  find_repository(s->env.cwd, &main);
+  const char *top = main.top.n > 0 ? buf_c(&main.top) : s->env.cwd;
+  WORDS(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
+        arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
+  repo_deinit(&main);
+  const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
+  memcpy(argv, ask->words, 7 * sizeof *argv);
+  json_decref(setup->sandbox);
+  setup->sandbox = sandbox_of_call(config, NULL, &agents, false);
+  setup->env = s->env;
+  setup->env.cwd = job->path;
+  setup->env.secrets = json_object_get(config, "secrets");
+  setup->env.sandbox = json_object_get(config, "sandbox");
+  setup->env.own_folders = s->own_folders;
+  uint64_t ms = (uint64_t)limits_duration_ms(json_view_at(setup->words, "timeout"), LIMIT_SETUP_MS);
+  setup->request = (struct call_request){.session = job->session_id,
+                                         .turn = job->turn,
+                                         .call = -1 - job->turn,
+                                         .attempt = 1,
+                                         .argv = argv,
+                                         .edit = true,
+                                         .timeout_ms = ms,
+                                         .stall_ms = ms,
+                                         .gates = true,
+                                         .sandbox = setup->sandbox};
+  setup->run = provider_command.ops->start(&provider_command, &setup->env, &setup->request, &sink);
+  return true;
+}
+
+/* Asks to keep what the commands made, and removes what was used least. */
+static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
+  ask->other = true;
+  WORDS(ask, job->path, "sh", "-c",
+        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
+        "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
+        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
+        "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
+        "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
+        "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
+        "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
+        "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
+        arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
+  return put_kept(job, ask, 7) && job->setup.trusted;
+}
+
+static void put_setup(const struct setup *setup, json_t *data) {
+  if (setup->brought)
+    json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
+  else if (setup->words != NULL)
+    json_object_set_new(data, "setup",
+                        json_pack("{sb si sf so}", "cached", 0, "exit", 0, "seconds",
+                                  (double)setup->ms / 1000, "output",
+                                  json_text(setup_end(str_trim(buf_view(&setup->told))))));
+}
+
 static const struct git_step git_make_steps[] = {
     {ask_base, take_base, NULL},
     {ask_prefix, take_prefix, NULL},
@@ -372,6 +593,10 @@ static const struct git_step git_make_steps[] = {
     {ask_submodules, take_submodules, NULL},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
+    {ask_setup_key, take_setup_key, NULL},
+    {ask_setup_bring, take_setup_bring, NULL},
+    {ask_setup_run, NULL, NULL},
+    {ask_setup_keep, NULL, NULL},
     {0},
 };
 
@@ -391,6 +616,7 @@ static json_t *git_job_made(struct git_job *job) {
   }
   json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
                            json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  put_setup(&job->setup, data);
   struct repo_head at;
   repo_read_head(&job->repo, &at);
   json_object_set_new(data, "main",
@@ -440,15 +666,25 @@ static bool take_last(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+static json_t *left_out_of(const struct git_job *job) {
+  return worktree_left_out(job->session->core.workflow->doc, job->session->core.config);
+}
+
 /* Takes out of the index what was copied or linked into the tree, and an agent's own git add has
  * staged. A name that begins with a colon means itself behind "./". */
 static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
-  json_t *names = job->path ? worktree_left_out(job->session->core.config) : NULL, *name;
+  json_t *names = job->path ? left_out_of(job) : NULL, *name;
+  struct buf path = {0};
   size_t i;
   buf_deinit(&job->names);
-  json_array_foreach(names, i, name)
-    buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+  json_array_foreach(names, i, name) {
+    buf_printf(&path, "%s/%s", commit_folder(job), json_string_value(name));
+    if (is_below(commit_folder(job), buf_c(&path)))
+      buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
+    buf_clear(&path);
+  }
   json_decref(names);
+  buf_deinit(&path);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
   WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
@@ -483,7 +719,9 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   free(job->head);
   job->head = buf_take(&paths);
   ask->input = (struct str){job->head, n};
-  WORDS(ask, commit_folder(job), "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul");
+  /* also what lies outside of a sparse checkout: the agent made it there */
+  WORDS(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
+        "--pathspec-file-nul");
   return !job->found;
 }
 
@@ -677,6 +915,11 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  buf_deinit(&job->setup.told);
+  buf_deinit(&job->setup.failure);
+  json_decref(job->setup.words);
+  json_decref(job->setup.sandbox);
+  arena_deinit(&job->setup.arena);
   json_decref(job->adopted);
   free(job);
 }
@@ -685,21 +928,22 @@ static void tell_session(void *ctx) {
   struct git_job *job = ctx;
   struct session *s = job->session;
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
-  char message[LIMIT_ERROR_TEXT_BYTES];
+  struct buf message = {0};
   json_t *data = NULL;
   if (wanted && job->err.code == ERR_NONE && job->steps == NULL)
     data = json_incref(job->adopted);
   else if (wanted && job->err.code == ERR_NONE)
     data = makes ? git_job_made(job) : git_job_committed(job);
-  print_into(message, sizeof message, "%.511s", job->err.text);
+  buf_puts(&message, job->setup.failure.n > 0 ? buf_c(&job->setup.failure) : job->err.text);
   struct event ev = {.kind = EVENT_WORKTREE,
                      .call = job->turn,
                      .news = data,
-                     .message = job->err.code == ERR_NONE ? NULL : message};
+                     .message = job->err.code == ERR_NONE ? NULL : buf_c(&message)};
   worktree_over over = job->over;
   job_free(job);
   over(s, wanted ? &ev : NULL);
   json_decref(data);
+  buf_deinit(&message);
 }
 
 /* In a pool thread. Whatever a commit names of a submodule is in the main repository's store from
@@ -768,6 +1012,8 @@ static void job_next(struct git_job *job) {
     struct git_ask ask = {0};
     if (!job->steps[job->at].ask(job, &ask))
       continue;
+    if (job->setup.run != NULL)
+      return; /* on_setup goes on */
     if (git_ask(&job->git, &ask, on_answer, job, &job->err))
       return;
   }
@@ -798,11 +1044,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->message = copy_or_null(w->message);
   job->number = w->committing;
   job->again = s->recovered_seq > 0;
-  char *real = realpath(job->source, NULL);
-  struct err none; /* the first step says what is missing */
-  if (!repo_enter(real ? real : job->source, &job->repo, &none))
-    job->repo = (struct repo){0};
-  free(real);
+  find_repository(job->source, &job->repo);
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   job->git.sandbox = json_object_get(s->core.config, "sandbox");
@@ -817,6 +1059,8 @@ void worktree_cancel(struct session *s) {
   LIST_EACH(struct git_job, job, in_session, &s->jobs) {
     job->cancelled = true;
     git_cancel(&job->git);
+    if (job->setup.run != NULL)
+      provider_command.ops->cancel(job->setup.run);
   }
 }
 
@@ -826,9 +1070,19 @@ void worktree_cancel(struct session *s) {
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
                            struct err *err) {
   struct buf branch = {0};
-  bool taken = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE &&
-               core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
-  if (taken)
+  bool fixed = core_branch_fixed(wf, config, &branch), taken = false;
+  for (size_t i = 0; i < branch.n && !taken; i++)
+    if (branch.p[i] == '/') {
+      branch.p[i] = '\0';
+      taken = repo_has_branch(repo, branch.p);
+      if (taken)
+        err_set(err, ERR_INVALID,
+                "the branch %.200s exists, so that none can begin with %.200s/: name another one "
+                "with --branch, or branch:",
+                branch.p, branch.p);
+      branch.p[i] = '/';
+    }
+  if (!taken && fixed && (taken = repo_has_branch(repo, buf_c(&branch))))
     err_set(err, ERR_INVALID,
             "the branch %.300s exists already: put {id} into branch:, or name another one",
             buf_c(&branch));
@@ -836,12 +1090,14 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
   return !taken;
 }
 
-json_t *worktree_left_out(const json_t *config) {
-  static const char *const settings[] = {"copy", "link"};
-  json_t *names = json_array(), *entry;
+json_t *worktree_left_out(const json_t *doc, const json_t *config) {
+  json_t *setup = core_worktree_setup(doc, config), *names = json_array(), *entry;
+  const json_t *const lists[] = {core_worktree_setting(config, "copy"),
+                                 core_worktree_setting(config, "link"),
+                                 json_object_get(setup, "keep")};
   size_t i;
-  for (size_t k = 0; k < ARRAY_LEN(settings); k++)
-    json_array_foreach((json_t *)core_worktree_setting(config, settings[k]), i, entry) {
+  for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+    json_array_foreach((json_t *)lists[k], i, entry) {
       struct str name = json_view(entry);
       while (str_starts(name, "./"))
         name = (struct str){name.p + 2, name.n - 2};
@@ -850,6 +1106,7 @@ json_t *worktree_left_out(const json_t *config) {
       if (name.n > 0 && !str_eq_c(name, "."))
         json_array_append_new(names, json_text(name));
     }
+  json_decref(setup);
   return names;
 }
 
@@ -880,7 +1137,8 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
                     "%s needs a git repository, and %.300s is in none: git init, or "
                     "workspace: here",
                     key, cwd);
-  ok = ok && branch_is_free(wf, config, &repo, err);
+  if (ok && core_workspace_mode(wf, config) == WORKSPACE_WORKTREE)
+    ok = branch_is_free(wf, config, &repo, err);
   repo_deinit(&repo);
   return ok;
 }

@@ -1,16 +1,21 @@
 /* Reads which worktrees a session had, and what it changed. */
 #include "host/worktree_changes.h"
 
+#include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "git/repo.h"
 #include "host/worktree.h"
+#include "os/tmpdir.h"
 #include "store/reader.h"
 #include "store/summary.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- the log --- */
 
@@ -76,6 +81,11 @@ static void take_workspace(struct tree_reading *r, const json_t *record) {
   json_t *commit = json_object_get(data, "commit");
   if (event != NULL && strcmp(event, "made") == 0)
     take_tree(r, data, turn);
+  const json_t *main = json_object_get(data, "main");
+  if (turn == 0 && main != NULL && !t->has_main) {
+    t->has_main = true;
+    t->main = tree_text(main, "branch");
+  }
   if (event == NULL || strcmp(event, "committed") != 0 || !json_is_string(commit))
     return;
   json_t *entry = json_pack("{sI ss sO}", "turn", (json_int_t)turn, "movement",
@@ -92,8 +102,9 @@ static void take_start(struct trees *t, const json_t *record) {
   t->cwd = tree_text(json_object_get(record, "config"), "cwd");
   t->task = xstrndup(task ? task : "", task ? strcspn(task, "\r\n") : 0);
   const json_t *config = json_object_get(record, "config");
+  t->config = json_incref(json_object_get(record, "config"));
   t->source = json_incref(json_object_get(config, "source"));
-  t->left_out = worktree_left_out(config);
+  t->left_out = worktree_left_out(json_object_get(record, "workflow"), config);
 }
 
 static void take_tree_record(struct tree_reading *r, const json_t *record) {
@@ -111,7 +122,9 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
     take_workspace(r, record);
   } else if (str_eq_c(type, "call_end")) {
     size_t i, k;
-    const json_t *file, *known;
+    const json_t *file, *known, *was = json_object_get(json_object_get(record, "head"), "was");
+    if (r->t->base == NULL)
+      r->t->base = tree_text(was, "commit");
     json_array_foreach((json_t *)json_object_get(record, "files"), i, file) {
       json_t *path = json_object_get(file, "path");
       bool there = !json_is_string(path);
@@ -130,7 +143,7 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
 /* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
 static bool tells_of_trees(struct str line) {
   static const char *const types[] = {"\"session_start\"", "\"turn_start\"", "\"workspace\"",
-                                      "\"files\":[{"};
+                                      "\"files\":[{", "\"was\":{"};
   for (size_t i = 0; i < ARRAY_LEN(types); i++)
     if (memmem(line.p, line.n, types[i], strlen(types[i])) != NULL)
       return true;
@@ -170,6 +183,9 @@ void trees_deinit(struct trees *t) {
   free(t->items);
   free(t->cwd);
   free(t->task);
+  json_decref(t->config);
+  free(t->main);
+  free(t->base);
   json_decref(t->source);
   json_decref(t->commits);
   json_decref(t->paths);
@@ -194,20 +210,163 @@ bool trees_is_there(const char *folder) {
 
 /* --- the diff --- */
 
-bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
-  struct err ignored;
-  size_t i, n = 8;
+void trees_where(const struct trees *t, const struct tree_item *item, struct work_where *where) {
+  *where = (struct work_where){.session = t->session,
+                               .repo = t->cwd,
+                               .worktree = item->path,
+                               .branch = item->branch,
+                               .base = item->base,
+                               .left_out = t->left_out};
+}
+
+/* Copies the index, so that new files can be made known to git without a change to its own. */
+static bool make_index(struct tree_diff *d, struct err *err) {
+  buf_auto_t from = {0}, name = {0}, bytes = {0};
+  struct repo repo;
+  struct err none;
+  if (d->to[0] != '\0' || d->index != NULL || d->more)
+    return true;
+  char *real = realpath(d->folder, NULL);
+  bool found = real != NULL && repo_find(real, &repo);
+  free(real);
+  if (!found) /* git says so */
+    return true;
+  buf_printf(&from, "%s/index", buf_c(&repo.git_dir));
+  repo_deinit(&repo);
+  bool there = access(buf_c(&from), F_OK) == 0;
+  if (there && !file_read(buf_c(&from), LIMIT_TREE_INDEX_BYTES, &bytes, &none)) {
+    d->more = true; /* then new files are not shown */
+    return true;
+  }
+  d->own = tmpdir_make(err);
+  if (d->own == NULL)
+    return false;
+  buf_printf(&name, "GIT_INDEX_FILE=%s/index", d->own);
+  d->index = buf_take(&name);
+  return !there || file_write_new(d->index + strlen("GIT_INDEX_FILE="), buf_view(&bytes), err);
+}
+
+void tree_diff_of(struct tree_diff *d, const struct trees *t, const struct tree_item *item) {
+  bool there = trees_is_there(item->path);
+  *d = (struct tree_diff){.folder = there ? item->path : t->cwd, .left_out = t->left_out};
+  print_into(d->from, sizeof d->from, "%s", item->base);
+  if (!there)
+    print_into(d->to, sizeof d->to, "refs/heads/%s", item->branch);
+}
+
+bool tree_diff_begin(struct tree_diff *d, const struct trees *t, struct err *err) {
+  const struct tree_item *own = tree_of(t, 0);
+  size_t commits = json_array_size(t->commits);
+  bool files = json_array_size(t->paths) > 0;
+  *d = (struct tree_diff){.folder = t->cwd};
+  *err = (struct err){0};
+  if (own != NULL) {
+    tree_diff_of(d, t, own);
+  } else if (commits > 0 && (!files || t->more_paths)) {
+    print_into(d->from, sizeof d->from, "%.64s^",
+               json_word_at(json_array_get(t->commits, 0), "commit"));
+    print_into(d->to, sizeof d->to, "%.64s",
+               json_word_at(json_array_get(t->commits, commits - 1), "commit"));
+  } else if (files) {
+    print_into(d->from, sizeof d->from, "HEAD");
+    d->paths = t->paths;
+    d->relative = true;
+  } else {
+    return false;
+  }
+  if (own == NULL && t->base != NULL)
+    print_into(d->from, sizeof d->from, "%s", t->base);
+  return make_index(d, err);
+}
+
+/* Sets what git is asked: these words, then `--` and the paths. */
+static void ask_there(const struct tree_diff *d, const char *const *words, struct git_ask *ask) {
+  size_t n = 0, i;
   const json_t *path;
-  const struct tree_item *own = trees_own(t, &ignored);
-  bool there = own != NULL && trees_is_there(own->path);
-  *ask = (struct git_ask){.folder = there ? own->path : t->cwd,
-                          .words = {"diff", "--no-ext-diff", "--no-textconv", "--no-color",
-                                    "--relative", "--end-of-options", there ? own->base : "HEAD",
-                                    "--"},
-                          .extra = {"GIT_LITERAL_PATHSPECS=1"}};
-  json_array_foreach(t->paths, i, path)
+  *ask = (struct git_ask){.folder = d->folder, .extra = {"GIT_LITERAL_PATHSPECS=1", d->index}};
+  for (; words[n] != NULL; n++)
+    ask->words[n] = words[n];
+  ask->words[n++] = "--";
+  json_array_foreach((json_t *)d->paths, i, path)
     ask->words[n++] = json_string_value(path);
-  return n > 8;
+}
+
+bool tree_diff_next(struct tree_diff *d, struct git_ask *ask) {
+  static const char *const list[] = {"ls-files", "--others", "--exclude-standard", "-z", NULL};
+  if (d->index == NULL || d->added)
+    return false;
+  if (!d->listed) {
+    ask_there(d, list, ask);
+    return true;
+  }
+  *ask = (struct git_ask){
+      .folder = d->folder,
+      .words = {"add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", NULL},
+      .extra = {"GIT_LITERAL_PATHSPECS=1", d->index},
+      .input = buf_view(&d->fresh)};
+  d->added = true;
+  return d->fresh.n > 0;
+}
+
+void tree_diff_take(struct tree_diff *d, const struct git_answer *answer) {
+  size_t count = 0;
+  bool added = d->listed; /* that was the answer */
+  d->listed = true;
+  d->more = d->more || answer->exit != 0 || answer->out.cut;
+  for (size_t at = 0; !added && at < answer->out.n;) {
+    struct str name = {answer->out.p + at, strnlen(answer->out.p + at, answer->out.n - at)};
+    const json_t *known;
+    size_t i;
+    bool skip = str_ends(name, "/"); /* a repository of its own */
+    json_array_foreach((json_t *)d->left_out, i, known) {
+      struct str rest = name;
+      skip =
+          skip || (str_drop(&rest, json_string_value(known)) && (rest.n == 0 || rest.p[0] == '/'));
+    }
+    if (!skip && ++count <= LIMIT_TREE_TOLD)
+      buf_append(&d->fresh, name.p, name.n + 1);
+    at += name.n + 1;
+  }
+  d->more = d->more || count > LIMIT_TREE_TOLD;
+}
+
+void tree_diff_ask(const struct tree_diff *d, const char *const *options, struct git_ask *ask) {
+  const char *words[16] = {"diff", "--no-ext-diff", "--no-textconv"};
+  size_t n = 3;
+  while (*options != NULL)
+    words[n++] = *options++;
+  if (d->relative)
+    words[n++] = "--relative";
+  words[n++] = "--end-of-options";
+  words[n++] = d->from;
+  if (d->to[0] != '\0')
+    words[n++] = d->to;
+  ask_there(d, words, ask);
+}
+
+bool tree_diff_now(struct tree_diff *d, const char *const *options, struct git_answer *answer,
+                   struct err *err) {
+  struct git_ask ask;
+  if (!make_index(d, err))
+    return false;
+  while (tree_diff_next(d, &ask)) {
+    AUTO(git_answer_deinit) struct git_answer before = {0};
+    if (!git_now(&ask, &before, err))
+      return false;
+    tree_diff_take(d, &before);
+  }
+  tree_diff_ask(d, options, &ask);
+  return git_now(&ask, answer, err);
+}
+
+void tree_diff_deinit(struct tree_diff *d) {
+  struct err ignored;
+  if (d->own != NULL)
+    (void)!tmpdir_remove(d->own, &ignored);
+  free(d->own);
+  free(d->index);
+  buf_deinit(&d->fresh);
+  *d = (struct tree_diff){0};
 }
 
 bool trees_take_diff(const struct git_answer *answer, size_t from, size_t max, struct buf *out) {

@@ -7,12 +7,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -80,6 +82,20 @@ int fs_open_folder_beneath(int folder, const char *path) {
 }
 
 /* --- locks --- */
+
+long fs_holder(const char *path) {
+  glob_t found = {0};
+  char target[PATH_MAX];
+  long pid = 0;
+  (void)glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &found);
+  for (size_t i = 0; i < found.gl_pathc && pid == 0; i++) {
+    ssize_t n = readlink(found.gl_pathv[i], target, sizeof target);
+    if (n == (ssize_t)strlen(path) && memcmp(target, path, (size_t)n) == 0)
+      pid = strtol(found.gl_pathv[i] + strlen("/proc/"), NULL, 10);
+  }
+  globfree(&found);
+  return pid;
+}
 
 enum { LOCK_LOOK_MS = 5 };
 

@@ -26,6 +26,9 @@ bool fs_lock_is_taken(int number);
 /* Does another descriptor hold the lock now? Also false if that cannot be known. */
 bool fs_is_locked(int fd);
 
+/* Returns a process that has the file of this path open; 0: none that this user may look at has. */
+long fs_holder(const char *path);
+
 /* Is the path still a name of this open file? Others may have removed or replaced it since it was
  * opened. Symbolic links are followed only where `follow` says so. */
 bool fs_is_named(int fd, const char *path, bool follow);

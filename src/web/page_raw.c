@@ -53,7 +53,7 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   } else {
     HTML_FMT(&h,
              "<p>git shows no changed lines%s%s: there is no repository or no commit, the changes "
-             "were undone, or the files are not tracked.</p>",
+             "were undone, or git ignores the files.</p>",
              ask->diff_why != NULL ? ": " : "", ask->diff_why != NULL ? ask->diff_why : "");
   }
   const struct part_cut cut = {
@@ -63,8 +63,9 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
     put_pieces(&h, ask);
   if (ask->diff_more_files)
     HTML(&h, "<p>It changed more files than this page compares.</p>");
-  HTML(&h, "<p class=dim>From the checked-out commit (in a worktree: the commit it began from) to "
-           "the files as they are now. Untracked files are not shown.</p>");
+  HTML(&h,
+       "<p class=dim>From the commit at the session's start to the files as they are now, with new "
+       "files that git does not ignore.</p>");
   part_end_page(&h);
   return 200;
 }

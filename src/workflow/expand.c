@@ -694,7 +694,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   if (k == NULL || k->type == KEY_FACET || k->type == KEY_SECTION || k->type == KEY_NOTED ||
       (k->type == KEY_SCHEMA && node->kind == YAML_MAP))
     return expand_plain(e, &x->origin.base, node);
-  if (k->type == KEY_SET)
+  if (k->type == KEY_SET && (k->or_member == NULL || node->kind == YAML_MAP))
     return copy_map(e, x, k->set, node);
   if (k->type == KEY_SET_LIST)
     return copy_list(e, x, k->set, node);
@@ -707,7 +707,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
       REPORT(e->p, node, "%s", err.text);
     return text_node(e, node, &x->origin.base, text);
   }
-  bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
+  bool names = k->type == KEY_ITEMS || str_among(str_from(k->name), "integrate group");
   if (names && node->kind == YAML_TEXT) /* names of movements of this file */
     return text_node(e, node, &x->origin.base, put_prefix(e, x, expand_text(e, x, node)));
   enum scope_place place = SCOPE_TEXT;

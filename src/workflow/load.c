@@ -129,6 +129,22 @@ static void gates_expand(json_t *doc) {
   json_decref(made);
 }
 
+/* Quotes the words of a command for a shell that runs these and nothing else. */
+static void put_quoted(const json_t *argv, struct buf *out) {
+  const json_t *word;
+  size_t i;
+  json_array_foreach((json_t *)argv, i, word) {
+    struct str rest = json_view(word);
+    buf_puts(out, i > 0 ? " '" : "'");
+    for (size_t k = 0; k < rest.n; k++)
+      if (rest.p[k] == '\'')
+        buf_puts(out, "'\\''");
+      else
+        buf_putc(out, rest.p[k]);
+    buf_putc(out, '\'');
+  }
+}
+
 /* Makes `integrate: GROUP` of movements into a command: it runs `segue integrate`, which gets the
  * branches of the group's last run on standard input. The document may have errors. */
 static void integrate_expand(json_t *doc) {
@@ -136,12 +152,19 @@ static void integrate_expand(json_t *doc) {
   json_t *movement;
   size_t i;
   json_array_foreach(json_object_get(doc, "movements"), i, movement) {
-    json_t *group = json_object_get(movement, "integrate");
-    struct buf branches = {0};
+    const json_t *integrate = json_object_get(movement, "integrate");
+    const json_t *group = json_object_get(integrate, "group");
+    const json_t *check = json_object_get(integrate, "check");
+    struct buf branches = {0}, quoted = {0};
     if (!json_is_string(group))
       continue;
     buf_printf(&branches, "{" PROMPT_BRANCHES STR_FMT "}", STR_ARG(json_view(group)));
-    json_object_set_new(movement, "command", json_pack("[ss]", "segue", "integrate"));
+    put_quoted(check, &quoted);
+    json_object_set_new(
+        movement, "command",
+        check ? json_pack("[ssso]", "segue", "integrate", "--check", json_text(buf_view(&quoted)))
+              : json_pack("[ss]", "segue", "integrate"));
+    buf_deinit(&quoted);
     json_object_set_new(movement, "instruction", json_text(buf_view(&branches)));
     json_object_set_new(movement, "edit", json_true());
     json_object_del(movement, "integrate");

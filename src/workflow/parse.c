@@ -851,6 +851,9 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
   case KEY_SET:
     if (k->or_true && node->kind == YAML_BOOL && node->boolean)
       return json_object();
+    if (k->or_member != NULL && node->kind != YAML_MAP)
+      return json_pack("{so}", k->or_member,
+                       parse_value(p, key_find(k->set, str_from(k->or_member)), node));
     return parse_set(p, k->set, node);
   case KEY_SET_LIST:
     return parse_set_list(p, k, node);

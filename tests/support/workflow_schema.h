@@ -103,10 +103,16 @@ static json_t *choices_schema(const struct key *k) {
                    "minItems", 2, "maxItems", (int)k->max, "uniqueItems", 1);
 }
 
+static json_t *schema_type_of(const struct key *k);
+
 static json_t *set_schema(const struct key *k) {
   if (k->or_true)
     return json_pack("{s:[{s:b}, {s:o}]}", "anyOf", "const", 1, "$ref", schema_reference(k->set));
-  return json_pack("{s:o}", "$ref", schema_reference(k->set));
+  json_t *map = json_pack("{s:o}", "$ref", schema_reference(k->set));
+  if (k->or_member == NULL)
+    return map;
+  return json_pack("{s:[o, o]}", "anyOf", schema_type_of(key_find(k->set, str_from(k->or_member))),
+                   map);
 }
 
 /* A list of sets, or the text that stands for one. */
@@ -279,7 +285,7 @@ static json_t *workflow_schema(void) {
       &movement_keys,  &rule_keys,     &judge_keys,       &structured_keys, &reask_keys,
       &options_keys,   &budget_keys,   &budget_call_keys, &limits_keys,     &guards_keys,
       &contracts_keys, &contract_keys, &monitor_keys,     &loop_judge_keys, &gate_keys,
-      &error_keys,     &ask_keys,      &approve_keys};
+      &error_keys,     &ask_keys,      &approve_keys,     &integrate_keys,  &setup_keys};
   json_t *schema = schema_must(json_object()), *defs = schema_must(json_object());
   schema_put(schema, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   schema_put(schema, "title", json_string("segue workflow"));

@@ -3,6 +3,8 @@
 in the middle of a merge, each child's work is there once afterwards."""
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -115,7 +117,7 @@ def one_that_was_cut_off_in_a_merge(box):
         Path(path).write_text(text)
     Path(own["path"] + "/mine").write_text("kept\n")
     words = ["integrate", "--cwd", own["path"], *[m["branch"] for m in made if m is not own]]
-    box.segue(*words, status=2, err=b"was interrupted")
+    box.segue(*words, status=2, err=b"is neither as it was nor as the merge makes it")
     box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]}, status=0)
     expect(git(box, "status", "--porcelain", at=own["path"]) == "?? mine", "its tree")
     is_whole(box)
@@ -137,36 +139,100 @@ STRAY = "cat > $SEGUE_CALL.txt; n=$(cat $SEGUE_CALL.txt); "
 
 
 def children_that_left_their_branches():
-    """Their work is not taken for merged: integrate names child, branch and where its worktree stands,
-    ends with an exit that is no conflict's, and merges once that is mended."""
-    for deed, place, template in (
-            ("git checkout -q -b mine/$n; git add -A; git commit -qm mine", "mine/one", ""),
-            ("git checkout -q -b mine/$n", "mine/one", "branch: work/{workflow}\n"),
-            ("git checkout -q --detach; git add -A; git commit -qm x; echo $n >> $SEGUE_CALL.txt", "a detached HEAD", ""),
-            ("git add -A; git commit -qm x; git branch -m mine/$n", "mine/one", "")):
+    """Their work is merged, whatever branch they made of it; also with names that have no id in them."""
+    for deed, template in (
+            ("git checkout -q -b mine/$n; git add -A; git commit -qm mine", ""),
+            ("git checkout -q -b mine/$n", "branch: work/{workflow}\n"),
+            ("git checkout -q --detach; git add -A; git commit -qm x; echo $n >> $SEGUE_CALL.txt", ""),
+            ("git add -A; git commit -qm x; git branch -m mine/$n", "")):
         with Box() as box:
             repository(box)
             flow = box.file("parts.yaml", template + FLOW.replace("cat > $SEGUE_CALL.txt", STRAY + deed).replace(
                 "concurrency: 3", "concurrency: 1")) # git lets one at a time rename a branch
-            done = box.segue("run", flow, "--cwd", box.cwd, "--logs", box.logs, "--json")
+            done = box.segue("run", flow, "--cwd", box.cwd, "--logs", box.logs, "--json", status=0)
             log = [json.loads(line) for line in done.stdout.splitlines()]
-            text = "".join(r.get("text", "") + r.get("stderr", "") for r in of_type(log, "call_end"))
             made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
-            child = next(m for m in made if m["branch"].endswith("-2"))
-            at = git(box, "rev-parse", "HEAD", at=child["path"])
-            expect(done.returncode == 3 and log[-1]["type"] == "session_end", deed, done)
-            expect(of_type(log, "call_end")[-1]["exit"] == 2, deed, log[-8:])
-            said = f"{child['branch']} " + ("is gone" if "-m mine/" in deed else "lacks commits")
-            expect(said in json.dumps(log) and f"stands on {place} ({at[:10]})" in json.dumps(log), deed, text)
-            expect("merged: " not in text, deed, text)
             for item in made[1:]:
-                git(box, "branch", "-f", item["branch"], git(box, "rev-parse", "HEAD", at=item["path"]))
-            branches = [m["branch"] for m in made[1:]]
-            words = ["fork", log[0]["session"], "--from", "join", "--logs", box.logs, "--json"]
-            if template: # a fork cannot have that name
-                words = ["integrate", "--cwd", made[0]["path"], *branches]
-            done = box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]} if template else None)
-            expect(done.returncode == 0 and done.stdout.count(b"merged: ") >= 3, deed, done)
+                at = git(box, "rev-parse", "HEAD", at=item["path"])
+                git(box, "merge-base", "--is-ancestor", at, made[0]["branch"])
+                expect(git(box, "rev-parse", item["branch"]) == at, deed, item)
+
+
+def children_that_stray_after_their_end():
+    """integrate looks where their worktrees stand: takes over what descends, and names what does not."""
+    for deed, said in (("git checkout -q -b mine; echo x > x; git add x; git commit -qm x", None),
+                       ("git checkout -q --detach; echo x > x; git add x; git commit -qm x", None),
+                       ("git checkout -q -b mine main; echo x > x; git add x; git commit -qm x", b"stands on mine")):
+        with Box() as box:
+            repository(box)
+            done = box.segue(*run_words(box), status=0)
+            log = [json.loads(line) for line in done.stdout.splitlines()]
+            made = [r["data"] for r in of_type(log, "workspace") if r["event"] == "made"]
+            before = git(box, "rev-parse", made[0]["branch"])
+            subprocess.run(["sh", "-ec", deed], cwd=made[1]["path"], env=box.env, check=True)
+            words = ["integrate", "--cwd", made[0]["path"], made[1]["branch"]]
+            done = box.segue(*words, status=2 if said else 0, env={"SEGUE_SESSION": log[0]["session"]})
+            if said:
+                tips = [git(box, "rev-parse", name)[:10].encode() for name in ("mine", made[1]["branch"])]
+                expect(all(text in done.stderr for text in (said, *tips)), deed, done)
+                expect(git(box, "rev-parse", made[0]["branch"]) == before, "nothing is merged")
+            else:
+                expect(b"has the work of its worktree" in done.stdout, deed, done)
+                expect(os.path.exists(made[0]["path"] + "/x"), deed)
+
+
+def checks_of_a_movement():
+    """integrate: {group, check}: words without a shell; what breaks it is put back, and the exit says so."""
+    flow = FLOW.replace("integrate: parts", """integrate:
+      group: parts
+      check: [sh, -c, 'echo "it''s $1"; test -z "$(grep -l two *.txt)"', sh, "a 'b' $HOME"]""").replace(
+          "{condition: when(true), next: ABORT}", "{condition: when(exit == 3), next: COMPLETE}")
+    with Box() as box:
+        repository(box)
+        box.file("parts.yaml", flow)
+        done = box.segue("run", box.dir + "/parts.yaml", "--cwd", box.cwd, "--logs", box.logs, "--json", status=0)
+        log = [json.loads(line) for line in done.stdout.splitlines()]
+        end = of_type(log, "call_end")[-1]
+        expect(end["exit"] == 3 and end["text"].count("merged: ") == 2, end)
+        expect("put back: " in end["text"] and "ended with 1:\n  it's a 'b' $HOME\n" in end["text"], end["text"])
+        own = "segue/" + log[0]["session"]
+        names = git(box, "ls-tree", "--name-only", own).split()
+        expect(sorted(git(box, "show", f"{own}:{n}") for n in names if n.endswith(".txt")) == ["one", "three"], names)
+        verified(box, box.begun()[0])
+
+
+def a_git_that_is_ended_is_no_conflict():
+    """Ended once, it is asked again; twice, exit is 2 with the reason; then the same command goes on."""
+    for words in ("merge --no-ff", "refs/heads/x", "--is-ancestor", "--diff-filter=U", "--show-toplevel"):
+        for times in (1, 2, 3):
+            with Box() as box:
+                repository(box)
+                git(box, "checkout", "-qb", "x")
+                Path(box.cwd + "/a").write_text("theirs\n")
+                git(box, "commit", "-qam", "theirs")
+                git(box, "checkout", "-q", "main")
+                if words == "--diff-filter=U":
+                    Path(box.cwd + "/a").write_text("ours\n")
+                    git(box, "commit", "-qam", "ours")
+                os.mkdir(box.dir + "/bin")
+                Path(box.dir + "/left").write_text("." * times)
+                Path(box.dir + "/bin/git").write_text(f"""#!/bin/sh
+case "$*" in *"{words}"*) if [ -s {box.dir}/left ]; then
+  left=$(cat {box.dir}/left); printf %s "${{left#.}}" > {box.dir}/left; kill -9 $PPID; exit 1; fi;; esac
+exec {shutil.which('git')} "$@"
+""")
+                os.chmod(box.dir + "/bin/git", 0o755)
+                env = {"PATH": box.dir + "/bin:" + box.env["PATH"]}
+                done = box.segue("integrate", "x", env=env)
+                conflict = words == "--diff-filter=U"
+                ended = done.returncode == 2 and b"git was ended" in done.stderr
+                expect(done.returncode == int(conflict) if times == 1 else ended, words, times, done)
+                expect(b"there is no branch" not in done.stderr, words, done)
+                Path(box.dir + "/left").write_text("")
+                box.segue("integrate", "x", env=env, status=int(conflict))
+                if not conflict:
+                    git(box, "merge-base", "--is-ancestor", "x", "main")
+                    expect(git(box, "status", "--porcelain") == "", words)
 
 
 def copies_stay_out_of_merges():
@@ -234,5 +300,6 @@ def a_fork_knows_the_branches():
 if __name__ == "__main__":
     sys.exit(main([diffs_of_items, killed_at_many_records, one_that_was_cut_off_in_a_merge,
                    a_verdict_does_not_keep_a_branch_out,
-                   children_that_left_their_branches, copies_stay_out_of_merges,
+                   children_that_left_their_branches, children_that_stray_after_their_end,
+                   checks_of_a_movement, a_git_that_is_ended_is_no_conflict, copies_stay_out_of_merges,
                    a_fork_knows_the_branches]))

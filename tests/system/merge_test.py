@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from support import Box, expect, main, records, verified
@@ -35,7 +36,8 @@ def asked(box, *words, status=0):
 def diffs(box):
     branch = begun(box, "echo more >> a; echo x > 'n w'", flags=["--commit", "off"])
     done = asked(box, "diff", "last")
-    expect(b"+more" in done.stdout and b"1 new file that is not" in done.stderr, done)
+    expect(b"+more" in done.stdout and b"+++ b/n w" in done.stdout, done)
+    expect(git(box, "ls-files", at=list(worktrees(box))[0]) == "a", "its index is as it was")
     path = list(worktrees(box))[0]
     git(box, "add", "-A", at=path)
     git(box, "commit", "-qm", "mine", at=path)
@@ -238,8 +240,11 @@ def integrates_nothing_of_this(box):
     expect(b"a merge is in progress" in integrated(box, "y", status=2).stderr, "his own")
     git(box, "merge", "--abort")
     Path(box.cwd + "/.git/SEGUE_MERGE").write_text("merging " + git(box, "rev-parse", "y") + "\n")
-    expect(b"was interrupted" in integrated(box, "y", status=2).stderr, "in the main tree")
-    os.remove(box.cwd + "/.git/SEGUE_MERGE")
+    write(box, "a", "mine\n")
+    expect(b"a is neither as it was nor" in integrated(box, "y", status=2).stderr, "in the main tree")
+    git(box, "checkout", "-q", "a")
+    expect(b"these files are in conflict" in integrated(box, "y", status=1).stdout, "and again")
+    git(box, "merge", "--abort")
     box.segue("integrate", "x", "--cwd", box.dir, status=2, err=b"not a git repository")
     box.segue("integrate", "x", "--cwd", box.dir + "/nowhere", status=2)
 
@@ -260,31 +265,33 @@ STRAYS = [
 ]
 
 
-def strays_are_not_merged():
-    """merge and pr name where the work is, and the command that brings it to the branch; what they
-    say afterwards is so."""
-    for command, place, files in STRAYS:
+def strayed(box, deed):
+    """A session's worktree in which somebody has done something since its end: its branch and path."""
+    branch_of = begun(box)
+    path = list_of(box)[0]
+    subprocess.run(["sh", "-ec", deed], cwd=path, env=box.env, check=True, capture_output=True)
+    return branch_of, path
+
+
+def strays_are_taken_over():
+    """The session's branch follows its worktree, which is said; what is said to be merged is there."""
+    for number, (command, place, files) in enumerate(STRAYS):
         with Box() as box:
-            repository(box)
-            done = run(box, command)
-            session = records(box.begun()[-1])[0]["session"]
-            own, path = "segue/" + session, box.env["XDG_STATE_HOME"] + "/segue/worktrees/" + session
+            own, path = strayed(box, command + "; git add -A; git commit -qm more || true")
             at = git(box, "rev-parse", "HEAD", at=path)
-            expect(f" {at[:10]} on {place}\n" in done.stdout.decode(), command, done.stdout)
-            before = git(box, "rev-parse", "main")
-            for words in (["merge", "last"], ["merge", "last", "--squash"], ["pr", "last"], ["merge", "last", "--json"]):
-                done = asked(box, *words, status=2)
-                said = (done.stdout + done.stderr).decode()
-                expect(own in said and f"stands on {place} ({at[:10]})" in said and "merged" not in said,
-                       command, words, done)
-            expect(git(box, "rev-parse", "main") == before, "nothing is merged")
-            said = asked(box, "merge", "last", status=2).stderr.decode()
-            subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, check=True, capture_output=True)
-            expect(b" is in main" in asked(box, "merge", "last").stdout, command)
+            words = (["merge", "last"], ["merge", "last", "--squash"], ["merge", "last", "--json"])[number % 3]
+            done = asked(box, *words)
+            said = (done.stdout + done.stderr).decode()
+            expect(f"{own} has the work of its worktree ({place}, {at[:10]})" in said, command, words, done)
+            if "--json" in words:
+                expect(json.loads(done.stdout)["commit"] == git(box, "rev-parse", "main"), done)
+            expect(git(box, "rev-parse", own) == at, command, "its branch")
             for name in files:
                 expect(os.path.exists(f"{box.cwd}/{name}"), command, name)
-            expect(b" is already merged" in asked(box, "merge", "last").stdout, command)
-            git(box, "merge-base", "--is-ancestor", at, "main")
+            again = asked(box, "merge", "last", *(["--squash"] if "--squash" in words else []))
+            expect(b" is already merged" in again.stdout, command, again)
+            if "--squash" not in words:
+                git(box, "merge-base", "--is-ancestor", at, "main")
             verified(box, *box.begun())
 
 
@@ -293,60 +300,170 @@ def no_strays():
     for command in (f"{ONE}; git checkout -q --detach HEAD~1", f"{ONE}; git checkout -q -b mine",
                     f"{ONE}; git checkout -q --detach main; git reset -q"):
         with Box() as box:
-            begun(box, command)
+            strayed(box, command)
             asked(box, "merge", "last")
             expect(os.path.exists(box.cwd + "/w1"), command)
     with Box() as box:
-        begun(box, f"git checkout -q -b mine; {ONE}")
-        path = box.env["XDG_STATE_HOME"] + "/segue/worktrees/" + records(box.begun()[-1])[0]["session"]
+        _, path = strayed(box, f"git checkout -q -b mine; {ONE}")
         shutil.rmtree(path)
-        expect(b"stands on mine" in asked(box, "merge", "last", status=2).stderr, "its folder is gone")
-        git(box, "merge", "-q", "mine")
-        expect(b"is already merged" in asked(box, "merge", "last").stdout, "by hand")
+        expect(b"(mine, " in asked(box, "merge", "last").stdout, "its folder is gone")
         git(box, "worktree", "prune")
         git(box, "branch", "-D", "mine")
         expect(b"is already merged" in asked(box, "merge", "last").stdout, "nothing is known of it")
 
 
 def two_that_have_grown_apart(box):
-    own = begun(box, f"{ONE}; git checkout -q -b mine main; {TWO}")
-    said = asked(box, "merge", "last", status=2).stderr.decode()
-    expect("stands on mine" in said, said)
-    done = subprocess.run(said[said.index("git -C "):], shell=True, env=box.env, capture_output=True)
-    expect(done.returncode != 0 and b"non-fast-forward" in done.stderr, "neither's commits are lost", done)
-    git(box, "merge", "-q", own, at=list(worktrees(box))[0])
-    subprocess.run(said[said.index("git -C "):said.index(" push ")] + " push . mine:" + own, shell=True,
-                   env=box.env, check=True, capture_output=True)
+    own, path = strayed(box, f"{ONE}; git checkout -q -b mine main; {TWO}")
+    before = git(box, "rev-parse", "main")
+    both = [git(box, "rev-parse", name)[:10].encode() for name in ("mine", own)]
+    for words in (["merge", "last"], ["merge", "last", "--squash"], ["merge", "last", "--json"]):
+        said = asked(box, *words, status=2).stderr
+        expect(b"stands on mine" in said and both[0] in said and both[1] in said, words, said)
+    done = box.segue("integrate", own, "--cwd", box.cwd, status=2)
+    expect(b"stands on mine" in done.stderr and both[1] in done.stderr, done)
+    expect(git(box, "rev-parse", "main") == before, "nothing is merged")
+    git(box, "merge", "-q", own, at=path)
     asked(box, "merge", "last")
     expect(os.path.exists(box.cwd + "/w1") and os.path.exists(box.cwd + "/w2"), "both")
 
 
-def commits_that_only_head_holds():
-    """discard and rm, of one or many, keep them, and say how; with --force they are named."""
-    stray = f"{ONE}; git checkout -q --detach; {TWO}"
-    for command, words, gone in (
-            (stray, ["discard", "last", "--yes"], False), (stray, ["discard", "last", "--yes"], True),
-            (f"git checkout -q --detach; {ONE}; {TWO}", ["rm", "last"], False), (stray, ["rm", "last"], True),
-            (f"{ONE}; git checkout -q --detach; echo two > w2", ["rm", "--older-than", "0s"], False)):
+def another_branch_than_at_the_start():
+    """Merged into without --into is what was checked out when the session began, or nothing."""
+    for deed, into in ((["checkout", "-qb", "stolen"], "main"), (["checkout", "-q", "--detach"], "main"),
+                       (["checkout", "-qb", "stolen"], "stolen")):
         with Box() as box:
-            begun(box, command)
+            own = begun(box)
+            git(box, *deed)
+            before = git(box, "for-each-ref")
+            for words in ([], ["--squash"]):
+                said = asked(box, "merge", "last", *words, status=2).stderr.decode()
+                expect("--into main" in said and ("stolen" not in deed or "--into stolen" in said), said)
+            expect(git(box, "for-each-ref") == before, "nothing is changed")
+            asked(box, "merge", "last", "--into", into)
+            expect(git(box, "show", into + ":a") == "one\nmore", into)
+            expect(git(box, "merge-base", "--is-ancestor", own, into) == "", into)
+    with Box() as box:
+        repository(box)
+        git(box, "checkout", "-q", "--detach")
+        run(box)
+        expect(b"give --into BRANCH" in asked(box, "merge", "last", status=2).stderr, "none")
+        git(box, "checkout", "-q", "main")
+        expect(b"--into main merges" in asked(box, "merge", "last", status=2).stderr, "another")
+
+
+def checks_of_merges(box):
+    """A branch is moved only if the check passes; where it does not, all is as it was; others go on."""
+    repository(box)
+    Path(box.cwd + "/tool").write_text("exit $1\n")
+    git(box, "branch", "other")
+    box.config("workspace: {copy: [tool]}\n")
+    for name in ("good", "bad", "fine"):
+        run(box, f"echo {name} > {name}", name=name + ".yaml")
+    logs = box.begun()
+    write(box, "mine", "not git's\n")
+    before, status = git(box, "rev-parse", "main"), git(box, "status", "--porcelain")
+    check = "pwd; test -d .git || sh tool 0 && seq 100; if test -e bad; then sh tool 5; fi"
+    done = asked(box, "merge", logs[1], "--check", check, status=3)
+    said = done.stderr.decode()
+    expect("is put back" in said and "ended with 5" in said and "  100\n" in said and "  80\n" not in said, done)
+    expect((before, status) == (git(box, "rev-parse", "main"), git(box, "status", "--porcelain")), "as before")
+    done = asked(box, "merge", *logs, "--check", check, "--json", status=3)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    expect([t["put_back"] for t in told] == [False, True, False] and [t["checked"]["exit"] for t in told] == [0, 5, 0],
+           told)
+    expect(told[1]["commit"] == told[0]["commit"], "it stays at the one before")
+    expect(git(box, "ls-tree", "--name-only", "main").split() == ["a", "fine", "good"], "main")
+    expect(git(box, "status", "--porcelain") == status and not os.path.exists(box.cwd + "/bad"), "its tree")
+    asked(box, "merge", logs[1], "--into", "other", "--check", "false", status=3)
+    expect(git(box, "rev-parse", "other") == before, "other")
+    asked(box, "merge", logs[1], "--into", "other", "--check", "test -e bad")
+    expect(git(box, "ls-tree", "--name-only", "other").split() == ["a", "bad"], "other")
+    expect(len(list_of(box)) == 3, "the check's worktrees are gone", list_of(box))
+
+
+def checks_of_branches():
+    """One branch after the other in the same tree; the one that breaks it is put back."""
+    for own in (False, True):
+        with Box() as box:
+            repository(box)
+            for name in ("good", "bad", "fine"):
+                branch(box, name, lambda: write(box, name, name + "\n"))
+            at = box.cwd
+            if own:
+                at = box.dir + "/tree"
+                git(box, "worktree", "add", "-q", "-b", "own", at)
+            Path(at + "/mine").write_text("not git's\n")
+            done = box.segue("integrate", "good", "bad", "fine", "--cwd", at, "--check",
+                             "test -e good && echo said && test ! -e bad", status=3,
+                             env={"SEGUE_SESSION": "x"} if own else None)
+            expect(done.stdout == b"merged: good\nput back: bad, the check ended with 1:\n  said\nmerged: fine\n", done)
+            expect(sorted(os.listdir(at)) == sorted([".git", "a", "fine", "good", "mine"]), os.listdir(at))
+            expect(git(box, "log", "--format=%s", "--merges", at=at).splitlines() == ["Merge fine", "Merge good"], at)
+            expect(git(box, "status", "--porcelain", at=at) == "?? mine", at)
+            done = box.segue("integrate", "bad", "fine", "--cwd", at, "--check", "false", "--json", status=3)
+            told = json.loads(done.stdout)
+            expect(told["merged"] == ["fine"] and told["checked"] == [{"branch": "bad", "exit": 1}] and
+                   told["put_back"] == [{"branch": "bad", "exit": 1, "output": ""}], told)
+
+
+def locks_left_behind(box):
+    """An index.lock that nobody holds is named with its age before anything is changed; a held one is not."""
+    begun(box)
+    lock, before = Path(box.cwd + "/.git/index.lock"), git(box, "rev-parse", "main")
+    branch(box, "x", lambda: write(box, "b", "b\n"))
+    lock.write_text("")
+    os.utime(lock, (time.time() - 7200, time.time() - 7200))
+    for words in (["merge", "last", "--logs", box.logs], ["integrate", "x"]):
+        said = box.segue(*words, status=2).stderr.decode()
+        expect("2 h ago" in said and f"rm '{lock}'" in said, said)
+        with open(lock, "rb"):
+            said = box.segue(*words, status=2).stderr.decode()
+            expect("a git is at work" in said and "rm '" not in said, said)
+    expect(git(box, "rev-parse", "main") == before, "nothing is changed")
+    lock.unlink()
+    asked(box, "merge", "last")
+
+
+def odd_repositories():
+    """Where branches are checked out: nowhere, in a bare repository, in another worktree, in one that is gone."""
+    with Box() as box:
+        repository(box)
+        git(box, "clone", "-q", "--bare", ".", box.dir + "/b are.git")
+        bare, tree = box.dir + "/b are.git", box.dir + "/wo\nr k"
+        git(box, "worktree", "add", "-q", "-b", "side", tree, at=bare)
+        run(box, cwd=tree)
+        asked(box, "merge", "last")
+        expect(Path(tree + "/a").read_text() == "one\nmore\n", "in a worktree of a bare one")
+        asked(box, "merge", "last", "--into", "main")
+        expect(git(box, "show", "main:a", at=bare) == "one\nmore", "the bare one's")
+    with Box() as box:
+        begun(box)
+        git(box, "worktree", "add", "-q", "-b", "side", box.dir + "/side")
+        asked(box, "merge", "last", "--into", "side")
+        expect(Path(box.dir + "/side/a").read_text() == "one\nmore\n", "where it is checked out")
+        git(box, "worktree", "add", "-q", "-b", "gone", box.dir + "/gone")
+        shutil.rmtree(box.dir + "/gone")
+        expect(b"git worktree prune" in asked(box, "merge", "last", "--into", "gone", status=2).stderr, "gone")
+
+
+def commits_that_only_head_holds():
+    """discard and rm, of one or many, with and without --force, give them a ref, and say which."""
+    stray = f"git checkout -q --detach; {TWO}"
+    for words, gone in ((["discard", "last", "--yes"], False), (["discard", "last", "--yes"], True),
+                        (["rm", "last", "--force"], False), (["rm", "last"], True),
+                        (["rm", "--older-than", "0s"], False)):
+        with Box() as box:
+            begun(box, ONE)
             log, path = box.begun()[0], list_of(box)[0]
+            subprocess.run(["sh", "-ec", stray], cwd=path, env=box.env, check=True)
             at = git(box, "rev-parse", "HEAD", at=path)
             if gone:
                 shutil.rmtree(path)
-            done = asked(box, *words, status=2)
-            said = done.stderr.decode()
-            expect(f"up to {at}" in said and "keeps them" in said, words, done)
-            expect(os.path.exists(log) and len(list_of(box)) == 1, words, "nothing was removed")
-            if gone:
-                keep = said[said.index("git -C "):said.index(" keeps")].replace("NAME", "kept")
-                subprocess.run(keep, shell=True, env=box.env, check=True)
-            done = asked(box, *words, *([] if gone else ["--force"]))
-            expect((f"up to {at}" in done.stderr.decode()) == (not gone), words, done)
-            expect(list_of(box) == [], "the worktree is gone")
-            expect(git(box, "cat-file", "-t", at) == "commit", "until git's gc")
-            if gone:
-                expect(git(box, "rev-parse", "kept") == at, "kept")
+            done = asked(box, *words)
+            ref = f"refs/segue/{os.path.basename(log).split('.')[0]}/1"
+            expect(f"{at[:10]} is on no other branch and stays as {ref}\n" in done.stderr.decode(), words, done)
+            expect(list_of(box) == [] and git(box, "rev-parse", ref) == at, words)
+            expect(b"commit" not in git(box, "fsck", "--unreachable", "--no-reflogs").encode(), words)
 
 
 def list_of(box):
@@ -476,5 +593,7 @@ if __name__ == "__main__":
     sys.exit(main([diffs, merges, conflict_of_contents, conflict_with_a_removal,
                    conflict_of_two_new_files, resolves,
                    a_resolution_that_changes_nothing_is_a_merge_too, a_fork_goes_on_from_the_branch, integrates, integrates_conflicts_of_other_kinds,
-                   integrates_nothing_of_this, strays_are_not_merged, no_strays, two_that_have_grown_apart,
+                   integrates_nothing_of_this, strays_are_taken_over, no_strays, two_that_have_grown_apart,
+                   another_branch_than_at_the_start, checks_of_merges, checks_of_branches, locks_left_behind,
+                   odd_repositories,
                    commits_that_only_head_holds, what_a_branch_holds_may_go, discards, lists, removes, blobs_go_with_the_last_log]))

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -170,7 +171,7 @@ class Stage(DaemonBox):
         super().__exit__(*exc)
 
 
-def run_deeds(user, keys="", permission="edit", before=(), earlier=0, **sandbox):
+def run_deeds(user, keys="", permission="edit", before=(), earlier=0, tries=9, **sandbox):
     """What the hostile program could do, by name, and its log. `before`: words before segue's; `earlier`: so many
     calls it does nothing, while no shim stands by."""
     with Stage(user) as box:
@@ -194,6 +195,7 @@ def run_deeds(user, keys="", permission="edit", before=(), earlier=0, **sandbox)
         if os.geteuid() == 0:  # a folder that is to be seen at another place, too, for this one run
             mount = ["unshare", "-m", "sh", "-c", f"mount --bind {box.home} {box.dir}/bound && "
                      f"mount --bind {box.home}/.ssh/keys {box.dir}/part && exec \"$@\"", "sh"]
+        above = os.stat(tempfile.gettempdir()).st_mtime_ns
         done = subprocess.run([*before, *mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
                                "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd, env=box.env,
                               capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL, pass_fds=[secret])
@@ -204,7 +206,9 @@ def run_deeds(user, keys="", permission="edit", before=(), earlier=0, **sandbox)
         verified(box, box.log_paths()[-1])
         text = of_type(log, "call_end")[-1]["text"]
         deeds = {d["deed"]: d for d in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
-        expect(earlier == 0 or text.startswith("1\n"), "no shim stood by", text)
+        if earlier and not text.startswith("1\n"):  # rules are not kept while others write in the folder above
+            expect(os.stat(tempfile.gettempdir()).st_mtime_ns != above and tries > 1, "no shim stood by", text)
+            return run_deeds(user, keys, permission, before, earlier, tries - 1, **sandbox)
         expect(len(deeds) > 40, text, of_type(log, "call_end")[-1].get("stderr"))
         with open(box.cwd + "/stays", "ab") as f:  # the one that stays behind would hold it
             import fcntl

@@ -140,9 +140,11 @@ def without_a_daemon():
         box.segue("run", box.file("changes.yaml", WORKFLOW), "--cwd", box.cwd, "--logs", box.logs)
         sid = os.path.basename(box.log_paths()[0]).split(".")[0]
         shown = box.segue("diff", sid, "--logs", box.logs)
-        expect(shown.returncode == 0 and b"\n+<b>new</b>\n" in shown.stdout and b"unknown" not in shown.stdout, shown.stdout[:500])
+        expect(shown.returncode == 0 and b"\n+<b>new</b>\n" in shown.stdout and b"b/unknown" in shown.stdout, shown.stdout[:500])
         told = json.loads(box.segue("diff", sid, "--json", "--logs", box.logs).stdout)
-        expect([f["path"] for f in told["files"]] == ["one", "two"] and told["from"] == "HEAD", told["files"])
+        expect([f["path"] for f in told["files"]] == ["one", "two", "unknown"], told["files"])
+        first = subprocess.run(["git", "rev-parse", "HEAD"], cwd=box.cwd, capture_output=True, check=True).stdout.decode()
+        expect(told["from"] == first.strip(), told["from"])
         needs(*browser.PROGRAMS)
         process, url = alone(box)
         with browser.Browser() as b:

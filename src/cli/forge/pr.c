@@ -47,7 +47,7 @@ static bool pr_is_ready(const struct pr *p, struct err *err) {
     return false;
   print_into(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
   char_auto_t *count =
-      trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
+      git_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
   bool some = count != NULL && strcmp(count, "0") != 0;
   if (count != NULL && !some)
     err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);

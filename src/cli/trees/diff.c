@@ -15,14 +15,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-struct diff_range {
-  const char *folder; /* where git runs */
-  const char *from;
-  char to[128]; /* "": the folder as it is */
-  char parent[80];
-  const json_t *paths; /* only these files; NULL: all */
-};
-
 /* Returns true if the word names the item's movement. A child is also named by the half after the
  * dot, and a group with items by the half before it. */
 static bool diff_names_child(const struct tree_item *item, const char *word) {
@@ -52,22 +44,26 @@ static long last_item(const struct trees *t, const char *movement) {
   return last;
 }
 
-static void use_item(const struct trees *t, const struct tree_item *item, struct diff_range *r) {
-  bool there = trees_is_there(item->path);
-  r->folder = there ? item->path : t->cwd;
-  r->from = item->base;
-  if (!there)
-    print_into(r->to, sizeof r->to, "refs/heads/%.110s", item->branch);
+/* Where the folder is gone, git may still know where it stood. */
+static void use_item(const struct trees *t, const struct tree_item *item, struct tree_diff *d) {
+  AUTO(work_deinit) struct work w = {0};
+  struct work_where where;
+  struct err ignored;
+  trees_where(t, item, &where);
+  where.commits_only = true;
+  tree_diff_of(d, t, item);
+  if (d->to[0] != '\0' && work_find(&where, &w, &ignored) && w.state == WORK_AHEAD)
+    print_into(d->to, sizeof d->to, "%s", w.head);
 }
 
 /* Sets the range to the last commit of that movement. */
 static bool use_movement(const struct trees *t, const char *movement, long item,
-                         struct diff_range *r, struct err *err) {
+                         struct tree_diff *d, struct err *err) {
   const struct tree_item *child = child_of(t, movement, item);
   const json_t *entry;
   size_t i;
   if (child != NULL) {
-    use_item(t, child, r);
+    use_item(t, child, d);
     return true;
   }
   if (item > 0)
@@ -76,82 +72,54 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
   json_array_foreach(t->commits, i, entry) {
     const char *name = cli_text(entry, "movement");
     if (strcmp(name, movement) == 0)
-      print_into(r->to, sizeof r->to, "%.64s", cli_text(entry, "commit"));
+      print_into(d->to, sizeof d->to, "%.64s", cli_text(entry, "commit"));
   }
-  print_into(r->parent, sizeof r->parent, "%.64s^", r->to);
-  r->folder = t->cwd;
-  r->from = r->parent;
-  return r->to[0] != '\0' ||
+  print_into(d->from, sizeof d->from, "%.64s^", d->to);
+  d->folder = t->cwd;
+  return d->to[0] != '\0' ||
          err_set(err, ERR_NOT_FOUND,
                  "there is no commit of a movement %.80s in session %s: --commit movement makes "
                  "one after each",
                  movement, t->session);
 }
 
-/* Sets the range from before the session's first commit to its last: it worked in its own
- * folder. */
-static bool use_commits(const struct trees *t, struct diff_range *r, struct err *err) {
-  size_t n = json_array_size(t->commits);
-  if (n == 0 && json_array_size(t->paths) > 0) { /* its changes are still in its folder */
-    *r = (struct diff_range){.folder = t->cwd, .from = "HEAD", .paths = t->paths};
-    return true;
-  }
-  if (n == 0)
-    return trees_own(t, err) != NULL;
-  print_into(r->parent, sizeof r->parent, "%.64s^",
-             cli_text(json_array_get(t->commits, 0), "commit"));
-  print_into(r->to, sizeof r->to, "%.64s", cli_text(json_array_get(t->commits, n - 1), "commit"));
-  r->folder = t->cwd;
-  r->from = r->parent;
+static bool use_whole(const struct trees *t, struct tree_diff *d, struct err *err) {
+  struct err none;
+  const struct tree_item *own = trees_own(t, &none);
+  if (own == NULL || trees_is_there(own->path))
+    return tree_diff_begin(d, t, err) || (err->code == ERR_NONE && trees_own(t, err) != NULL);
+  use_item(t, own, d);
   return true;
 }
 
+/* Says why git has no difference. */
+static bool diff_fails(const struct tree_diff *d, const struct git_answer *answer,
+                       struct err *err) {
+  struct err ignored;
+  if (answer->out.cut)
+    return err_set(err, ERR_INVALID, "%.300s: the diff is too large: use git in the worktree",
+                   d->folder);
+  if (strcmp(d->from, "HEAD") == 0 &&
+      git_did(d->folder, &ignored, "rev-parse", "--git-dir", NULL) &&
+      !git_did(d->folder, &ignored, "rev-parse", "--verify", "--quiet", "HEAD", NULL))
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no commit yet in %.300s: git status names its files", d->folder);
+  return git_complain(d->folder, answer, err);
+}
+
 /* Asks git for the difference. `more` is a further option, or NULL. */
-static bool diff_ask(const struct diff_range *r, const char *form, const char *more,
+static bool diff_ask(struct tree_diff *d, const char *form, const char *more,
                      struct git_answer *answer, struct err *err) {
   bool coloured = cli_colours(STDOUT_FILENO) && strcmp(form, "--patch") == 0;
-  struct git_ask ask = {.folder = r->folder,
-                        .words = {"diff", "--no-ext-diff", "--no-textconv",
-                                  coloured ? "--color=always" : "--no-color", form},
-                        .extra = {"GIT_LITERAL_PATHSPECS=1"}};
-  size_t n = 5, i;
-  const json_t *path;
-  if (more != NULL) {
-    ask.words[n++] = "--no-renames";
-    ask.words[n++] = more;
-  }
-  ask.words[n++] = "--end-of-options";
-  ask.words[n++] = r->from;
-  if (r->to[0])
-    ask.words[n++] = r->to;
-  ask.words[n++] = "--";
-  json_array_foreach((json_t *)r->paths, i, path)
-    ask.words[n++] = json_string_value(path);
-  if (!git_now(&ask, answer, err))
+  const char *const words[] = {coloured ? "--color=always" : "--no-color", form,
+                               more ? "--no-renames" : NULL, more, NULL};
+  if (!tree_diff_now(d, words, answer, err))
     return false;
   if (answer->exit == 0 && !answer->out.cut)
     return true;
-  if (!answer->out.cut)
-    (void)trees_complain(r->folder, answer, err);
-  else
-    err_set(err, ERR_INVALID, "%.300s: the diff is too large: use git in the worktree", r->folder);
+  (void)diff_fails(d, answer, err);
   git_answer_deinit(answer);
   return false;
-}
-
-/* Says how many files git does not know yet: its diff leaves them out. */
-static void say_untracked(const struct diff_range *r) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  struct err err;
-  size_t n = 0;
-  if (r->to[0] != '\0' || !trees_git(r->folder, &answer, &err, "ls-files", "--others",
-                                     "--exclude-standard", "-z", NULL))
-    return;
-  for (size_t i = 0; i < answer.out.n; i++)
-    n += answer.out.p[i] == '\0';
-  if (n > 0)
-    fprintf(stderr, "segue diff: and %zu new file%s that %s not committed: git -C %s status\n", n,
-            PLURAL(n), n == 1 ? "is" : "are", resolve_id_shown(r->folder));
 }
 
 /* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
@@ -175,24 +143,24 @@ static json_t *diff_files(const struct git_answer *numbers) {
 }
 
 /* Returns the difference as JSON, NULL with err set. */
-static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
+static json_t *diff_json(const struct trees *t, struct tree_diff *d, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer numbers = {0}, whole = {0};
   json_t *value = NULL;
-  if (!diff_ask(r, "--numstat", "-z", &numbers, err))
+  if (!diff_ask(d, "--numstat", "-z", &numbers, err))
     return NULL;
-  if (diff_ask(r, "--patch", NULL, &whole, err)) {
+  if (diff_ask(d, "--patch", NULL, &whole, err)) {
     value = json_pack("{ss so* ss so so}", "session", t->session, "path",
-                      r->to[0] ? NULL : json_io_string(r->folder), "from", r->from, "files",
+                      d->to[0] ? NULL : json_io_string(d->folder), "from", d->from, "files",
                       diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
-    if (r->to[0])
-      json_object_set_new(value, "to", json_string(r->to));
+    if (d->to[0])
+      json_object_set_new(value, "to", json_string(d->to));
   }
   return value;
 }
 
-static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
+static bool print_diff(struct tree_diff *d, const char *form, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!diff_ask(r, form, NULL, &answer, err))
+  if (!diff_ask(d, form, NULL, &answer, err))
     return false;
   if (isatty(STDOUT_FILENO) && !cli_colours(STDOUT_FILENO)) {
     buf_auto_t safe = {0};
@@ -201,7 +169,9 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
   } else {
     fwrite(buf_c(&answer.out), 1, answer.out.n, stdout);
   }
-  say_untracked(r);
+  if (d->more)
+    fprintf(stderr, "segue diff: there are more new files than it shows: git -C %s status\n",
+            resolve_id_shown(d->folder));
   return true;
 }
 
@@ -212,18 +182,18 @@ static bool print_items(const struct trees *t, const char *movement, const char 
   bool ok = true;
   for (long item = 1, last = last_item(t, movement); ok && item <= last; item++) {
     const struct tree_item *child = child_of(t, movement, item);
-    struct diff_range r = {0};
+    AUTO(tree_diff_deinit) struct tree_diff d = {0};
     if (child == NULL)
       continue;
-    use_item(t, child, &r);
-    json_t *value = json ? diff_json(t, &r, err) : NULL;
+    use_item(t, child, &d);
+    json_t *value = json ? diff_json(t, &d, err) : NULL;
     if (value != NULL) {
       json_object_set_new(value, "item", json_integer(item));
       json_array_append_new(items, value);
     } else if (!json) {
       printf("== %s, item %ld: %s\n", movement, item, child->branch);
     }
-    ok = json ? value != NULL : print_diff(&r, form, err);
+    ok = json ? value != NULL : print_diff(&d, form, err);
   }
   if (ok && json)
     json_io_put(
@@ -234,7 +204,7 @@ static bool print_items(const struct trees *t, const char *movement, const char 
 static int diff_run(const struct cli_args *args) {
   struct store_ref ref;
   AUTO(trees_deinit) struct trees t = {0};
-  struct diff_range r = {0};
+  AUTO(tree_diff_deinit) struct tree_diff d = {0};
   struct err err = {0};
   long item = 0;
   bool json = cli_flag(args, "json");
@@ -247,21 +217,18 @@ static int diff_run(const struct cli_args *args) {
     err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
   ok = ok && resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
        trees_read(&t, &ref, &err);
-  const struct tree_item *own = ok && args->word_count == 1 ? trees_own(&t, &err) : NULL;
   bool all = ok && args->word_count == 2 && item == 0 && last_item(&t, args->words[1]) > 0;
-  if (own != NULL)
-    use_item(&t, own, &r);
-  else if (ok && args->word_count == 2 && !all)
-    ok = use_movement(&t, args->words[1], item, &r, &err);
+  if (ok && args->word_count == 2 && !all)
+    ok = use_movement(&t, args->words[1], item, &d, &err);
   else if (ok && !all)
-    ok = use_commits(&t, &r, &err);
+    ok = use_whole(&t, &d, &err);
   json_t *value = NULL;
   if (ok && all)
     ok = print_items(&t, args->words[1], form, json, &err);
   else if (ok && json)
-    ok = (value = diff_json(&t, &r, &err)) != NULL;
+    ok = (value = diff_json(&t, &d, &err)) != NULL;
   else if (ok)
-    ok = print_diff(&r, form, &err);
+    ok = print_diff(&d, form, &err);
   if (value != NULL)
     json_io_put(value);
   return cli_done("diff", ok, &err);
@@ -273,10 +240,10 @@ const struct cli_command cmd_diff = {
     .words = {1, 2},
     .summary = "show what a session changed in its worktree, or a movement in its commit",
     .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
-            "For a session that worked directly in its folder: its commits, or else the files "
-            "that it changed, compared with the commit that is checked out. With MOVEMENT: that "
-            "movement's last commit (--commit movement), or a child's worktree; with for_each "
-            "each item's, in list order. New files that are not committed are only counted.",
+            "For a session that worked directly in its folder: the files that it changed, as they "
+            "are now, compared with the commit at its start. With MOVEMENT: that movement's last "
+            "commit (--commit movement), or a child's worktree; with for_each each item's, in list "
+            "order. New files that are not committed are shown, too.",
     .options = options,
     .run = diff_run,
 };

@@ -7,8 +7,7 @@
 
 static const struct cli_option options[] = {
     {"yes", 'y', NULL, "do not ask", false},
-    {"force", 'f', NULL,
-     "even if work is not committed or on no branch, or the session could continue", false},
+    {"force", 'f', NULL, "even if work is not committed, or the session could continue", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };
@@ -22,7 +21,7 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
   if (goes_on && !force)
     return err_set(err, ERR_USAGE, "session %s could continue: give --force to discard its work",
                    t->session);
-  return trees_may_go(t, force, err);
+  return force || trees_may_go(t, err);
 }
 
 /* Asks on the terminal; without one --yes must have been given. */
@@ -57,8 +56,9 @@ const struct cli_command cmd_discard = {
     .arguments = "ID|last [--yes] [--force]",
     .words = {1, 1},
     .summary = "remove a session's worktrees and branches",
-    .help = "Asks first. It refuses to discard uncommitted work, commits that no branch holds, or "
-            "a session that could continue, unless --force is given. The log stays; segue rm ID "
+    .help = "Asks first. It refuses to discard uncommitted work, or a session that could continue, "
+            "unless --force is given. Commits that nothing else holds get a ref refs/segue/ID/N "
+            "first; segue worktrees --refs lists and removes these. The log stays; segue rm ID "
             "removes it.",
     .options = options,
     .run = discard_run,

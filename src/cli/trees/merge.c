@@ -3,15 +3,21 @@
 #include "cli/forking.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
-#include "cli/trees/session_trees.h"
+#include "cli/trees/merging.h"
+#include "core/worktree.h"
 #include "format/json_object.h"
+#include "host/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"squash", 0, NULL, "merge as one commit, without the branch's own history", false},
-    {"into", 0, "BRANCH", "what to merge into (default: what is checked out there)", false},
+    {"into", 0, "BRANCH",
+     "what to merge into (default: what is checked out there, as it was at the session's start)",
+     false},
+    {"check", 0, "COMMAND", "merge only if this succeeds, run with sh in the merged tree", false},
     {"resolve", 0, "MOVEMENT",
      "on a conflict, continue the workflow with this movement to resolve it", false},
     {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
@@ -25,66 +31,158 @@ static const struct cli_option options[] = {
 
 struct merging {
   const struct trees *t;
+  const struct tree_item *own;
   const char *branch;
   char *into, *target; /* the branch, and the commit it is at */
   char ref[512];       /* its full name */
   char *place;         /* where it is checked out, or "" */
   char *tip, *tree, *commit;
   json_t *conflicts; /* files */
+  bool squash, merged;
+  const char *check; /* or NULL */
+  bool checked, put_back;
+  int exit;
+  struct buf last; /* lines of the check */
+  struct merging_note note;
 };
+
+/* Without --into the branch must be the one that was there when the session began: an agent, or
+ * somebody else, may have switched it. */
+static bool choose_target(struct merging *m, struct err *err) {
+  const struct trees *t = m->t;
+  *err = (struct err){0};
+  m->into = git_line(t->cwd, err, "symbolic-ref", "--short", "--quiet", "HEAD", NULL);
+  if (m->into == NULL && err->code == ERR_IO)
+    return false;
+  const char *on = m->into, *began = t->main;
+  if (on == NULL)
+    return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: give --into %.200s", t->cwd,
+                   began ? began : "BRANCH");
+  if (!t->has_main || (began != NULL && strcmp(on, began) == 0))
+    return true;
+  if (began == NULL)
+    return err_set(err, ERR_USAGE,
+                   "no branch was checked out in %.300s when the session began, and now it is "
+                   "%.200s: --into %.200s merges into that",
+                   t->cwd, on, on);
+  return err_set(err, ERR_USAGE,
+                 "%.200s was checked out in %.200s when the session began, and now it is %.200s: "
+                 "give --into %.100s or --into %.100s",
+                 began, t->cwd, on, began, on);
+}
+
+/* Finds where the target is checked out: "" if nowhere, or only in a bare repository. Of a tree
+ * whose repository lies apart from it, git names the repository. */
+static bool find_place(struct merging *m, struct err *err) {
+  char index[1100];
+  struct err ignored;
+  print_into(m->ref, sizeof m->ref, "refs/heads/%.450s", m->into);
+  char_auto_t *on = git_line(m->t->cwd, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
+  if (on != NULL && strcmp(on, m->ref) == 0)
+    m->place = git_line(m->t->cwd, &ignored, "rev-parse", "--show-toplevel", NULL);
+  if (m->place != NULL && m->place[0] != '\0')
+    return true;
+  free(m->place);
+  m->place = git_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
+  if (m->place == NULL || m->place[0] == '\0')
+    return m->place != NULL;
+  if (!trees_is_there(m->place))
+    return err_set(err, ERR_NOT_FOUND,
+                   "%.200s is checked out in %.200s, which is gone: git worktree prune forgets it",
+                   m->into, m->place);
+  char_auto_t *inside = git_line(m->place, err, "rev-parse", "--is-inside-work-tree", NULL);
+  if (inside == NULL || strcmp(inside, "true") == 0)
+    return inside != NULL;
+  print_into(index, sizeof index, "%.1000s/index", m->place);
+  if (access(index, F_OK) == 0)
+    return err_set(err, ERR_USAGE,
+                   "%.200s is checked out in a folder that git does not name, whose repository is "
+                   "%.200s: it can only be merged into by git there",
+                   m->into, m->place);
+  m->place[0] = '\0';
+  return true;
+}
+
+/* Makes of the target what it was, if a merge into it was cut off. */
+static bool open_note(struct merging *m, struct err *err) {
+  char_auto_t *common =
+      git_line(m->t->cwd, err, "rev-parse", "--path-format=absolute", "--git-common-dir", NULL);
+  if (common == NULL || !merging_open(&m->note, m->place[0] ? m->place : common, err))
+    return false;
+  return m->note.state != MERGING_BEGUN || merging_mend(&m->note, err);
+}
 
 static bool find_target(struct merging *m, const char *into, struct err *err) {
   m->into = into ? xstrdup(into) : NULL;
-  if (into == NULL)
-    m->into = trees_line(m->t->cwd, err, "symbolic-ref", "--short", "--quiet", "HEAD", NULL);
-  if (m->into == NULL)
-    return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: give --into BRANCH",
-                   m->t->cwd);
-  m->target = trees_tip(m->t->cwd, m->into, err);
-  if (m->target == NULL)
-    return err_set(err, ERR_NOT_FOUND, "there is no branch %.200s", m->into);
-  if (!trees_is_settled(m->t, m->target, err))
+  if ((into == NULL && !choose_target(m, err)) || !find_place(m, err) || !open_note(m, err))
     return false;
-  m->tip = trees_tip(m->t->cwd, m->branch, err);
-  if (m->tip == NULL)
+  m->target = trees_tip(m->t->cwd, m->into, err);
+  if (m->target == NULL && err->code != ERR_IO)
+    return err_set(err, ERR_NOT_FOUND, "there is no branch %.200s", m->into);
+  return m->target != NULL && (m->place[0] == '\0' || trees_is_clean(m->place, err));
+}
+
+/* Finds what to merge: all that the session's worktree and its branch have. */
+static bool find_work(struct merging *m, FILE *out, struct err *err) {
+  const struct trees *t = m->t;
+  const struct work_where where = {.session = t->session,
+                                   .repo = t->cwd,
+                                   .worktree = m->own->path,
+                                   .branch = m->branch,
+                                   .base = m->own->base,
+                                   .commits_only = true};
+  if (t->owned)
+    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
+                   t->session);
+  if (work_is_dirty(m->own->path, t->left_out))
+    return err_set(err, ERR_USAGE,
+                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
+                   m->own->path);
+  if (!merging_adopt(&where, m->target, out, err))
+    return false;
+  m->tip = trees_tip(t->cwd, m->branch, err);
+  if (m->tip == NULL && err->code != ERR_IO)
     return err_set(err, ERR_NOT_FOUND, "its branch %.200s is gone", m->branch);
-  print_into(m->ref, sizeof m->ref, "refs/heads/%.450s", m->into);
-  m->place = trees_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
-  return m->place != NULL && (m->place[0] == '\0' || trees_is_clean(m->place, err));
+  return m->tip != NULL && merging_holds(t->cwd, m->tip, m->target, &m->merged, err);
+}
+
+/* A squashed merge leaves no line in the history: its trailer names what was merged, or there is
+ * nothing left to bring. */
+static bool find_squashed(struct merging *m, struct err *err) {
+  char grep[128];
+  print_into(grep, sizeof grep, "--grep=^Segue-Merged: %.72s$", m->tip);
+  char_auto_t *made = git_line(m->t->cwd, err, "log", "-1", "--format=%H", "--basic-regexp", grep,
+                               "--end-of-options", m->target, NULL);
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  if (made == NULL ||
+      !git_run(m->t->cwd, &answer, err, "diff-tree", "--quiet", m->tree, m->target, NULL))
+    return false;
+  m->merged = made[0] != '\0' || answer.exit == 0;
+  return true;
 }
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_git(m->t->cwd, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
-                 "--no-messages", m->target, m->tip, NULL))
-    return false;
-  bool ok = answer.exit <= 1;
-  size_t at = strnlen(buf_c(&answer.out), answer.out.n);
-  if (ok)
-    m->tree = xstrndup(buf_c(&answer.out), at);
-  if (answer.exit == 1) {
-    m->conflicts = json_array();
-    for (at++; at < answer.out.n && answer.out.p[at] != '\0';) {
-      json_array_append_new(m->conflicts, json_io_string(answer.out.p + at));
-      at += strnlen(answer.out.p + at, answer.out.n - at) + 1;
-    }
-  } else if (!ok) {
-    (void)trees_complain("git merge-tree", &answer, err);
-  }
-  return ok;
+  json_t *conflicts = json_array();
+  m->tree = merging_tree(m->t->cwd, m->target, m->tip, conflicts, err);
+  if (m->tree != NULL && json_array_size(conflicts) > 0)
+    m->conflicts = json_incref(conflicts);
+  json_decref(conflicts);
+  return m->tree != NULL && (!m->squash || m->conflicts != NULL || find_squashed(m, err));
 }
 
-static bool make_commit(struct merging *m, bool squash, const char *message, struct err *err) {
-  char made[640];
+static bool make_commit(struct merging *m, const char *message, struct err *err) {
+  char made[800], merged[96] = "";
   struct git_ask ask = {.folder = m->t->cwd,
                         .words = {"commit-tree", m->tree, "-p", m->target, "-p", m->tip, NULL}};
-  if (squash)
+  if (m->squash)
     ask.words[4] = NULL;
+  if (m->squash)
+    print_into(merged, sizeof merged, "Segue-Merged: %.72s\n", m->tip);
   trees_sign_as_nobody(&ask);
-  print_into(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n",
-             squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
-             m->t->session);
+  print_into(made, sizeof made, "%s%.200s\n\nSegue-Session: %s\n%s",
+             m->squash ? "" : "Merge of a session: ", m->t->task[0] ? m->t->task : m->branch,
+             m->t->session, merged);
   ask.input = str_from(message ? message : made);
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!git_now(&ask, &answer, err))
@@ -97,22 +195,96 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
   return m->commit != NULL;
 }
 
-static bool is_in(const struct merging *m, const char *commit, const char *target) {
-  struct err err;
-  return trees_did(m->t->cwd, &err, "merge-base", "--is-ancestor", commit, target, NULL);
+/* Puts into the check's tree what git does not have, as for a session's worktree. */
+static bool furnish(const struct merging *m, const char *path, struct err *err) {
+  static const char *const settings[] = {"copy", "link"};
+  char_auto_t *top = git_line(m->t->cwd, err, "rev-parse", "--show-toplevel", NULL);
+  size_t i;
+  const json_t *name;
+  for (size_t k = 0; top != NULL && k < ARRAY_LEN(settings); k++)
+    json_array_foreach((json_t *)core_worktree_setting(m->t->config, settings[k]), i, name) {
+      buf_auto_t from = {0}, to = {0};
+      buf_printf(&from, "%s/%s", top, json_string_value(name));
+      buf_printf(&to, "%s/%s", path, json_string_value(name));
+      while (buf_c(&to)[to.n - 1] == '/') /* a link cannot be made there */
+        to.p[--to.n] = '\0';
+      const struct git_ask copy = {.folder = "/",
+                                   .words = {"cp", "-a", "--", buf_c(&from), buf_c(&to), NULL},
+                                   .other = true};
+      AUTO(git_answer_deinit) struct git_answer answer = {0};
+      if (access(buf_c(&from), F_OK) != 0 || access(buf_c(&to), F_OK) == 0)
+        continue;
+      if (k == 1 && symlink(buf_c(&from), buf_c(&to)) != 0)
+        return err_set(err, ERR_IO, "cannot link %.300s", buf_c(&to));
+      if (k == 0 && !git_now(&copy, &answer, err))
+        return false;
+    }
+  return true;
 }
 
-/* Moves the branch in a single step of git: it stays where it was or ends at the merge. */
-static bool move_branch(const struct merging *m, struct err *err) {
-  bool ok;
-  if (m->place[0] != '\0')
-    ok = trees_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify", m->commit, NULL);
-  else
-    ok = trees_did(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit, m->target,
+static bool clear_tree(const struct merging *m, const char *path, struct err *err) {
+  const struct git_ask ask = {
+      .folder = "/", .words = {"rm", "-rf", "--", path, NULL}, .other = true};
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  struct err ignored;
+  bool ok = git_now(&ask, &answer, err);
+  if (ok) /* git may still know it */
+    (void)git_did(m->t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
+  return ok;
+}
+
+/* Runs the check in a worktree of its own, so that nobody's tree is touched if it fails. What a
+ * killed one left there goes first. */
+static bool check_merge(struct merging *m, struct err *err) {
+  char folder[PATHS_BYTES];
+  buf_auto_t path = {0}, within = {0};
+  if (!paths_state("checks", folder, err))
+    return false;
+  buf_printf(&path, "%s/%s", folder, m->t->session);
+  buf_printf(&within, "%s%s", buf_c(&path), m->own->folder + strlen(m->own->path));
+  bool ok = clear_tree(m, buf_c(&path), err) &&
+            git_did(m->t->cwd, err, "worktree", "add", "--quiet", "--detach", buf_c(&path),
+                    m->commit, NULL) &&
+            furnish(m, buf_c(&path), err) &&
+            merging_check(trees_is_there(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
+                          &m->exit, &m->last, err);
+  struct err ignored;
+  (void)clear_tree(m, buf_c(&path), &ignored);
+  m->checked = ok;
+  m->put_back = ok && m->exit != 0;
+  return ok;
+}
+
+/* Is the merge where it belongs, as git has it now? */
+static bool verify(struct merging *m, struct err *err) {
+  bool moved, holds = m->squash;
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  if (!merging_holds(m->t->cwd, m->commit, m->ref, &moved, err) ||
+      (!holds && !merging_holds(m->t->cwd, m->tip, m->ref, &holds, err)) ||
+      !git_run(m->t->cwd, &answer, err, "diff-tree", "--quiet", m->tree, m->commit, NULL))
+    return false;
+  return (moved && holds && answer.exit == 0) ||
+         err_set(err, ERR_INVALID, "%.200s is not at the merge: it was moved meanwhile", m->into);
+}
+
+/* Moves the branch in a single step of git: it stays where it was or ends at the merge. A git that
+ * was ended is asked once more, from where it stood. */
+static bool move_branch(struct merging *m, struct err *err) {
+  bool ok = false;
+  for (int tries = 0; !ok && tries < 2; tries++) {
+    if (tries > 0 && (err->code != ERR_IO || !merging_mend(&m->note, err)))
+      return false;
+    ok = merging_begin(&m->note, m->commit, m->ref, err);
+    if (ok && m->place[0] != '\0')
+      ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify",
+                   "--no-verify-signatures", m->commit, NULL);
+    else if (ok)
+      ok = git_did(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit, m->target,
                    NULL);
-  return ok &&
-         (is_in(m, m->commit, m->ref) ||
-          err_set(err, ERR_IO, "%.200s is not at the merge: it was moved meanwhile", m->into));
+  }
+  if (!ok)
+    merging_give_up(&m->note);
+  return ok && verify(m, err) && merging_end(&m->note, false, err);
 }
 
 static int tell_conflicts(const struct merging *m, bool json) {
@@ -132,14 +304,28 @@ static int tell_conflicts(const struct merging *m, bool json) {
 
 static void tell_merged(const struct merging *m, bool json) {
   if (json) {
-    json_io_put(json_pack("{ss ss ss ss}", "session", m->t->session, "branch", m->branch, "into",
-                          m->into, "commit", m->commit ? m->commit : m->target));
-    return;
-  }
-  if (m->commit != NULL)
+    const char *at = m->commit && !m->put_back ? m->commit : m->target;
+    json_t *told = json_pack("{ss ss ss ss}", "session", m->t->session, "branch", m->branch, "into",
+                             m->into, "commit", at);
+    if (m->checked) {
+      json_object_set_new(told, "checked",
+                          json_pack("{ss si so}", "command", m->check, "exit", m->exit, "output",
+                                    json_io_string(buf_c(&m->last))));
+      json_object_set_new(told, "put_back", json_boolean(m->put_back));
+    }
+    json_io_put(told);
+  } else if (m->put_back) {
+    cli_say(stderr, "segue merge: %s is put back, %s is as it was: the check ended with %d:\n",
+            m->branch, m->into, m->exit);
+    for (struct str rest = buf_view(&m->last); rest.n > 0;) {
+      struct str line = str_next_line(&rest);
+      cli_say(stderr, "  " STR_FMT "\n", STR_ARG(line));
+    }
+  } else if (m->commit != NULL) {
     cli_say(stdout, "%s is in %s: %.10s\n", m->branch, m->into, m->commit);
-  else
+  } else {
     cli_say(stdout, "%s is already merged: %s\n", m->branch, m->into);
+  }
 }
 
 static int merge_session(const struct cli_args *args, const struct trees *t,
@@ -192,60 +378,88 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
   return status;
 }
 
+static void merging_free(struct merging *m) {
+  char *const texts[] = {m->into, m->target, m->place, m->tip, m->tree, m->commit};
+  merging_close(&m->note);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    free(texts[i]);
+  json_decref(m->conflicts);
+  buf_deinit(&m->last);
+}
+
 /* Merges a session's branch. `ref` is its log, for --resolve; if it is NULL, conflicts are not
  * resolved. */
 static int merge_session(const struct cli_args *args, const struct trees *t,
                          const struct store_ref *ref, struct err *err) {
-  struct merging m = {.t = t};
+  struct merging m = {.t = t,
+                      .own = trees_own(t, err),
+                      .squash = cli_flag(args, "squash"),
+                      .check = cli_value(args, "check")};
   bool json = cli_flag(args, "json");
-  const struct tree_item *own = trees_own(t, err);
   int status = STATUS_COMPLETE;
-  m.branch = own ? own->branch : NULL;
-  bool ok = own != NULL && find_target(&m, cli_value(args, "into"), err) &&
-            trees_keep_submodules(t, false, err);
-  bool merged = ok && is_in(&m, m.tip, m.target);
-  ok = ok && (merged || merge_trees(&m, err));
-  if (ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL)
+  m.branch = m.own ? m.own->branch : NULL;
+  bool ok = m.own != NULL && find_target(&m, cli_value(args, "into"), err) &&
+            trees_keep_submodules(t, false, err) && find_work(&m, json ? stderr : stdout, err) &&
+            (m.merged || merge_trees(&m, err));
+  bool resolve = ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL;
+  if (resolve) /* the note is the next merge's */
+    merging_close(&m.note);
+  if (resolve)
     status = resolve_merge(args, &m, ref);
   else if (ok && m.conflicts != NULL)
     status = tell_conflicts(&m, json);
-  else if (ok && !merged)
-    ok = make_commit(&m, cli_flag(args, "squash"), cli_value(args, "message"), err) &&
-         move_branch(&m, err);
+  else if (ok && !m.merged)
+    ok = make_commit(&m, cli_value(args, "message"), err) &&
+         (m.check == NULL || check_merge(&m, err)) && (m.put_back || move_branch(&m, err));
   if (ok && m.conflicts == NULL)
     tell_merged(&m, json);
-  char *const texts[] = {m.into, m.target, m.place, m.tip, m.tree, m.commit};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    free(texts[i]);
-  json_decref(m.conflicts);
-  return ok ? status : cli_fail("merge", err);
+  if (ok && m.put_back)
+    status = STATUS_ABORT;
+  merging_free(&m);
+  return ok ? status : cli_fail_with(STATUS_USAGE, "merge", err);
 }
 
-static int merge_run(const struct cli_args *args) {
+static int merge_one(const struct cli_args *args, const char *word) {
   struct store_ref ref;
   AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
-  cli_errors_as_json(cli_flag(args, "json"));
-  if (!resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) ||
+  if (!resolve_id_session(word, cli_value(args, "logs"), NULL, &ref, &err) ||
       !trees_read(&t, &ref, &err) || !resolve_id_sure(args, &ref, &err))
-    return cli_fail("merge", &err);
+    return cli_fail_with(STATUS_USAGE, "merge", &err); /* 1 would mean a conflict */
   return merge_session(args, &t, &ref, &err);
+}
+
+/* One that is in conflict or does not pass the check keeps the others out of nothing. */
+static int merge_run(const struct cli_args *args) {
+  int status = STATUS_COMPLETE;
+  cli_errors_as_json(cli_flag(args, "json"));
+  for (size_t i = 0; i < args->word_count; i++) {
+    int one = merge_one(args, args->words[i]);
+    status = status == STATUS_COMPLETE || one == STATUS_USAGE ? one : status;
+  }
+  return status;
 }
 
 const struct cli_command cmd_merge = {
     .name = "merge",
-    .arguments = "ID|last [--squash] [--into BRANCH]",
-    .words = {1, 1},
-    .summary = "merge a session's branch into another one",
+    .arguments = "ID|last... [--squash] [--into BRANCH] [--check COMMAND]",
+    .words = {1, CLI_WORDS},
+    .summary = "merge sessions' branches into another one",
     .help =
         "The merge is worked out outside of any working tree first. In a conflict nothing is "
         "changed and the files are named (exit 1); with --resolve, a new session continues "
         "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
         "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
-        "must have no uncommitted changes. If the branch lacks commits of the session's worktree "
-        "(its agent left or renamed the branch), nothing is merged either: both are named, with "
-        "the command that mends it (exit 2). The session's branch stays; segue discard ID "
-        "removes it together with its worktree.",
+        "must have no uncommitted changes. What an agent committed elsewhere in its worktree is "
+        "taken over by the session's branch first, and said; if one of the two lacks commits of "
+        "the other, nothing is merged and both are named. Without --into the branch must be the "
+        "one that was checked out when the session began.\n"
+        "With --check the command runs in a worktree of its own at the merge (with what "
+        "workspace: {copy, link} name), and only if it exits with 0 the branch is moved; several "
+        "sessions are merged one after the other, each on what has passed before.\n"
+        "Exit: 0 merged; 1 a conflict; 3 the check failed and the branch is as it was; 2 for "
+        "everything else. The session's branch stays; segue discard ID removes it together with "
+        "its worktree.",
     .options = options,
     .run = merge_run,
 };

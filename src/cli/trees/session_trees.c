@@ -12,142 +12,106 @@
 char *trees_tip(const char *repo, const char *branch, struct err *err) {
   char ref[512];
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
-  return trees_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
-}
-
-static bool is_left_out(const struct trees *t, struct str name) {
-  const json_t *entry;
-  size_t i;
-  json_array_foreach(t->left_out, i, entry)
-    if (str_eq(json_view(entry), name))
-      return true;
-  return false;
-}
-
-bool trees_is_dirty(const struct trees *t, const char *folder) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  struct err err;
-  if (!trees_is_there(folder) || !trees_git(folder, &answer, &err, "status", "--porcelain", "-z",
-                                            "--untracked-files=normal", NULL))
-    return false;
-  bool dirty = answer.exit != 0;
-  for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
-    const char *entry = answer.out.p + at;
-    size_t n = strlen(entry);
-    dirty = strncmp(entry, LIT("?? ")) != 0;
-    if (!dirty) /* a folder has a slash at its end */
-      dirty = !is_left_out(t, (struct str){entry + 3, n - 3 - (entry[n - 1] == '/')});
-  }
-  return dirty;
+  return git_line(repo, err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
 }
 
 bool trees_is_clean(const char *folder, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!trees_git(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
+  if (!git_run(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
   if (answer.exit != 0)
-    (void)trees_complain(folder, &answer, err);
+    (void)git_complain(folder, &answer, err);
   else if (!clean)
     err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
             getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
   return clean;
 }
 
-/* --- where worktrees stand --- */
+/* --- where the work is --- */
 
-/* Returns the commit of a worktree's HEAD, new, and sets the branch that it is on, if any: as the
- * worktree itself has them or, if its folder is gone, the repository. NULL: there is none, or err
- * says that git could not be run. */
-static char *stood_at(const char *repo, const char *path, char branch[256], struct err *err) {
-  char name[PATHS_BYTES] = "HEAD", *head = NULL;
-  const char *last = strrchr(path, '/');
-  bool there = trees_is_there(path);
-  *err = (struct err){0};
-  if (!there)
-    print_into(name, sizeof name, "worktrees%s/HEAD", last ? last : "/");
-  if (there || trees_is_there(repo))
-    head =
-        trees_line(there ? path : repo, err, "rev-parse", name, "--symbolic-full-name", name, NULL);
-  if (err->code != ERR_IO)
-    *err = (struct err){0};
-  char *on = head ? strstr(head, "\nrefs/heads/") : NULL;
-  print_into(branch, 256, "%s", on ? on + strlen("\nrefs/heads/") : "");
-  if (head != NULL)
-    head[strcspn(head, "\n")] = '\0';
-  return head;
+/* Tells what was done with a worktree's commits, and where there are more. */
+static void tell_adopted(const struct work_where *where, const struct work *w) {
+  buf_auto_t text = {0};
+  size_t i;
+  const json_t *one;
+  if (w->state != WORK_ON_BRANCH) {
+    work_tell(where, w, &text);
+    cli_say(stderr, "segue: %s\n", buf_c(&text));
+  }
+  json_array_foreach(w->others, i, one)
+    cli_say(stderr, "segue: there is further work of it on %s (%.10s)\n",
+            json_word_at(one, "branch"), json_word_at(one, "commit"));
 }
 
-bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
-                        struct err *err) {
-  char on[256], *head = stood_at(repo, path, on, err), *tip = NULL, *more = NULL;
-  bool ok = head == NULL ? err->code == ERR_NONE : strcmp(on, branch) == 0;
-  if (!ok && head != NULL)
-    tip = trees_tip(repo, branch, err);
-  if (!ok && head != NULL && err->code != ERR_IO) {
-    more = trees_line(repo, err, "rev-list", "--max-count=1", head, "--not", tip ? tip : head,
-                      target, NULL);
-    ok = tip != NULL && more != NULL && more[0] == '\0';
-    if (!ok && err->code != ERR_IO)
-      err_set(err, ERR_INVALID,
-              "%.100s %s: its worktree stands on %.80s (%.10s): git -C %.120s push . "
-              "%.10s:refs/heads/%.200s",
-              branch, tip ? "lacks commits" : "is gone", on[0] ? on : "a detached HEAD", head, repo,
-              head, branch);
-  }
-  free(head);
-  free(tip);
-  free(more);
-  return ok;
+/* Returns true if HEAD only stands behind the branch, or at what the target has. */
+static bool has_no_more(const struct work_where *where, const struct work *w, const char *target) {
+  struct err ignored;
+  if (w->state != WORK_LEFT_BEHIND || strcmp(w->lacks, w->tip) != 0)
+    return false;
+  char_auto_t *more = git_line(where->repo, &ignored, "rev-list", "--max-count=1", w->head, "--not",
+                               w->tip, target, NULL);
+  return more != NULL && more[0] == '\0';
 }
 
 bool trees_is_settled(const struct trees *t, const char *target, struct err *err) {
+  AUTO(work_deinit) struct work w = {0};
+  struct work_where where;
   const struct tree_item *own = trees_own(t, err);
   if (own == NULL)
     return false;
   if (t->owned)
     return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
                    t->session);
-  if (trees_is_dirty(t, own->path))
+  trees_where(t, own, &where);
+  if (!work_find(&where, &w, err))
+    return false;
+  if (w.dirty)
     return err_set(err, ERR_USAGE,
                    "its worktree has uncommitted work: git -C %.300s add and commit it first",
                    own->path);
-  return trees_is_on_branch(t->cwd, own->path, own->branch, target, err);
+  if (has_no_more(&where, &w, target))
+    return true;
+  if (!work_adopt(&where, &w, err))
+    return false;
+  tell_adopted(&where, &w);
+  return true;
 }
 
-/* Checks that something else than HEAD holds the commits of a worktree; tells what. */
-static bool keeps_commits(const struct trees *t, const struct tree_item *item, bool force,
-                          struct err *err) {
-  char on[256], *count = NULL, *head = stood_at(t->cwd, item->path, on, err);
-  bool held = head == NULL ? err->code == ERR_NONE : on[0] != '\0';
-  if (on[0] != '\0' && strcmp(on, item->branch) != 0)
-    cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", on);
-  if (!held && head != NULL) {
-    count = trees_line(t->cwd, err, "rev-list", "--count", head, "--not", "--glob=refs/*", NULL);
-    held = count != NULL && strcmp(count, "0") == 0;
-  }
-  if (!held && count != NULL)
-    err_set(err, ERR_USAGE,
-            "no branch has %.10s commit%s of %.150s, up to %s: git -C %.150s branch "
-            "NAME %.10s keeps them%s",
-            count, strcmp(count, "1") == 0 ? "" : "s", item->path, head, t->cwd, head,
-            force ? "" : ", --force does not");
-  if (!held && force)
-    cli_say(stderr, "segue: %s\n", err->text);
-  free(count);
-  free(head);
-  return held || force;
+bool trees_may_go(const struct trees *t, struct err *err) {
+  for (size_t i = 0; i < t->count; i++)
+    if (work_is_dirty(t->items[i].path, t->left_out))
+      return err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
+                     t->items[i].path);
+  return true;
 }
 
-bool trees_may_go(const struct trees *t, bool force, struct err *err) {
-  bool ok = true;
-  for (size_t i = 0; ok && i < t->count; i++)
-    if (!force && trees_is_dirty(t, t->items[i].path))
-      ok = err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
-                   t->items[i].path);
-    else
-      ok = keeps_commits(t, &t->items[i], force, err);
-  return ok;
+/* Gives refs to what would be lost with the worktree (and its branch), and tells what has its
+ * commits afterwards. */
+static bool keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
+                         struct err *err) {
+  AUTO(work_deinit) struct work w = {0};
+  json_auto_t *kept = json_array();
+  struct work_where where;
+  size_t i;
+  const json_t *one;
+  trees_where(t, item, &where);
+  where.commits_only = true;
+  if (!work_find(&where, &w, err))
+    return false;
+  where.branch = branch_goes ? where.branch : NULL;
+  if (!work_keep(&where, &w, kept, err))
+    return false;
+  if (w.on[0] != '\0' && strcmp(w.on, item->branch) != 0)
+    cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", w.on);
+  json_array_foreach(w.others, i, one)
+    if (strcmp(json_word_at(one, "branch"), w.on) != 0)
+      cli_say(stderr, "segue: this branch stays, which has work of it: %s\n",
+              json_word_at(one, "branch"));
+  json_array_foreach(kept, i, one)
+    cli_say(stderr, "segue: %.10s is on no other branch and stays as %s\n",
+            json_word_at(one, "commit"), json_word_at(one, "ref"));
+  return true;
 }
 
 bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
@@ -171,15 +135,15 @@ bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
 }
 
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
+  static const char *const options[] = {"--no-color", NULL};
   AUTO(trees_deinit) struct trees t = {0};
-  struct err ignored;
-  struct git_ask ask;
+  AUTO(tree_diff_deinit) struct tree_diff d = {0};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
+  struct err ignored;
   *cut = false;
-  if (!trees_read(&t, ref, &ignored))
-    return;
-  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored))
-    *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
+  if (trees_read(&t, ref, &ignored) && tree_diff_begin(&d, &t, &ignored) &&
+      tree_diff_now(&d, options, &answer, &ignored))
+    *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths || d.more;
 }
 
 void trees_sign_as_nobody(struct git_ask *ask) {
@@ -187,9 +151,43 @@ void trees_sign_as_nobody(struct git_ask *ask) {
                                        "GIT_COMMITTER_NAME=segue",
                                        "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
-  char_auto_t *mail = trees_line(ask->folder, &err, "config", "user.email", NULL);
+  char_auto_t *mail = git_line(ask->folder, &err, "config", "user.email", NULL);
   for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
     ask->extra[i] = nobody[i];
+}
+
+static bool git_lists(const struct trees *t, const char *path) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  buf_auto_t entry = {0};
+  struct err ignored;
+  if (!git_run(t->cwd, &answer, &ignored, "worktree", "list", "--porcelain", "-z", NULL))
+    return false;
+  buf_printf(&entry, "worktree %s", path);
+  for (size_t at = 0; at < answer.out.n; at += strlen(answer.out.p + at) + 1)
+    if (strcmp(answer.out.p + at, buf_c(&entry)) == 0)
+      return true;
+  return false;
+}
+
+/* Removes a worktree, also one of which a killed git, or an agent, has left a part: git refuses
+ * that, but forgets it once its files are gone. A log alone is no reason to remove a folder: it
+ * must be named after the session, and git must know it. */
+static bool remove_worktree(const struct trees *t, const char *path, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  const struct git_ask files = {
+      .folder = "/", .words = {"rm", "-rf", "--", path, NULL}, .other = true};
+  const char *last = strrchr(path, '/');
+  size_t n = strlen(t->session);
+  struct err ignored;
+  if (last == NULL || n == 0 || strncmp(last + 1, t->session, n) != 0)
+    return err_set(err, ERR_INVALID, "%.300s is no worktree of session %s", path, t->session);
+  if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
+      !trees_is_there(path))
+    return true;
+  if (!git_lists(t, path) || !git_now(&files, &answer, err))
+    return false;
+  (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
+  return !trees_is_there(path);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {
@@ -197,11 +195,9 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     struct err ignored;
-    /* git may still know one whose folder is gone */
-    ok = trees_did(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL) ||
-         !trees_is_there(item->path);
+    ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
     if (ok && branches)
-      (void)trees_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
+      (void)git_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
   }
   return ok;
 }

@@ -19,28 +19,22 @@
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
 /* Returns the commit of a branch, new; NULL: there is none. */
 char *trees_tip(const char *repo, const char *branch, struct err *err);
-/* Returns whether there are uncommitted changes beside what was copied or linked, or git cannot
- * tell. False also if the folder is gone. */
-bool trees_is_dirty(const struct trees *t, const char *folder);
 
 /* Checks that no file that git knows was changed there. */
 bool trees_is_clean(const char *folder, struct err *err) MUST_CHECK;
-/* Checks that a branch, or `target` if it is not NULL, has the commits of the HEAD of the worktree
- * that was made for it, whose folder may be gone: an agent may have left or renamed the branch. */
-bool trees_is_on_branch(const char *repo, const char *path, const char *branch, const char *target,
-                        struct err *err) MUST_CHECK;
-/* Checks the same of a session's own worktree, that it is over, and that all is committed. */
+/* Checks that a session is over and that all is committed, and has its branch follow its worktree.
+ * It may have left the branch for a commit that `target` has (NULL: none). */
 bool trees_is_settled(const struct trees *t, const char *target, struct err *err) MUST_CHECK;
-/* Checks that no worktree has uncommitted work, or commits that only its HEAD holds. With `force`
- * it only says which commits these are. */
-bool trees_may_go(const struct trees *t, bool force, struct err *err) MUST_CHECK;
+/* Checks that no worktree has uncommitted work. */
+bool trees_may_go(const struct trees *t, struct err *err) MUST_CHECK;
 /* Copies the commits of submodules into the main repository and says which (git/submodules.h). With
  * `force` it only says what cannot be copied. */
 bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) MUST_CHECK;
 /* Has the commit made in segue's name if git has no name to commit with: it would refuse
  * otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);
-/* Removes the worktrees, uncommitted work included; branches only if wanted. */
+/* Removes the worktrees, uncommitted work included, and branches if wanted. Commits that nothing
+ * else would hold get a ref before, which is told. */
 bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
 
 #endif

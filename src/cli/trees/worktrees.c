@@ -1,4 +1,5 @@
-/* segue worktrees: lists the worktrees of sessions, with size and age. */
+/* segue worktrees: lists the worktrees of sessions, with size and age, and the refs that hold what
+ * was removed (git/work.h). */
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -9,12 +10,17 @@
 #include "os/clock.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static const struct cli_option options[] = {
+    {"refs", 0, NULL, "list instead the refs of this repository that hold removed work", false},
+    {"older-than", 0, "AGE", "with --refs: only those made longer ago than this: 30d, 12h", false},
+    {"remove", 0, NULL, "with --refs --older-than: remove these", false},
+    {"cwd", 'C', "DIR", "with --refs: a folder of the repository (default: here)", false},
     {"json", 0, NULL, "print one JSON object per line", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
@@ -61,8 +67,8 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   const char *status = known ? t.status : "unknown";
   if (known && strcmp(t.status, "running") == 0 && !t.owned)
     status = "open";
-  char_auto_t *branch = trees_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
-  bool dirty = trees_is_dirty(&t, path);
+  char_auto_t *branch = git_line(path, &err, "rev-parse", "--abbrev-ref", "HEAD", NULL);
+  bool dirty = work_is_dirty(path, t.left_out);
   enum { DESCRIPTORS = 16 };
   walked_bytes = 0;
   (void)nftw(path, add_size, DESCRIPTORS, FTW_PHYS | FTW_MOUNT);
@@ -86,12 +92,88 @@ static void print_tree(const char *path, const char *id, const char *logs, bool 
   }
 }
 
+/* --- refs --- */
+
+/* When it was made: its log says so, for as long as git keeps that; later, its commit's date. */
+static long ref_time(const struct git_answer *logs, const char *ref, struct str commit_date) {
+  char_auto_t *entry = NULL;
+  long at = 0;
+  if (asprintf(&entry, "%s@{", ref) < 0)
+    BUG("out of memory");
+  const char *found = memmem(buf_c(&logs->out), logs->out.n, entry, strlen(entry));
+  struct str rest = found ? str_from(found + strlen(entry)) : commit_date;
+  (void)str_to_long(str_cut(&rest, found ? '}' : '\n'), &at);
+  return at;
+}
+
+/* Returns false if it could not be removed. */
+static bool take_ref(const char *folder, const char *ref, const char *commit, const char *subject,
+                     long at, const struct cli_args *args, struct err *err) {
+  char age[24];
+  if (cli_flag(args, "remove") && !git_did(folder, err, "update-ref", "-d", ref, commit, NULL))
+    return false;
+  put_days(at, age, sizeof age);
+  if (cli_flag(args, "json"))
+    json_io_put(json_pack("{ss ss sI so sb}", "ref", ref, "commit", commit, "made", (json_int_t)at,
+                          "subject", json_io_string(subject), "removed", cli_flag(args, "remove")));
+  else
+    cli_say(stdout, "%s%s  %4s  %.10s  %s\n", cli_flag(args, "remove") ? "removed: " : "", ref, age,
+            commit, subject);
+  return true;
+}
+
+static bool list_refs(const struct cli_args *args, int64_t since_ms, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer refs = {0}, logs = {0};
+  const char *cwd = cli_value_or(args, "cwd", ".");
+  char_auto_t *folder = realpath(cwd, NULL);
+  if (folder == NULL)
+    return err_set_errno(err, errno, "%.300s", cwd);
+  if (!git_run(folder, &refs, err, "for-each-ref",
+               "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)",
+               "refs/segue", NULL))
+    return false;
+  if (refs.exit != 0)
+    return git_complain(cwd, &refs, err);
+  if (refs.out.n > 0 && !git_run(folder, &logs, err, "log", "--walk-reflogs", "--glob=refs/segue/*",
+                                 "--date=unix", "--no-show-signature", "--format=%gD", NULL))
+    return false;
+  struct str rest = buf_view(&refs.out);
+  bool ok = true;
+  while (ok && rest.n > 0) {
+    struct str line = str_next_line(&rest), ref = str_cut(&line, '\0');
+    struct str commit = str_cut(&line, '\0'), date = str_cut(&line, '\0');
+    char_auto_t *subject = xstrndup(line.n > 0 ? line.p : "", line.n);
+    long at = ref_time(&logs, ref.p, date);
+    if (at * 1000 < since_ms)
+      ok = take_ref(folder, ref.p, commit.p, subject, at, args, err);
+  }
+  if (refs.out.n == 0 && !cli_flag(args, "json"))
+    fprintf(stderr, "no refs of segue in %s\n", resolve_id_shown(folder));
+  return ok;
+}
+
+static int refs_run(const struct cli_args *args) {
+  struct err err = {0};
+  const char *age = cli_value(args, "older-than");
+  int64_t since_ms = INT64_MAX;
+  if (cli_flag(args, "remove") && age == NULL)
+    return cli_refuse("worktrees", "--remove needs --older-than AGE: 0s means all");
+  if (!resolve_id_since(age, &since_ms, &err))
+    return cli_refuse("worktrees",
+                      "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date", age);
+  return cli_done("worktrees", list_refs(args, since_ms, &err), &err);
+}
+
+/* --- the command --- */
+
 static int worktrees_run(const struct cli_args *args) {
   AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   struct dirent **names = NULL;
   char folder[PATHS_BYTES], id[STORE_ID_BYTES];
   bool any = false;
+  if (cli_flag(args, "refs"))
+    return refs_run(args);
   if (!config_load(&user, &err))
     return cli_fail("worktrees", &err);
   const char *set = cli_text(user.workspace, "folder");
@@ -123,7 +205,9 @@ const struct cli_command cmd_worktrees = {
     .arguments = "[options]",
     .summary = "list the worktrees of sessions, with size and age",
     .help = "STATUS is the session's; unknown means that its log is not in the log folder. segue "
-            "discard ID removes a worktree, segue rm ID the session with it.",
+            "discard ID removes a worktree, segue rm ID the session with it. Commits that would be "
+            "lost with them, or by an agent's rebase, stay as refs/segue/ID/N: --refs lists these "
+            "with age, commit and subject. git branch NAME COMMIT gives one a branch.",
     .options = options,
     .run = worktrees_run,
 };

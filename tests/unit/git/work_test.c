@@ -67,7 +67,8 @@ static void put_work(struct buf *out, const struct work *w) {
   buf_printf(out, "%s", work_state_name(w->state));
   if (w->head[0])
     put_subject(out, "head", w->head);
-  buf_printf(out, " on %s", strncmp(w->on, "segue/", 6) == 0 ? "branch" : w->on[0] ? w->on : "-");
+  const char *on = w->on[0] ? w->on : "-";
+  buf_printf(out, " on %s", strncmp(on, LIT("segue/")) == 0 ? "branch" : on);
   if (w->lacks[0])
     put_subject(out, "lacks", w->lacks);
   json_array_foreach(w->others, i, one) {

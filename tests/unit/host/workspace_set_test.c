@@ -44,6 +44,17 @@ static const struct row {
     {"{\"author\": \"<a@b>\"}", true, "author must be NAME <EMAIL>"},
     {"{\"author\": \"A <a@b> B\"}", true, "author must be NAME <EMAIL>"},
     {"{\"author\": \"A\\n<a@b>\"}", true, "author must be a text of one line"},
+    {"{\"setup\": [\"npm ci\"]}", true, NULL},
+    {"{\"setup\": {\"run\": [\"a\"], \"key\": [\"b\"], \"keep\": [\"c\"], \"timeout\": \"9m\"}}",
+     true, NULL},
+    {"{\"setup\": [\"npm ci\"]}", false, "has no setting \"setup\""},
+    {"{\"setup\": []}", true, "setup run: must be a list"},
+    {"{\"setup\": \"npm ci\"}", true, "setup must be an object"},
+    {"{\"setup\": {\"runs\": []}}", true, "setup run: is missing"},
+    {"{\"setup\": {\"run\": [\"a\"], \"runs\": []}}", true, "has no key \"runs\""},
+    {"{\"setup\": {\"run\": [\"a\"], \"keep\": [\"c\"]}}", true, "has keep but no key"},
+    {"{\"setup\": {\"run\": [\"a\"], \"key\": [\"b\"], \"keep\": [\"../c\"]}}", true, "leaves"},
+    {"{\"setup\": {\"run\": [\"a\"], \"timeout\": \"long\"}}", true, "setup timeout:"},
     {"{\"message\": null}", true, "message must be a text of one line"},
 };
 
