@@ -161,9 +161,9 @@ static bool has_filters(const char *folder, const char *name) {
   struct buf path = {0}, text = {0};
   struct err none;
   buf_printf(&path, "%s%s", folder, name);
-  bool found = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none)
-                   ? strcasestr(buf_c(&text), "filter") || strcasestr(buf_c(&text), "include")
-                   : access(buf_c(&path), F_OK) == 0;
+  bool read = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none);
+  bool found = strcasestr(buf_c(&text), "filter") != NULL || strcasestr(buf_c(&text), "include");
+  found |= !read && access(buf_c(&path), F_OK) == 0;
   buf_deinit(&path);
   buf_deinit(&text);
   return found;
@@ -270,7 +270,8 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
   at += strlen(before);
   buf_append(&path, at, (size_t)(end + strlen(".lock") - at));
   bool there = lstat(buf_c(&path), &st) == 0;
-  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0, pid = fs_holder(buf_c(&path));
+  long age_s = there ? (long)(clock_real_ms() / 1000 - st.st_mtime) : 0,
+       pid = fs_holder(buf_c(&path));
   const bool days = age_s >= 172800, hours = age_s >= 7200, minutes = age_s >= 120;
   buf_printf(out, "%s is in the way", buf_c(&path));
   if (there)

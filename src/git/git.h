@@ -10,8 +10,10 @@
  * stand-in (stand_in.h), because an agent may have written them: nothing runs, and nothing leads
  * elsewhere, unless the user's own configuration says so. With `programs` git runs in the
  * repository as it is: `workspace: {hooks: true}` of the user. Another program that starts git by
- * itself (gh) meets the same stand-in. No protocol may be used and nothing is fetched lazily, unless
- * the caller's GIT_ALLOW_PROTOCOL says so.
+ * itself (gh) meets the same stand-in. Filters are the user's own, such as Git LFS, and what may
+ * run one is held as agents are, without network: content that is not here stays a pointer. No
+ * protocol may be used and nothing is fetched lazily, unless the caller's GIT_ALLOW_PROTOCOL says
+ * so.
  *
  * diff and status do not look into submodules, whose configuration git would read: they are asked
  * on their own, each with its folder. For the same reason add must leave them out (git_staging).
@@ -69,9 +71,9 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
 
-/* Filters of the user's own configuration get what an agent wrote: git commands that may run one are
- * held by what this makes (main.c sets it), without network. It returns NULL without an error if
- * the words say that nothing holds it. */
+/* Filters of the user's own configuration get what an agent wrote: git commands that may run one
+ * are held by what this makes (main.c sets it), without network. It returns NULL without an error
+ * if the words say that nothing holds it. */
 typedef struct sandbox *(*git_confine)(const json_t *words, const char *cwd,
                                        const char *const *writes, struct err *err);
 /* configure: asked once, before git_now runs something by itself, to call git_now_as; filters: the

@@ -15,7 +15,7 @@
 
 enum { SUBMODULE_DEPTH = 32 }; /* folders below one another in `modules` */
 
-struct keeping {
+struct submodule_keeping {
   const struct submodules_where *where;
   const struct repo *repo; /* the main one */
   json_t *kept;
@@ -66,8 +66,9 @@ static bool leads_away(const char *above, const char *path) {
 static bool store_git(const struct store_pair *pair, bool in_main, struct str input,
                       struct git_answer *answer, struct err *err, const char *const *words) {
   buf_auto_t own = {0}, others = {0};
-  const char *folder = strcmp(words[0], "init") == 0 ? "/" : in_main ? pair->to : pair->from;
-  struct git_ask ask = {.folder = folder, .input = input};
+  struct git_ask ask = {.folder = in_main ? pair->to : pair->from, .input = input};
+  if (strcmp(words[0], "init") == 0)
+    ask.folder = "/";
   for (size_t i = 0; words[i] != NULL; i++)
     ask.words[i] = words[i];
   buf_printf(&own, "GIT_OBJECT_DIRECTORY=%s/objects", pair->has_to ? pair->to : pair->from);
@@ -99,8 +100,8 @@ static json_t *kept_entry(const char *name, struct str ref, struct str commit) {
 
 /* Lists what the refs of the main store have, as arguments that leave it out, and the highest
  * number of the session's refs there. */
-static bool list_main(const struct keeping *k, const struct store_pair *pair, struct buf *without,
-                      long *highest) {
+static bool list_main(const struct submodule_keeping *k, const struct store_pair *pair,
+                      struct buf *without, long *highest) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   char own[80];
   long number;
@@ -124,8 +125,8 @@ static bool list_main(const struct keeping *k, const struct store_pair *pair, st
 
 /* Appends the last commit of each line that only the worktree's store has. The reflog counts, for
  * a detached HEAD was somewhere else a moment ago. */
-static bool list_tips(const struct keeping *k, const struct store_pair *pair, struct str without,
-                      struct buf *tips) {
+static bool list_tips(const struct submodule_keeping *k, const struct store_pair *pair,
+                      struct str without, struct buf *tips) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!STORE_GIT(pair, false, without, &answer, k->err, "rev-list", "--children", "--all",
                  "--reflog", "--stdin", "--not", pair->has_to ? "--not" : "--remotes"))
@@ -142,7 +143,7 @@ static bool list_tips(const struct keeping *k, const struct store_pair *pair, st
 
 /* Returns the address that the user's own clone has for a submodule of the first level, new. What
  * is relative there only git can resolve: `git submodule sync`. */
-static char *own_address(const struct keeping *k, const struct store_pair *pair) {
+static char *own_address(const struct submodule_keeping *k, const struct store_pair *pair) {
   const char *const files[][2] = {{buf_c(&k->repo->common), "config"},
                                   {buf_c(&k->repo->top), ".gitmodules"}};
   char *address = NULL;
@@ -162,7 +163,8 @@ static char *own_address(const struct keeping *k, const struct store_pair *pair)
 }
 
 /* Makes a store as git's own `submodule update` would find it after a first checkout. */
-static bool make_store(const struct keeping *k, struct store_pair *pair, struct str tips) {
+static bool make_store(const struct submodule_keeping *k, struct store_pair *pair,
+                       struct str tips) {
   if (pair->has_to)
     return true;
   char_auto_t *address = own_address(k, pair);
@@ -184,8 +186,8 @@ static bool make_store(const struct keeping *k, struct store_pair *pair, struct 
   return ok;
 }
 
-static bool write_refs(const struct keeping *k, const struct store_pair *pair, struct str tips,
-                       long highest) {
+static bool write_kept_refs(const struct submodule_keeping *k, const struct store_pair *pair,
+                            struct str tips, long highest) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t refs = {0};
   json_auto_t *kept = json_array();
@@ -200,7 +202,7 @@ static bool write_refs(const struct keeping *k, const struct store_pair *pair, s
          json_array_extend(k->kept, kept) == 0;
 }
 
-static bool copy_store(const struct keeping *k, struct store_pair *pair) {
+static bool copy_store(const struct submodule_keeping *k, struct store_pair *pair) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t without = {0}, tips = {0}, pack = {0};
   long highest = 0;
@@ -219,16 +221,16 @@ static bool copy_store(const struct keeping *k, struct store_pair *pair) {
   return make_store(k, pair, buf_view(&tips)) &&
          STORE_GIT(pair, true, buf_view(&without), &answer, k->err, "pack-objects", "--quiet",
                    "--revs", "--non-empty", buf_c(&pack)) &&
-         write_refs(k, pair, buf_view(&tips), highest);
+         write_kept_refs(k, pair, buf_view(&tips), highest);
 }
 
 /* --- all stores --- */
 
-static bool keep_below(const struct keeping *k, const char *from, const char *to, const char *name,
-                       int depth);
+static bool keep_below(const struct submodule_keeping *k, const char *from, const char *to,
+                       const char *name, int depth);
 
-static bool keep_store(const struct keeping *k, const char *from, const char *to, const char *name,
-                       int depth) {
+static bool keep_store(const struct submodule_keeping *k, const char *from, const char *to,
+                       const char *name, int depth) {
   struct store_pair pair = {.from = from, .to = to, .name = name};
   buf_auto_t inner_from = {0}, inner_to = {0};
   if (!copy_store(k, &pair))
@@ -239,8 +241,8 @@ static bool keep_store(const struct keeping *k, const char *from, const char *to
 }
 
 /* Goes through a folder `modules`; a name with slashes has folders of its own there. */
-static bool keep_below(const struct keeping *k, const char *from, const char *to, const char *name,
-                       int depth) {
+static bool keep_below(const struct submodule_keeping *k, const char *from, const char *to,
+                       const char *name, int depth) {
   if (!has_folder(from, ""))
     return true;
   DIR *dir = depth < SUBMODULE_DEPTH ? opendir(from) : NULL;
@@ -264,7 +266,7 @@ static bool keep_below(const struct keeping *k, const char *from, const char *to
 
 /* Keeps repositories that stand in the worktree itself and that its branch names: what is new in
  * git's raw list is `:MODE MODE HASH HASH STATUS`, NUL, the path, NUL. */
-static bool keep_embedded(const struct keeping *k) {
+static bool keep_embedded(const struct submodule_keeping *k) {
   const struct submodules_where *w = k->where;
   const struct git_ask ask = {.folder = w->worktree,
                               .words = {"diff", "--cached", "--raw", "-z", "--no-renames",
@@ -289,7 +291,7 @@ static bool keep_embedded(const struct keeping *k) {
 
 bool submodules_keep(const struct submodules_where *where, json_t *kept, struct err *err) {
   struct repo repo;
-  const struct keeping k = {.where = where, .repo = &repo, .kept = kept, .err = err};
+  const struct submodule_keeping k = {.where = where, .repo = &repo, .kept = kept, .err = err};
   const char *last = strrchr(where->worktree, '/');
   buf_auto_t from = {0}, to = {0};
   char_auto_t *real = realpath(where->repo, NULL);
@@ -455,7 +457,7 @@ bool submodules_next(struct submodules *s, struct git_ask *ask) {
 }
 
 /* Reads a list of `submodule.NAME.KEY`, newline, value, NUL. False: a name is not UTF-8. */
-static bool take_list(json_t **list, struct str rest, const char *end) {
+static bool take_named(json_t **list, struct str rest, const char *end) {
   json_decref(*list);
   *list = json_object();
   while (rest.n > 0) {
@@ -507,11 +509,11 @@ bool submodules_take(struct submodules *s, const struct git_answer *answer, stru
     return true;
   case ASK_ADDRESSES:
     s->phase = ASK_NAMES;
-    (void)take_list(&s->addresses, done ? buf_view(&answer->out) : STR(""), ".url");
+    (void)take_named(&s->addresses, done ? buf_view(&answer->out) : STR(""), ".url");
     return true;
   case ASK_NAMES:
     s->phase = ASK_LOCAL;
-    ok = take_list(&s->paths, done ? buf_view(&answer->out) : STR(""), ".path");
+    ok = take_named(&s->paths, done ? buf_view(&answer->out) : STR(""), ".path");
     json_object_foreach(s->paths, name, path)
       ok = ok && is_sound_name(name);
     if (!ok)

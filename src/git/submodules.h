@@ -46,8 +46,8 @@ struct submodules_where { /* all borrowed */
   const char *base;       /* the commit at its start; or NULL */
 };
 
-/* kept: array of {submodule, ref, commit}, with those of earlier; each is durable. False: err names the
- * submodule that could not be copied. */
+/* kept: array of {submodule, ref, commit}, with those of earlier; each is durable. False: err names
+ * the submodule that could not be copied. */
 bool submodules_keep(const struct submodules_where *where, json_t *kept,
                      struct err *err) MUST_CHECK;
 

@@ -752,17 +752,6 @@ static bool take_staged(struct git_job *job, const struct git_answer *answer) {
 
 #define LFS_POINTER "version https://git-lfs.github.com/spec/"
 
-static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
-        "^filter\\.lfs\\.(clean|process)$");
-  return job->staged;
-}
-
-static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
-  job->has_lfs = answer->exit == 0;
-  return true;
-}
-
 /* The names of files are from the top on. */
 static const char *commit_top(const struct git_job *job) {
   return job->path || job->repo.top.n == 0 ? commit_folder(job) : buf_c(&job->repo.top);
@@ -772,12 +761,23 @@ static const char *commit_top(const struct git_job *job) {
 static bool ask_raw(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
         "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
-  return job->staged && !job->has_lfs;
+  return job->staged;
 }
 
 static bool take_raw(struct git_job *job, const struct git_answer *answer) {
   buf_set(&job->names, answer->exit == 0 ? buf_view(&answer->out) : STR(""));
   return answer->exit == 0 || git_job_complain(job, "git diff", answer);
+}
+
+static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
+        "^filter\\.lfs\\.(clean|process)$");
+  return job->staged && job->names.n > 0;
+}
+
+static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
+  job->has_lfs = answer->exit == 0;
+  return true;
 }
 
 static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
@@ -808,6 +808,16 @@ static bool take_attribute(struct git_job *job, const struct git_answer *answer)
                      (int)(name.n < 300 ? name.n : 300), name.p, (long long)st.st_size);
   }
   return answer->exit == 0 || git_job_complain(job, "git check-attr", answer);
+}
+
+/* Has the filter make pointers of what was staged when there was none: git add looks at no file
+ * whose time it knows. */
+static bool ask_renormalize(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->names);
+  ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
+  WORDS(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
+        "--pathspec-file-nul");
+  return job->staged && job->has_lfs && job->names.n > 0;
 }
 
 static bool ask_identity(struct git_job *job, struct git_ask *ask) {
@@ -861,12 +871,19 @@ static bool take_head(struct git_job *job, const struct git_answer *answer) {
 }
 
 static const struct git_step git_commit_steps[] = {
-    {ask_last, take_last, NULL},         {ask_unstaging, NULL, "git add"},
-    {ask_ignored, take_ignored, NULL},   {ask_staging, NULL, "git add"},
-    {ask_staged, take_staged, NULL},     {ask_lfs, take_lfs, NULL},
-    {ask_raw, take_raw, NULL},           {ask_attribute, take_attribute, NULL},
-    {ask_identity, take_identity, NULL}, {ask_commit_now, NULL, "git commit"},
-    {ask_head, take_head, NULL},         {0},
+    {ask_last, take_last, NULL},
+    {ask_unstaging, NULL, "git add"},
+    {ask_ignored, take_ignored, NULL},
+    {ask_staging, NULL, "git add"},
+    {ask_staged, take_staged, NULL},
+    {ask_lfs, take_lfs, NULL},
+    {ask_raw, take_raw, NULL},
+    {ask_attribute, take_attribute, NULL},
+    {ask_renormalize, NULL, "git add"},
+    {ask_identity, take_identity, NULL},
+    {ask_commit_now, NULL, "git commit"},
+    {ask_head, take_head, NULL},
+    {0},
 };
 
 static json_t *git_job_committed(const struct git_job *job) {
@@ -924,7 +941,7 @@ static void job_free(struct git_job *job) {
   free(job);
 }
 
-static void tell_session(void *ctx) {
+static void tell_job(void *ctx) {
   struct git_job *job = ctx;
   struct session *s = job->session;
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
@@ -964,9 +981,9 @@ static void job_over(struct git_job *job) {
                repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
   repo_deinit(&repo);
   if (keeps)
-    git_serve_do(keep_submodules, tell_session, job);
+    git_serve_do(keep_submodules, tell_job, job);
   else
-    tell_session(job);
+    tell_job(job);
 }
 
 static void job_next(struct git_job *job);
@@ -1052,7 +1069,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   if (job->steps != NULL)
     job_next(job);
   else
-    git_serve_do(adopt_work, tell_session, job);
+    git_serve_do(adopt_work, tell_job, job);
 }
 
 void worktree_cancel(struct session *s) {

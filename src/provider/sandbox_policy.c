@@ -673,7 +673,7 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
 
 struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
                                        const char *const *writes, struct err *err) {
-  static const char *const argv[] = {"git", NULL}, *const none[] = {NULL};
+  static const char *const none[] = {NULL};
   const char *by = json_string_value(
       json_object_get(json_object_get(words, "mechanisms"), sandbox_level_name(SANDBOX_GUARD)));
   const char *home = getenv("HOME");
@@ -684,7 +684,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
   const struct provider_env env = {.sandbox = words};
   const struct call_request request = {.sandbox = mechanism};
   const struct sandbox_policy_spec spec = {
-      .env = &env, .request = &request, .cwd = cwd, .argv = argv, .envp = none};
+      .env = &env, .request = &request, .cwd = cwd, .argv = none, .envp = none};
   struct confining c = {.spec = &spec, .home = home != NULL && home[0] == '/' ? home : NULL};
   struct sandbox *made = NULL;
   char path[PATH_MAX];
