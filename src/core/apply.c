@@ -1115,6 +1115,56 @@ static bool take_make(const struct fold *f, long number) {
   return w->branch != NULL || fold_bad(f, "it names no branch");
 }
 
+static bool take_made(const struct fold *f, struct worktree *w) {
+  const json_t *data = fold_tree(f, MEMBER_DATA);
+  worktree_keep(&w->branch, data, "branch");
+  worktree_keep(&w->base, data, "base");
+  worktree_keep(&w->path, data, "path");
+  worktree_keep(&w->folder, data, "folder");
+  w->made =
+      w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
+  return w->made || fold_bad(f, "it does not say where the worktree is");
+}
+
+static bool take_commit(const struct fold *f, struct worktree *w) {
+  long number = (long)fold_number(f, MEMBER_TURN);
+  if (number <= w->committed)
+    return fold_bad(f, "there is nothing to commit");
+  worktree_keep(&w->message, fold_tree(f, MEMBER_DATA), "message");
+  w->committing = number;
+  return w->message != NULL || fold_bad(f, "it has no message");
+}
+
+static bool take_committed(const struct fold *f, struct worktree *w) {
+  (void)f;
+  w->committed = w->committing;
+  worktree_keep(&w->message, NULL, "");
+  return true;
+}
+
+static bool take_adopt(const struct fold *f, struct worktree *w) {
+  return w->made || fold_bad(f, "it has no branch");
+}
+
+static bool take_adopted(const struct fold *f, struct worktree *w) {
+  (void)f;
+  w->strays = false;
+  return true;
+}
+
+/* The changes of a workspace that are allowed: see core/worktree.h. */
+static const struct {
+  const char *event;
+  enum worktree_asked from, to;
+  bool (*take)(const struct fold *f, struct worktree *w);
+} workspace_changes[] = {
+    {"made", WORKTREE_MAKING, WORKTREE_IDLE, take_made},
+    {"commit", WORKTREE_IDLE, WORKTREE_COMMITTING, take_commit},
+    {"committed", WORKTREE_COMMITTING, WORKTREE_IDLE, take_committed},
+    {"adopt", WORKTREE_IDLE, WORKTREE_ADOPTING, take_adopt},
+    {"adopted", WORKTREE_ADOPTING, WORKTREE_IDLE, take_adopted},
+};
+
 static bool apply_workspace(const struct fold *f) {
   struct str event = fold_text(f, MEMBER_EVENT);
   long number = (long)fold_number(f, MEMBER_TURN);
@@ -1123,43 +1173,15 @@ static bool apply_workspace(const struct fold *f) {
     return take_make(f, number);
   if (w == NULL)
     w = &f->core->worktree;
-  if (str_eq_c(event, "made")) {
-    const json_t *data = fold_tree(f, MEMBER_DATA);
-    if (w->asked != WORKTREE_MAKING)
-      return fold_bad(f, "nobody asked for it");
-    worktree_keep(&w->branch, data, "branch");
-    worktree_keep(&w->base, data, "base");
-    worktree_keep(&w->path, data, "path");
-    worktree_keep(&w->folder, data, "folder");
-    w->asked = WORKTREE_IDLE;
-    w->made =
-        w->branch && w->base && w->path && w->folder && w->path[0] == '/' && w->folder[0] == '/';
-    return w->made || fold_bad(f, "it does not say where the worktree is");
+  for (size_t i = 0; i < ARRAY_LEN(workspace_changes); i++) {
+    if (!str_eq_c(event, workspace_changes[i].event))
+      continue;
+    if (w->asked != workspace_changes[i].from)
+      return fold_bad(f, "nobody asked for it, or something else is asked for");
+    w->asked = workspace_changes[i].to;
+    return workspace_changes[i].take(f, w);
   }
-  if (str_eq_c(event, "adopt") || str_eq_c(event, "adopted")) {
-    bool ends = str_eq_c(event, "adopted");
-    if (w->asked != (ends ? WORKTREE_ADOPTING : WORKTREE_IDLE))
-      return fold_bad(f, "nobody asked for it");
-    w->asked = ends ? WORKTREE_IDLE : WORKTREE_ADOPTING;
-    w->strays = w->strays && !ends;
-    return true;
-  }
-  if (str_eq_c(event, "committed")) {
-    if (w->asked != WORKTREE_COMMITTING)
-      return fold_bad(f, "nobody asked for it");
-    w->asked = WORKTREE_IDLE;
-    w->committed = w->committing;
-    worktree_keep(&w->message, NULL, "");
-    return true;
-  }
-  if (!str_eq_c(event, "commit"))
-    return fold_bad(f, "its event is unknown");
-  if (w->asked != WORKTREE_IDLE || number <= w->committed)
-    return fold_bad(f, "there is nothing to commit");
-  worktree_keep(&w->message, fold_tree(f, MEMBER_DATA), "message");
-  w->committing = number;
-  w->asked = WORKTREE_COMMITTING;
-  return w->message != NULL || fold_bad(f, "it has no message");
+  return fold_bad(f, "its event is unknown");
 }
 
 /* --- stopping, resuming, ending --- */

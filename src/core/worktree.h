@@ -1,10 +1,16 @@
 /* worktree.h - where a session works, and the commits it makes there.
  *
  * With `workspace: worktree` a session (and a child of a group that says so) has a git worktree on
- * a branch of its own. The core asks for it and for commits: first the record `workspace` with
- * `make`, `commit` or `adopt` (core/head.h), then EFFECT_WORKTREE; the result comes as
- * EVENT_WORKTREE and the record with `made`, `committed` or `adopted`. A session waits while something is asked for; after a crash it is asked
- * for again. Pure: running git is the host's task (host/worktree.h). */
+ * a branch of its own. The core asks for it, for commits, and that the branch follows HEAD where an
+ * agent moved that (core/head.h): first a record `workspace`, then EFFECT_WORKTREE; the result comes
+ * as EVENT_WORKTREE and a second record. A session waits while something is asked for; after a crash
+ * it is asked for again. These are all changes (core/apply.c has them as a table):
+ *
+ *     IDLE --make--> MAKING --made--> IDLE, made        once for each worktree
+ *     IDLE --commit--> COMMITTING --committed--> IDLE   without a worktree, too
+ *     IDLE, made --adopt--> ADOPTING --adopted--> IDLE  while `strays`
+ *
+ * Pure: running git is the host's task (host/worktree.h). */
 #ifndef SEGUE_CORE_WORKTREE_H
 #define SEGUE_CORE_WORKTREE_H
 

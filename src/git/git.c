@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "git/serve.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -321,12 +320,14 @@ static void now_done(void *ctx, struct git_answer *answer) {
   *answer = (struct git_answer){0};
 }
 
+git_waits git_now_instead;
+
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   uv_loop_t loop;
   struct git git;
   *answer = (struct git_answer){0};
-  if (git_is_served())
-    return git_served(ask, answer, err);
+  if (git_now_instead != NULL)
+    return git_now_instead(ask, answer, err);
   if (manner.configure != NULL)
     manner.configure(user_has_filters());
   manner.configure = NULL;

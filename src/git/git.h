@@ -85,6 +85,9 @@ void git_now_as(bool programs, json_t *sandbox);
 /* Does the same without a loop: waits for the answer, which belongs to the caller:
  * git_answer_deinit. */
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
+/* Where another loop has the program's children (git/serve.h), this is done instead. */
+typedef bool (*git_waits)(const struct git_ask *ask, struct git_answer *answer, struct err *err);
+extern git_waits git_now_instead;
 void git_answer_deinit(struct git_answer *answer);
 /* Appends git's message on one line, without "fatal:" and the like. */
 void git_complaint(const struct git_answer *answer, struct buf *out);

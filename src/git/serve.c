@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "git/git.h"
 #include "os/loop.h"
 
 #include <assert.h>
@@ -57,29 +58,6 @@ static void on_wake(uv_async_t *wake) {
   }
 }
 
-void git_serve_begin(uv_loop_t *loop, struct process_table *processes) {
-  assert(server.loop == NULL);
-  server.loop = loop;
-  server.processes = processes;
-  server.thread = uv_thread_self();
-  server.wake = xcalloc(1, sizeof *server.wake);
-  if (uv_async_init(loop, server.wake, on_wake) != 0)
-    BUG("the loop takes no async handle");
-  uv_unref((uv_handle_t *)server.wake);
-}
-
-static void on_wake_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
-void git_serve_end(void) {
-  if (server.loop == NULL)
-    return;
-  assert(server.queue.count == 0);
-  uv_close((uv_handle_t *)server.wake, on_wake_closed);
-  server.loop = NULL;
-}
-
 static void run_first(void *ctx) {
   struct git_job *job = ctx;
   job->run(job->ctx);
@@ -113,11 +91,7 @@ void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx) {
 
 /* --- a thread's side --- */
 
-bool git_is_served(void) {
-  return server.loop != NULL;
-}
-
-bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
+static bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   const uv_thread_t self = uv_thread_self();
   struct question q = {.ask = ask, .answer = answer, .err = err};
   *answer = (struct git_answer){0};
@@ -135,4 +109,31 @@ bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err
     *answer = (struct git_answer){0};
   }
   return q.ok;
+}
+
+/* --- its life --- */
+
+void git_serve_begin(uv_loop_t *loop, struct process_table *processes) {
+  assert(server.loop == NULL);
+  server.loop = loop;
+  server.processes = processes;
+  server.thread = uv_thread_self();
+  server.wake = xcalloc(1, sizeof *server.wake);
+  if (uv_async_init(loop, server.wake, on_wake) != 0)
+    BUG("the loop takes no async handle");
+  uv_unref((uv_handle_t *)server.wake);
+  git_now_instead = git_served;
+}
+
+static void on_wake_closed(uv_handle_t *handle) {
+  free(handle);
+}
+
+void git_serve_end(void) {
+  if (server.loop == NULL)
+    return;
+  assert(server.queue.count == 0);
+  uv_close((uv_handle_t *)server.wake, on_wake_closed);
+  server.loop = NULL;
+  git_now_instead = NULL;
 }

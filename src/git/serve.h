@@ -11,16 +11,12 @@
 #ifndef SEGUE_GIT_SERVE_H
 #define SEGUE_GIT_SERVE_H
 
-#include "git/git.h"
-
 #include <uv.h>
+
+struct process_table;
 
 void git_serve_begin(uv_loop_t *loop, struct process_table *processes);
 void git_serve_end(void);
 void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx);
-
-/* For git_now. */
-bool git_is_served(void);
-bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
 
 #endif
