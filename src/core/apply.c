@@ -1176,8 +1176,10 @@ static bool apply_workspace(const struct fold *f) {
   for (size_t i = 0; i < ARRAY_LEN(workspace_changes); i++) {
     if (!str_eq_c(event, workspace_changes[i].event))
       continue;
+    if (w->asked != workspace_changes[i].from && workspace_changes[i].to == WORKTREE_IDLE)
+      return fold_bad(f, "nobody asked for it");
     if (w->asked != workspace_changes[i].from)
-      return fold_bad(f, "nobody asked for it, or something else is asked for");
+      return fold_bad(f, "something else is asked for");
     w->asked = workspace_changes[i].to;
     return workspace_changes[i].take(f, w);
   }

@@ -272,7 +272,7 @@ static const struct {
     {"commit", 0, "{'event':'make'}", "that turn takes no worktree"},
     {"commit", 1, "{'turn':2}", "there is nothing to commit"},
     {"committed", 0, "{'event':'made'}", "nobody asked for it"},
-    {"committed", 0, "{'event':'commit'}", "there is nothing to commit"},
+    {"committed", 0, "{'event':'commit'}", "something else is asked for"},
 };
 
 TEST(what_cannot_follow_is_refused) {
