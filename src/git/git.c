@@ -196,16 +196,24 @@ static struct sandbox *hold_filters(const struct git *git, const struct git_ask 
       !str_among(str_from(ask->words[0]),
                  "add status diff reset checkout merge commit stash read-tree update-index"))
     return NULL;
-  struct buf common = {0};
-  const char *writes[ARRAY_LEN(s->env) + 2];
+  struct buf common = {0}, index = {0};
+  const char *writes[ARRAY_LEN(s->env) + 3];
   size_t n = 0;
   for (size_t i = 0; s->env[i] != NULL; i++)
     writes[n++] = strchr(s->env[i], '=') + 1;
   buf_printf(&common, "%s/.git", buf_c(&s->real));
   writes[n++] = access(buf_c(&common), F_OK) == 0 ? buf_c(&common) : buf_c(&s->real);
+  for (size_t i = 0; ask->extra[i] != NULL; i++)
+    if (str_starts(str_from(ask->extra[i]), "GIT_INDEX_FILE=")) /* its folder: git makes a lock */
+      buf_set(&index, str_from(strchr(ask->extra[i], '=') + 1));
+  if (index.n > 0) {
+    *strrchr(index.p, '/') = '\0';
+    writes[n++] = index.p;
+  }
   writes[n] = NULL;
   struct sandbox *held = manner.confine(git->sandbox, ask->folder, writes, err);
   buf_deinit(&common);
+  buf_deinit(&index);
   return held;
 }
 
