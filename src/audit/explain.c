@@ -826,20 +826,26 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
   }
 }
 
-static void put_changed(struct story *s, const json_t *end) {
+static void put_files(struct story *s, const char *how, const json_t *files) {
   size_t i;
   json_t *file;
-  if (json_object_get(end, "files_shared") != NULL)
-    writer_line(&s->writer, 2,
-                "others worked in the tree at the same time; some of this may be theirs:");
-  json_array_foreach(json_object_get(end, "files"), i, file) {
+  json_array_foreach((json_t *)files, i, file) {
     if (json_object_get(file, "added") == NULL)
-      writer_line(&s->writer, 2, "changed %s", json_word_at(file, "path"));
+      writer_line(&s->writer, 2, "%s %s", how, json_word_at(file, "path"));
     else
-      writer_line(&s->writer, 2, "changed %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT,
+      writer_line(&s->writer, 2, "%s %s +%" JSON_INTEGER_FORMAT " -%" JSON_INTEGER_FORMAT, how,
                   json_word_at(file, "path"), json_int_at(file, "added"),
                   json_int_at(file, "removed"));
   }
+}
+
+static void put_changed(struct story *s, const json_t *end) {
+  put_files(s, "before it, something else changed", json_object_get(end, "files_between"));
+  if (json_object_get(end, "files_shared") != NULL)
+    writer_line(&s->writer, 2, "others worked in the tree at the same time; %s",
+                json_object_get(end, "files") != NULL ? "some of this may be theirs:"
+                                                      : "the last of them has what changed");
+  put_files(s, "changed", json_object_get(end, "files"));
   if (json_object_get(end, "files_more") != NULL)
     writer_line(&s->writer, 2, "changed %" JSON_INTEGER_FORMAT " more files",
                 json_int_at(end, "files_more"));

@@ -207,3 +207,13 @@ void buf_safe(struct buf *b, struct str s, bool lines) {
     i += len;
   }
 }
+
+void buf_quoted(struct buf *b, struct str word) {
+  buf_putc(b, '\'');
+  for (size_t i = 0; i < word.n; i++)
+    if (word.p[i] == '\'')
+      buf_puts(b, "'\\''");
+    else
+      buf_putc(b, word.p[i]);
+  buf_putc(b, '\'');
+}

@@ -63,6 +63,8 @@ static inline void buf_putc(struct buf *b, char c) {
  * become visible escapes, so that model output can never steer a terminal. Newline and tab stay
  * when `lines` is set, else they become a space. */
 void buf_safe(struct buf *b, struct str s, bool lines);
+/* Appends one word for a shell, in quotes. */
+void buf_quoted(struct buf *b, struct str word);
 
 /* Removes a terminal's escape sequences from n bytes and the NUL after them, in place: CSI, OSC and
  * the other strings (up to BEL or ESC \; only the first two bytes of one that never ends), and the

@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "git/git.h"
+#include "git/stand_in.h"
 #include "host/config.h"
 #include "host/sandbox_config.h"
 #include "host/single_session.h"
@@ -205,6 +206,7 @@ int main(int argc, char **argv) {
     return report_unknown_command(word);
   int status = cli_run(command, argc - 1, argv + 1);
   worker_leave_all();
+  stand_in_drop();
   tmpdir_leave();
   return cli_end(command->name, status);
 }

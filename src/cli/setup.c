@@ -160,8 +160,8 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
   if (base == NULL || realpath(cwd, folder) == NULL)
     return true;
   buf_printf(&commit, "%s^{commit}", base);
-  bool asked = trees_git(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
-                         "--end-of-options", buf_c(&commit), NULL);
+  bool asked = git_run(folder, &answer, &ignored, "rev-parse", "--verify", "--quiet",
+                       "--end-of-options", buf_c(&commit), NULL);
   bool gone = asked && answer.exit == 1 && answer.err.n == 0;
   return !gone ||
          err_set(err, ERR_USAGE, "--base %.200s is not a commit of the repository here", base);

@@ -127,7 +127,8 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
   return checks || count < TURN_GENERATIONS || fold_bad(f, "its turn asked often enough");
 }
 
-static void lose_changes(struct core *core, struct turn *turn, struct str why) {
+static void lose_changes(struct core *core, struct turn *turn, struct str why, bool blind) {
+  turn->blind |= blind;
   free(turn->unseen);
   turn->unseen = xstrndup(why.p, why.n);
   touched_unknown(core, turn);
@@ -141,11 +142,13 @@ static void add_changed(const struct fold *f, struct turn *turn) {
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
   size_t i;
   bool again = json_at(f->core->config, "rejudges") != NULL; /* perhaps of a turn without a call */
-  if (why.n > 0 || (!json_is_array(files) && !again))
-    lose_changes(f->core, turn, why.n > 0 ? why : STR("nobody looked"));
+  turn->shared |= record_is_true(f->record, MEMBER_FILES_SHARED);
+  /* Without `files`, the last of those that shared the tree has them. */
+  if (why.n > 0 || (!json_is_array(files) && !again && !turn->shared))
+    lose_changes(f->core, turn, why.n > 0 ? why : STR("nobody looked"),
+                 !record_is_true(f->record, MEMBER_PROTECTED_SEEN));
   if (!json_is_array(files))
     return;
-  turn->shared |= record_is_true(f->record, MEMBER_FILES_SHARED);
   more = more > 0 && more < LIMIT_TREE_FILES ? more : 0;
   touched_add(f->core, turn, files, more);
   turn->files_more += more;
@@ -373,7 +376,7 @@ static bool apply_call_start(const struct fold *f) {
   if (!repeats)
     count_token(f->core, call);
   else if (call->purpose == PURPOSE_EXECUTE)
-    lose_changes(f->core, turn, STR("an attempt was cut off"));
+    lose_changes(f->core, turn, STR("an attempt was cut off"), true);
   struct str part;
   for (uint32_t i = 0; !f->core->proves && record_part(f->record, i, &part); i++)
     texts_add(&f->core->texts, part, seq, TEXT_PART, i);
@@ -567,7 +570,7 @@ static bool apply_call_end(const struct fold *f) {
   if (call->purpose == PURPOSE_EXECUTE)
     add_changed(f, turn);
   if (call->purpose == PURPOSE_EXECUTE)
-    checks_changed(f->core, turn);
+    checks_changed(f->core, turn, fold_tree(f, MEMBER_FILES_BETWEEN));
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
   keep_outlived(f->core, fold_tree(f, MEMBER_OUTLIVED));

@@ -181,6 +181,7 @@ void call_result_deinit(struct call_result *result) {
   text_deinit(&result->error_text);
   json_decref(result->structured);
   json_decref(result->files);
+  json_decref(result->files_between);
   json_decref(result->head);
   json_decref(result->git_seen);
   json_decref(result->tests);

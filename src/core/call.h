@@ -158,6 +158,8 @@ struct call_result {
   json_t *files;           /* changed files: [{"path","added"?,"removed"?}], or NULL: not known */
   size_t files_more;       /* number of further files, if there are very many */
   bool files_shared;       /* another call worked there meanwhile: some changes may be its own */
+  json_t *files_between;   /* what something else changed since the session's last call; or NULL */
+  bool protected_seen;     /* though not all changes are known, those of protected files are */
   char files_unknown[160]; /* why some changes, or without `files` all, are not known; or "" */
   json_t *head;            /* where HEAD is, see core/head.h; or NULL: not known */
   json_t *git_seen;   /* [working tree, command] of its git programs; NULL: too many, unknown */

@@ -22,11 +22,13 @@ int checks_exit(const struct turn *turn) {
   return turn->exit == 0 && checks_is_no_pass(turn->tests) ? 1 : turn->exit;
 }
 
-/* Marks all gates as stale, unless the turn is known to have changed nothing. */
-void checks_changed(struct core *core, const struct turn *turn) {
+/* Marks all gates as stale, unless nothing is known to have changed. What a turn did beside others
+ * is known once the last of them has ended. */
+void checks_changed(struct core *core, const struct turn *turn, const json_t *between) {
   const char *name;
   json_t *gate;
-  bool same = turn->files != NULL && json_array_size(turn->files) == 0 && turn->unseen == NULL;
+  bool same = (turn->files != NULL || turn->shared) && json_array_size(turn->files) == 0 &&
+              turn->unseen == NULL && json_array_size(between) == 0;
   if (same || core->gates == NULL)
     return;
   json_object_foreach(core->gates, name, gate) {
@@ -339,11 +341,11 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
     buf_printf(why, " and %zu more", found - TOLD_FILES);
   if (found > 0) {
     buf_puts(why, "; put it back, or resume to let it be");
-  } else if (turn->unseen != NULL) {
+  } else if (turn->unseen != NULL && turn->blind) {
     buf_printf(
         why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
     buf_safe(why, str_from(turn->unseen), false);
     buf_puts(why, "; look yourself, and resume to let it be");
   }
-  return found > 0 || turn->unseen != NULL;
+  return found > 0 || (turn->unseen != NULL && turn->blind);
 }

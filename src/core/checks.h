@@ -13,7 +13,7 @@
  * Protected paths are those that no movement may change. A pattern is a path below the session's
  * folder: * and ? stay within one of its parts, ** crosses them. Without a slash it is a name
  * anywhere; with a slash at the end it is everything below. A turn's changes come from its
- * call_end. A turn that changed such a path, or may have because not all its changes are known,
+ * call_end. A turn that changed such a path, or may have because not even that is known of it,
  * halts before it is judged (reason protected), and a resume means that a person accepts the
  * change. */
 #ifndef SEGUE_CORE_CHECKS_H
@@ -27,9 +27,10 @@ int checks_exit(const struct turn *turn);
 /* Returns true if tests are counted (`tests` is not NULL) and they are not a pass. */
 bool checks_is_no_pass(const json_t *tests);
 
-/* The first notes that an attempt of this turn's call is over, the second that the turn is; only
+/* The first notes that an attempt of this turn's call is over (between: what something else changed
+ * before it), the second that the turn is; only
  * for core_apply. */
-void checks_changed(struct core *core, const struct turn *turn);
+void checks_changed(struct core *core, const struct turn *turn, const json_t *between);
 void checks_put(struct core *core, const struct turn *turn);
 
 /* Adds files that a turn changed, as in call_end; notes that not all its changes are known. */

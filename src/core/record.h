@@ -113,6 +113,8 @@ enum record_type {
   PLAIN(FILES_MORE, "files_more")                                                                  \
   PLAIN(FILES_SHARED, "files_shared")                                                              \
   PLAIN(FILES_UNKNOWN, "files_unknown")                                                            \
+  PLAIN(PROTECTED_SEEN, "protected_seen")                                                          \
+  TREE(FILES_BETWEEN, "files_between")                                                             \
   TREE(HEAD, "head")                                                                               \
   TREE(UNFINISHED, "unfinished")                                                                   \
   TREE(OUTLIVED, "outlived")                                                                       \

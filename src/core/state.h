@@ -189,6 +189,7 @@ struct turn {
   json_t *files;              /* files that its work changed, by path; NULL: not known */
   int64_t files_more;         /* number of further changed files, if very many */
   char *unseen;               /* why some of its changes are not known; NULL: all are */
+  bool blind;                 /* and protected files may be among those */
   json_t *head;               /* where its last call left HEAD, as in call_end; or NULL */
   bool shared;                /* some of `files` may be the work of others at the same time */
   bool let_be;                /* a person accepted its changes to protected paths */

@@ -1054,6 +1054,9 @@ static void put_result_members(const struct step *s, const struct turn *turn,
   if (r->files_shared)
     record_put_bool(d, MEMBER_FILES_SHARED, true);
   record_put_bytes(d, MEMBER_FILES_UNKNOWN, str_from(r->files_unknown));
+  if (r->protected_seen)
+    record_put_bool(d, MEMBER_PROTECTED_SEEN, true);
+  record_put_tree(d, MEMBER_FILES_BETWEEN, json_incref(r->files_between));
   record_put_tree(d, MEMBER_HEAD, json_incref(r->head));
   record_put_tree(d, MEMBER_UNFINISHED, json_incref(r->unfinished));
   record_put_tree(d, MEMBER_OUTLIVED, json_incref(r->outlived));

@@ -17,6 +17,8 @@
 #include "os/clock.h"
 #include "os/loop.h"
 #include "store/filter.h"
+#include "store/inbox.h"
+#include "store/label.h"
 #include "store/reader.h"
 #include "store/worker.h"
 
@@ -556,10 +558,14 @@ static bool about_asks_store(const struct about *a, const char *word) {
          (a->settles && summary_is_stopped(&e->summary));
 }
 
+static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e);
+
 static void about_taken(void *what, struct server_request *r) {
   struct about *a = what;
   struct daemon_entry *e = sessions_update(a->api->sessions, &a->snapshot);
-  if (a->told) {
+  if (a->told && a->act == act_resume) {
+    control_reply_session(a->api, r, 202, e->id);
+  } else if (a->told) {
     server_reply_json(r, 202, json_pack("{ss}", "session", e->id));
   } else if (e->summary.seq > 0) {
     a->act(a, r, e);
@@ -583,6 +589,13 @@ static void about_work(void *what, struct read_job_answer *answer) {
     a->told = worker_say(&ref, said, &answer->err);
     if (!a->told)
       answer->status = answer->err.code == ERR_INVALID ? 409 : 503;
+  } else if (a->act == act_resume && a->snapshot.owned &&
+             summary_waits_for_login(&a->snapshot.summary)) {
+    struct store_ref ref;
+    store_ref(store, a->snapshot.id, &ref);
+    a->told = worker_hurry(&ref, &answer->err);
+    if (!a->told)
+      answer->status = 503;
   }
   answer->hand_on = about_taken;
 }
@@ -762,9 +775,8 @@ static void act_resume(struct about *a, struct server_request *r, struct daemon_
                  control_refuse_program(r, "resume", e->id);
   bool may = e->state == ENTRY_OVER || e->state == ENTRY_AFTER || entry_is_elsewhere(e);
   bool runs = !refused && !may;
-  const struct summary_wait *wait = e->summary.wait;
-  if (runs && wait != NULL && strcmp(wait->what, "auth") == 0) { /* somebody has logged in */
-    call_queue_hurry(&a->api->sessions->host->gate, str_from(wait->provider));
+  if (runs && summary_waits_for_login(&e->summary)) { /* somebody has logged in */
+    call_queue_hurry(&a->api->sessions->host->gate, str_from(e->summary.wait->provider));
     control_reply_session(a->api, r, 202, e->id);
     about_free(a);
     return;
@@ -864,17 +876,6 @@ static void control_take_answer(void *ctx, struct server_request *r) {
   control_answer_as(ctx, r, (enum answer_says)server_what(r));
 }
 
-static void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
-  (void)id; /* the request's path names it, as on the socket */
-  if (strcmp(what, "cancel") == 0)
-    control_cancel(ctx, r);
-  else if (strcmp(what, "resume") == 0)
-    control_resume(ctx, r);
-  for (size_t i = 0; i < ARRAY_LEN(answers); i++)
-    if (answers[i].command != NULL && strcmp(answers[i].command, what) == 0)
-      control_answer_as(ctx, r, (enum answer_says)i);
-}
-
 /* --- one session --- */
 
 static void get_session(void *ctx, struct server_request *r) {
@@ -905,6 +906,69 @@ static bool control_log(struct control *api, struct server_request *r, struct st
     return true;
   server_problem(r, 404, NULL, "there is no session %s", id);
   return false;
+}
+
+/* --- dismissing --- */
+
+struct dismissal {
+  struct store_ref ref;
+  char by[LABEL_BY_BYTES], why[LABEL_STRATUM_BYTES];
+};
+
+/* Runs in the pool: it reads the log, and writes beside it. */
+static void dismiss_work(void *what, struct read_job_answer *answer) {
+  struct dismissal *d = what;
+  char id[STORE_ID_BYTES];
+  store_ref_id(&d->ref, id);
+  if (!inbox_dismiss(&d->ref, d->by, d->why, &answer->err)) {
+    answer->status = answer->err.code == ERR_NOT_FOUND ? 409 : 503;
+    return;
+  }
+  json_auto_t *told = json_pack("{ss ss}", "session", id, "status", "dismissed");
+  json_write(told, &answer->body);
+}
+
+/* Reads {"why": TEXT}, or nothing, into `why`. */
+static bool dismissal_why(struct str body, char why[LABEL_STRATUM_BYTES]) {
+  json_auto_t *said = body.n > 0 ? json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  const json_t *text = json_object_get(said, "why");
+  print_into(why, LABEL_STRATUM_BYTES, "%s", json_is_string(text) ? json_string_value(text) : "");
+  return body.n == 0 || (json_is_object(said) && json_object_size(said) == (text != NULL) &&
+                         (text == NULL || json_is_string(text)));
+}
+
+static void control_dismiss(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct dismissal d = {0};
+  if (control_refuse_program(r, "inbox dismiss", server_part(r)))
+    return;
+  if (server_body(r).n > LIMIT_STEER_BYTES) {
+    server_problem(r, 413, NULL, "a dismissal takes up to %u bytes", LIMIT_STEER_BYTES);
+  } else if (!dismissal_why(server_body(r), d.why)) {
+    server_problem(r, 422, NULL, "the body must be {\"why\": TEXT}");
+  } else if (control_log(api, r, &d.ref)) {
+    json_auto_t *by = resume_options_person();
+    unsigned browser = server_browser(r);
+    print_into(d.by, sizeof d.by, "%s", json_word_at(by, "name"));
+    if (browser > 0)
+      print_into(d.by, sizeof d.by, "%s, window %u", json_word_at(by, "name"), browser);
+    struct dismissal *kept = xmalloc(sizeof *kept);
+    *kept = d;
+    read_job_take(&api->readings, r, dismiss_work, free, kept);
+  }
+}
+
+static void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
+  (void)id; /* the request's path names it, as on the socket */
+  if (strcmp(what, "cancel") == 0)
+    control_cancel(ctx, r);
+  else if (strcmp(what, "resume") == 0)
+    control_resume(ctx, r);
+  else if (strcmp(what, "dismiss") == 0)
+    control_dismiss(ctx, r);
+  for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+    if (answers[i].command != NULL && strcmp(answers[i].command, what) == 0)
+      control_answer_as(ctx, r, (enum answer_says)i);
 }
 
 /* A route's `what` is what it looks at. */
@@ -1255,6 +1319,8 @@ const struct server_route control_routes[] = {
      TAKES_JSON_OR_NOTHING, NULL, control_take_answer, SAYS_REJECT},
     {"POST", "/v1/sessions/{id}/steer", "say something to it while it works", TAKES_JSON, NULL,
      control_take_answer, SAYS_STEER},
+    {"POST", "/v1/sessions/{id}/dismiss", "take it out of the inbox", TAKES_JSON_OR_NOTHING, NULL,
+     control_dismiss, 0},
     {"GET", "/v1/inbox", "what waits for persons", TAKES_NOTHING, NULL, get_inbox, 0},
     {"POST", "/v1/sessions/{id}/fork", "fork a session", TAKES_JSON, NULL, control_fork, 0},
     {"POST", "/v1/judge", "judge a text", TAKES_JSON, NULL, control_take, LAUNCH_JUDGE},

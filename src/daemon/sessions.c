@@ -1284,6 +1284,9 @@ static void shared_on_asked(struct sessions *ss, const char *id, const char *wha
   struct daemon_entry *e = sessions_find(ss, id);
   if (e != NULL && e->state == ENTRY_RUNNING && strcmp(what, "steer") == 0)
     host_hear(e->session);
+  if (e != NULL && e->state == ENTRY_RUNNING && strcmp(what, "hurry") == 0 &&
+      summary_waits_for_login(&e->summary))
+    call_queue_hurry(&ss->host->gate, str_from(e->summary.wait->provider));
   /* A held session that is to be resumed is already on its way back to the queue. */
   if (e == NULL || strcmp(what, "cancel") != 0 || entry_ends(e) || !entry_is_live(e) ||
       e->summary.seq == 0)

@@ -113,10 +113,10 @@ static const char *const *git_environment(struct git_env *env, const struct git 
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
     put_entry(env, fixed[i]);
-  for (size_t i = 0; i < n && !git->programs; i++)
+  for (size_t i = 0; i < n && git->stand_in != NULL; i++)
     put_entry(env, closed[i]);
-  for (size_t i = 0; git->stand_in.names.n > 0 && git->stand_in.env[i] != NULL; i++)
-    put_entry(env, git->stand_in.env[i]);
+  for (size_t i = 0; git->stand_in != NULL && git->stand_in->env[i] != NULL; i++)
+    put_entry(env, git->stand_in->env[i]);
   for (size_t i = 0; ask->extra[i] != NULL; i++)
     put_entry(env, ask->extra[i]);
   put_settings(env, ask->settings, git->programs);
@@ -138,9 +138,10 @@ static void git_on_end(void *ctx, struct process_result *result) {
     buf_str(&answer.err, str_trim(buf_view(&result->err)));
   answer.out = result->out;
   result->out = (struct buf){0};
-  stand_in_unmask(&git->stand_in, &answer.out);
-  stand_in_unmask(&git->stand_in, &answer.err);
-  stand_in_remove(&git->stand_in);
+  stand_in_unmask(git->stand_in, &answer.out);
+  stand_in_unmask(git->stand_in, &answer.err);
+  stand_in_give(git->stand_in);
+  git->stand_in = NULL;
   git->done(git->ctx, &answer);
   git_answer_deinit(&answer);
 }
@@ -189,9 +190,9 @@ static bool user_has_filters(void) {
 /* Makes what holds this run of git, if it may run a filter; NULL: nothing, or err says why not. */
 static struct sandbox *hold_filters(const struct git *git, const struct git_ask *ask,
                                     struct err *err) {
-  const struct stand_in *s = &git->stand_in;
+  const struct stand_in *s = git->stand_in;
   *err = (struct err){0};
-  if (git->sandbox == NULL || manner.confine == NULL || git->programs || ask->other ||
+  if (git->sandbox == NULL || manner.confine == NULL || git->programs || ask->other || s == NULL ||
       s->folder == NULL || !user_has_filters() ||
       !str_among(str_from(ask->words[0]),
                  "add status diff reset checkout merge commit stash read-tree update-index"))
@@ -231,7 +232,7 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
       argv[n++] = "--ignore-submodules=dirty";
   }
   argv[n] = NULL;
-  if (!git->programs && !stand_in_make(&git->stand_in, ask->folder, !only_reads(ask), err))
+  if (!git->programs && (git->stand_in = stand_in_take(ask->folder, !only_reads(ask), err)) == NULL)
     return false;
   struct sandbox *held = hold_filters(git, ask, err);
   bool may = held != NULL || err->code == ERR_NONE;
@@ -251,8 +252,10 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   arena_deinit(&env.arena);
   free(env.entries);
   sandbox_free(held);
-  if (git->process == NULL)
-    stand_in_remove(&git->stand_in);
+  if (git->process == NULL) {
+    stand_in_give(git->stand_in);
+    git->stand_in = NULL;
+  }
   return git->process != NULL;
 }
 

@@ -9,11 +9,10 @@
  * in the repository around the folder, but its configuration, hooks and remotes are those of a
  * stand-in (stand_in.h), because an agent may have written them: nothing runs, and nothing leads
  * elsewhere, unless the user's own configuration says so. With `programs` git runs in the
- * repository as it is: `workspace: {hooks: true}` of the user. Another program that starts git by
- * itself (gh) meets the same stand-in. Filters are the user's own, such as Git LFS, and what may
- * run one is held as agents are, without network: content that is not here stays a pointer. No
- * protocol may be used and nothing is fetched lazily, unless the caller's GIT_ALLOW_PROTOCOL says
- * so.
+ * repository as it is: `workspace: {hooks: true}` of the user. Another program whose git is to meet
+ * the same stand-in says so (gh). Filters are the user's own, such as Git LFS, and what may run one
+ * is held as agents are, without network: content that is not here stays a pointer. No protocol may
+ * be used and nothing is fetched lazily, unless the caller's GIT_ALLOW_PROTOCOL says so.
  *
  * diff and status do not look into submodules, whose configuration git would read: they are asked
  * on their own, each with its folder. For the same reason add must leave them out (git_staging).
@@ -41,6 +40,7 @@ struct git_ask {
   struct str input;             /* borrowed until `done` */
   const char *extra[6];         /* NULL-terminated additions to the environment */
   bool other;                   /* words[0] is a program itself, not git's argument */
+  bool starts_git;              /* with `other`: its git meets the stand-in, too */
   const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
   /* Array of [key, value], which override those of all files; or NULL. */
   const json_t *settings;
@@ -57,7 +57,7 @@ typedef void (*git_done)(void *ctx, struct git_answer *answer);
 struct git {
   struct process_table *processes;
   struct process *process;
-  struct stand_in stand_in; /* while it runs */
+  struct stand_in *stand_in; /* while it runs */
   bool programs;
   const json_t *sandbox; /* a session's `sandbox`, which holds filters; borrowed, or NULL */
   git_done done;

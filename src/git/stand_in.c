@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "git/repo.h"
 #include "os/fs.h"
 #include "os/tmpdir.h"
@@ -11,6 +12,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,14 +334,12 @@ static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct 
 
 /* --- the folder --- */
 
-/* Links a file or folder of the repository, if it is there and no link itself. */
+/* Links a file or folder of the repository, which may come later. */
 static bool link_to(const struct repo *repo, const char *base, const char *name, struct err *err) {
   struct buf from = {0}, to = {0};
-  struct stat st;
   buf_printf(&from, "%s/%s", buf_c(&repo->common), name);
   buf_printf(&to, "%s/%s", base, name);
-  bool ok = lstat(buf_c(&from), &st) != 0 || S_ISLNK(st.st_mode) ||
-            symlink(buf_c(&from), buf_c(&to)) == 0 ||
+  bool ok = symlink(buf_c(&from), buf_c(&to)) == 0 ||
             err_set_errno(err, errno, "cannot make %s", buf_c(&to));
   buf_deinit(&from);
   buf_deinit(&to);
@@ -363,66 +363,191 @@ static bool fill(const struct repo *repo, const char *base, struct err *err) {
   return ok;
 }
 
+/* Removes what programs left that were killed. Their numbers are in the names. */
+static void sweep(const char *beside) {
+  struct buf above = {0}, path = {0};
+  const struct dirent *entry;
+  struct err ignored;
+  long pid;
+  buf_append(&above, beside, (size_t)(strrchr(beside, '/') - beside));
+  DIR *dir = opendir(buf_c(&above));
+  while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    buf_clear(&path);
+    buf_printf(&path, "%s/%s", buf_c(&above), entry->d_name);
+    if (sscanf(entry->d_name, "segue-git-%ld-", &pid) == 1 && pid > 0 && kill((pid_t)pid, 0) != 0 &&
+        errno == ESRCH)
+      (void)!tmpdir_remove(buf_c(&path), &ignored);
+  }
+  if (dir != NULL)
+    (void)closedir(dir);
+  buf_deinit(&above);
+  buf_deinit(&path);
+}
+
+static char *make_folder(struct err *err) {
+  static unsigned long made;
+  char name[64];
+  print_into(name, sizeof name, "segue-git-%ld-%lu", (long)getpid(), made);
+  char *folder = tmpdir_make_named(name, err);
+  if (folder != NULL && made++ == 0)
+    sweep(folder);
+  return folder;
+}
+
+/* --- those that are kept --- */
+
+enum { KEPT = 8 };
+
+static struct list kept; /* the one that was used last is the last */
+
+static void stand_in_free(struct stand_in *s) {
+  struct err ignored;
+  if (s->folder != NULL)
+    (void)!tmpdir_remove(s->folder, &ignored);
+  free(s->folder);
+  for (size_t i = 0; i < ARRAY_LEN(s->files); i++)
+    buf_deinit(&s->files[i]);
+  buf_deinit(&s->real);
+  buf_deinit(&s->names);
+  free(s);
+}
+
+static struct stat look_at(const struct buf *file) {
+  struct stat st;
+  return stat(buf_c(file), &st) == 0 ? st : (struct stat){0};
+}
+
+static bool is_as_seen(const struct stand_in *s) {
+  bool same = true;
+  for (size_t i = 0; same && i < ARRAY_LEN(s->files); i++) {
+    struct stat now = look_at(&s->files[i]), was = s->seen[i];
+    same = now.st_ino == was.st_ino && now.st_dev == was.st_dev && now.st_size == was.st_size &&
+           now.st_mtim.tv_sec == was.st_mtim.tv_sec && now.st_mtim.tv_nsec == was.st_mtim.tv_nsec &&
+           now.st_ctim.tv_sec == was.st_ctim.tv_sec && now.st_ctim.tv_nsec == was.st_ctim.tv_nsec;
+  }
+  return same;
+}
+
 static void put_name(struct stand_in *s, const char *name, const char *value) {
   buf_printf(&s->names, "%s=%s%c", name, value, '\0');
 }
 
 /* The names are one buffer, which may have moved while it grew. */
-static void point_to_names(struct stand_in *s) {
+static struct stand_in *point_to_names(struct stand_in *s) {
   size_t n = 0;
   for (size_t at = 0; at < s->names.n; at += strlen(s->names.p + at) + 1) {
     assert(n + 1 < ARRAY_LEN(s->env));
     s->env[n++] = s->names.p + at;
   }
   s->env[n] = NULL;
+  s->users = 1;
+  return s;
 }
 
-bool stand_in_make(struct stand_in *s, const char *folder, bool changes, struct err *err) {
-  struct repo repo;
+static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
+  struct stand_in *s = xcalloc(1, sizeof *s);
   struct buf base = {0};
-  *s = (struct stand_in){0};
+  struct str common = buf_view(&repo->common);
+  buf_printf(&s->files[1], "%s/config", common.p);
+  buf_printf(&s->files[2], "%s/config.worktree", buf_c(&repo->git_dir));
+  for (size_t i = 1; i < ARRAY_LEN(s->files); i++)
+    s->seen[i] = look_at(&s->files[i]);
+  s->folder = make_folder(err);
+  bool ok = s->folder != NULL;
+  buf_puts(&base, ok ? s->folder : "");
+  /* git takes what is around a folder `.git` for the main working tree. */
+  bool within = str_ends(common, "/.git");
+  if (ok && within) {
+    common.n -= strlen("/.git");
+    buf_puts(&base, "/.git");
+    ok =
+        mkdir(buf_c(&base), 0700) == 0 || err_set_errno(err, errno, "cannot make %s", buf_c(&base));
+  }
+  ok = ok && fill(repo, buf_c(&base), err);
+  buf_printf(&s->files[0], "%s/config", buf_c(&base));
+  s->seen[0] = look_at(&s->files[0]);
+  buf_str(&s->real, common);
+  put_name(s, "GIT_DIR", buf_c(&repo->git_dir));
+  put_name(s, "GIT_COMMON_DIR", buf_c(&base));
+  /* A bare repository's folder would be taken for its working tree: with a common folder of its own
+   * git does not look for core.bare. */
+  if (repo->top.n > 0)
+    put_name(s, "GIT_WORK_TREE", buf_c(&repo->top));
+  else
+    put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
+  buf_deinit(&base);
+  if (ok)
+    return point_to_names(s);
+  stand_in_free(s);
+  return NULL;
+}
+
+static bool is_for(const struct stand_in *s, const struct repo *repo) {
+  const char *tree = s->env[2];
+  return strcmp(s->env[0] + strlen("GIT_DIR="), buf_c(&repo->git_dir)) == 0 &&
+         strcmp(str_starts(str_from(tree), "GIT_WORK_TREE=") ? strchr(tree, '=') + 1 : "",
+                buf_c(&repo->top)) == 0 &&
+         strncmp(buf_c(&s->files[1]), buf_c(&repo->common), repo->common.n) == 0 &&
+         strcmp(buf_c(&s->files[1]) + repo->common.n, "/config") == 0;
+}
+
+static struct stand_in *take_kept(const struct repo *repo) {
+  struct stand_in *found = NULL;
+  LIST_EACH(struct stand_in, s, in_kept, &kept) {
+    if (found == NULL && is_for(s, repo) && is_as_seen(s)) {
+      found = s;
+    } else if (is_for(s, repo) || kept.count > KEPT) { /* nobody will want it again */
+      list_remove(&kept, &s->in_kept);
+      if (s->users == 0)
+        stand_in_free(s);
+    }
+  }
+  if (found != NULL) {
+    found->users++;
+    list_remove(&kept, &found->in_kept);
+    list_push_back(&kept, &found->in_kept);
+  }
+  return found;
+}
+
+struct stand_in *stand_in_take(const char *folder, bool changes, struct err *err) {
+  struct repo repo;
+  struct stand_in *s = NULL;
   if (!repo_enter(folder, &repo, err))
-    return false;
-  bool ok = true, none = repo.common.n == 0;
-  struct str common = buf_view(&repo.common);
-  if (none) {
+    return NULL;
+  if (repo.common.n == 0) {
+    s = xcalloc(1, sizeof *s);
     put_name(s, "GIT_DIR", "/dev/null");
     buf_puts(&s->real, folder);
-  } else {
-    ok = folder_has_no_links(&repo.common, changes, err) &&
-         (strcmp(buf_c(&repo.git_dir), common.p) == 0 ||
-          folder_has_no_links(&repo.git_dir, changes, err)) &&
-         (s->folder = tmpdir_make(err)) != NULL;
-    buf_puts(&base, s->folder ? s->folder : "");
-    /* git takes what is around a folder `.git` for the main working tree. */
-    bool within = str_ends(common, "/.git");
-    if (ok && within) {
-      common.n -= strlen("/.git");
-      buf_puts(&base, "/.git");
-      ok = mkdir(buf_c(&base), 0700) == 0 ||
-           err_set_errno(err, errno, "cannot make %s", buf_c(&base));
-    }
-    ok = ok && fill(&repo, buf_c(&base), err);
-    buf_str(&s->real, common);
-    put_name(s, "GIT_DIR", buf_c(&repo.git_dir));
-    put_name(s, "GIT_COMMON_DIR", buf_c(&base));
-    if (repo.top.n > 0)
-      put_name(s, "GIT_WORK_TREE", buf_c(&repo.top));
+    return point_to_names(s);
   }
-  point_to_names(s);
-  buf_deinit(&base);
+  bool ok = folder_has_no_links(&repo.common, changes, err) &&
+            (strcmp(buf_c(&repo.git_dir), buf_c(&repo.common)) == 0 ||
+             folder_has_no_links(&repo.git_dir, changes, err));
+  if (ok && (s = take_kept(&repo)) == NULL && (s = make_anew(&repo, err)) != NULL)
+    list_push_back(&kept, &s->in_kept);
   repo_deinit(&repo);
-  if (!ok)
-    stand_in_remove(s);
-  return ok;
+  return s;
+}
+
+void stand_in_give(struct stand_in *s) {
+  if (s != NULL && --s->users == 0 && !list_holds(&kept, &s->in_kept))
+    stand_in_free(s);
+}
+
+void stand_in_drop(void) {
+  LIST_EACH(struct stand_in, s, in_kept, &kept) {
+    list_remove(&kept, &s->in_kept);
+    if (s->users == 0)
+      stand_in_free(s);
+  }
 }
 
 void stand_in_unmask(const struct stand_in *s, struct buf *text) {
-  const char *mask = s->folder ? s->folder : "/dev/null";
   struct buf out = {0};
+  const char *mask = s != NULL && s->folder != NULL ? s->folder : "/dev/null", *found;
   size_t n = strlen(mask), at = 0;
-  const char *found;
-  if (s->names.n == 0)
+  if (s == NULL)
     return;
   while (text->n > at && (found = memmem(text->p + at, text->n - at, mask, n)) != NULL) {
     buf_append(&out, text->p + at, (size_t)(found - text->p) - at);
@@ -435,14 +560,4 @@ void stand_in_unmask(const struct stand_in *s, struct buf *text) {
   out.cut = text->cut;
   buf_deinit(text);
   *text = out;
-}
-
-void stand_in_remove(struct stand_in *s) {
-  struct err ignored;
-  if (s->folder != NULL)
-    (void)!tmpdir_remove(s->folder, &ignored);
-  free(s->folder);
-  buf_deinit(&s->real);
-  buf_deinit(&s->names);
-  *s = (struct stand_in){0};
 }

@@ -1,9 +1,10 @@
 /* stand_in.h - what git sees in place of a repository's own settings.
  *
- *   stand_in_make(&s, folder, changes, &err)   for the repository around `folder`
- *   git, with s.env in its environment
- *   stand_in_unmask(&s, &text)                 whatever git says names the repository itself
- *   stand_in_remove(&s)
+ *   s = stand_in_take(folder, changes, &err)   for the repository around `folder`
+ *   git, with s->env in its environment
+ *   stand_in_unmask(s, &text)                  whatever git says names the repository itself
+ *   stand_in_give(s)
+ *   stand_in_drop()                            before the program ends: removes those that are kept
  *
  * It is a private folder that git takes for the repository's common one (GIT_COMMON_DIR). There
  * git looks for settings, hooks, remotes and attributes, and finds a `config` that segue wrote, and
@@ -20,26 +21,34 @@
  * appended to), so a repository with such a link is refused, and so is a working tree whose `.git`
  * leads to a repository that does not know it.
  *
- * Blocking, a dozen system calls; touches only its arguments. */
+ * The folder is kept for the next run of git in the same working tree, as long as the repository's
+ * configuration is the same and nothing in the stand-in has changed. What a killed program left is
+ * removed by the next one. Blocking; for the loop's thread alone. */
 #ifndef SEGUE_GIT_STAND_IN_H
 #define SEGUE_GIT_STAND_IN_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/list.h"
+
+#include <sys/stat.h>
 
 struct stand_in {
+  struct list_node in_kept;
   char *folder;       /* NULL: there is no repository, and git finds none */
   struct buf real;    /* the name of what stands behind it */
   struct buf names;   /* of `env` */
   const char *env[4]; /* NULL-terminated */
+  struct buf files[3];
+  struct stat seen[3]; /* of its own config and the two that it was made from */
+  unsigned users;
 };
 
-/* folder: absolute. changes: git will write more than the index. False: it must not be used;
- * nothing is to be removed. */
-bool stand_in_make(struct stand_in *s, const char *folder, bool changes,
-                   struct err *err) MUST_CHECK;
+/* folder: absolute. changes: git will write more than the index. NULL: git must not run there. */
+struct stand_in *stand_in_take(const char *folder, bool changes, struct err *err) MUST_CHECK;
 void stand_in_unmask(const struct stand_in *s, struct buf *text);
-void stand_in_remove(struct stand_in *s);
+void stand_in_give(struct stand_in *s);
+void stand_in_drop(void);
 
 /* Appends those lines of a configuration file that a stand-in has; `file` may be missing. */
 bool stand_in_copy_settings(const char *file, struct buf *out, struct err *err) MUST_CHECK;

@@ -1,9 +1,10 @@
-/* Compares a working tree with what it was before a call. */
+/* Looks at a working tree, and compares what two looks saw. */
 #include "git/tree.h"
 
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/checks.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -65,16 +66,9 @@ static bool is_output(const struct tree_skip *skip, const struct stat *st) {
   return false;
 }
 
-static struct tree_file *put(struct tree_snapshot *look, const char *path, const struct stat *st) {
-  uint32_t at = (uint32_t)look->count;
-  struct str copy = arena_str(&look->arena, str_from(path));
-  if (!map_add(&look->by_path, &look->arena, copy, &at))
-    return look->files[at];
-  if (look->count % 256 == 0)
-    look->files = xrealloc(look->files, (look->count + 256) * sizeof *look->files);
-  struct tree_file *file = arena_alloc(&look->arena, sizeof *file);
-  look->files[look->count++] = file;
-  file->path = copy.p;
+static struct tree_file *file_new(struct arena *arena, const char *path, const struct stat *st) {
+  struct tree_file *file = arena_alloc(arena, sizeof *file);
+  *file = (struct tree_file){.path = path};
   if (st == NULL)
     return file;
   file->is_there = true;
@@ -95,17 +89,33 @@ static bool snapshot_is_repository(int fd, const char *path, const struct stat *
 }
 
 /* Stats one path below fd. Returns NULL if it is not a file for this look (a repository, ours), or
- * cannot be looked at. A missing file, or a folder in its place, is kept as missing. */
-static struct tree_file *snapshot_add(struct tree_snapshot *look, int fd,
-                                      const struct tree_skip *skip, const char *path) {
+ * cannot be looked at. A missing file, or a folder in its place, counts as missing. */
+static struct tree_file *examine(struct arena *arena, int fd, const struct tree_skip *skip,
+                                 const char *path, const char **unread) {
   struct stat st;
   bool there = fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
   bool hidden = !there && errno != ENOENT && errno != ENOTDIR;
   if (hidden)
-    look->unread = arena_strdup(&look->arena, path);
+    *unread = arena_strdup(arena, path);
   if (hidden || (there && (snapshot_is_repository(fd, path, &st) || is_output(skip, &st))))
     return NULL;
-  return put(look, path, there && (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) ? &st : NULL);
+  return file_new(arena, path, there && (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) ? &st : NULL);
+}
+
+/* Examines a path and keeps what it is, once; NULL as above. */
+static struct tree_file *snapshot_add(struct tree_snapshot *look, int fd,
+                                      const struct tree_skip *skip, const char *path) {
+  uint32_t at = (uint32_t)look->count;
+  struct tree_file *file = examine(&look->arena, fd, skip, path, &look->unread);
+  if (file == NULL)
+    return NULL;
+  struct str copy = arena_str(&look->arena, str_from(path));
+  if (!map_add(&look->by_path, &look->arena, copy, &at))
+    return look->files[at];
+  file->path = copy.p;
+  if (look->count % 256 == 0)
+    look->files = xrealloc(look->files, (look->count + 256) * sizeof *look->files);
+  return look->files[look->count++] = file;
 }
 
 /* --- all files of a folder --- */
@@ -205,16 +215,40 @@ static bool snapshot_read(int fd, const struct tree_file *file, struct buf *out)
   return n == 0 && !out->cut;
 }
 
-/* Keeps the file's content if that is small and the file is still what stat said. */
-static void snapshot_keep(struct tree_snapshot *look, int fd, struct tree_file *file) {
+static bool is_at(struct timespec a, struct timespec b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Compares by what stat says alone; strictly, so that nobody can have written the same size
+ * meanwhile. */
+static bool looks_same(const struct tree_snapshot *look, const struct tree_file *a,
+                       const struct tree_file *b, bool strictly) {
+  if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
+    return false;
+  if (!a->is_there)
+    return true;
+  if (!is_at(a->mtime, b->mtime))
+    return false;
+  return !strictly ||
+         (is_at(a->ctime, b->ctime) && a->inode == b->inode &&
+          (a->mtime.tv_sec < look->began.tv_sec ||
+           (a->mtime.tv_sec == look->began.tv_sec && a->mtime.tv_nsec < look->began.tv_nsec)));
+}
+
+/* Keeps the file's content if that is small and the file is still what stat said; `last` has it of
+ * files that have not changed since. */
+static void snapshot_keep(struct tree_snapshot *look, const struct tree_snapshot *last, int fd,
+                          struct tree_file *file) {
   struct buf bytes = {0};
-  if (!file->is_there || file->has_content || file->size > LIMIT_TREE_FILE_BYTES ||
+  if (!file->is_there || file->size > LIMIT_TREE_FILE_BYTES ||
       look->kept_bytes + (size_t)file->size > LIMIT_TREE_KEPT_BYTES)
     return;
-  file->has_content = snapshot_read(fd, file, &bytes);
+  const struct tree_file *was = last != NULL ? snapshot_find(last, file->path) : NULL;
+  bool same = was != NULL && was->has_content && looks_same(last, was, file, true);
+  file->has_content = same || snapshot_read(fd, file, &bytes);
   if (file->has_content)
-    file->content = arena_str(&look->arena, buf_view(&bytes));
-  look->kept_bytes += bytes.n;
+    file->content = arena_str(&look->arena, same ? was->content : buf_view(&bytes));
+  look->kept_bytes += file->content.n;
   buf_deinit(&bytes);
 }
 
@@ -223,6 +257,29 @@ static void snapshot_keep(struct tree_snapshot *look, int fd, struct tree_file *
  * Submodules, and clones that git does not know: git lists none of their files for the tree around
  * them. So each is a tree of its own, looked at after the tree that holds it, one after the other,
  * in the same steps. */
+
+void tree_picture_free(struct tree_picture *picture) {
+  if (picture == NULL)
+    return;
+  for (size_t i = 0; i < picture->below_count; i++)
+    tree_picture_free(picture->below[i]);
+  free(picture->below);
+  snapshot_deinit(&picture->files);
+  free(picture);
+}
+
+/* Notes that files are missing from the picture, perhaps protected ones. */
+static void picture_lacks(struct tree_picture *picture, const struct err *problem) {
+  if (picture->problem.code == ERR_NONE || picture->guarded)
+    picture->problem = *problem;
+  picture->guarded = false;
+}
+
+void tree_lacks(struct tree *t, struct str why) {
+  struct err problem;
+  err_set(&problem, ERR_INVALID, "git " STR_FMT, STR_ARG(why));
+  picture_lacks(t->picture, &problem);
+}
 
 static void nested_note(struct tree *t, const char *path, const json_t *numbers) {
   json_t *file = json_object();
@@ -244,45 +301,40 @@ static bool nested_is_known(const struct tree *t, const char *path) {
 static bool begins_there(struct tree *t, const char *path, struct buf *dir) {
   struct buf git = {0};
   struct stat st;
+  struct err err;
   buf_printf(dir, "%s/%s", t->top, path);
   buf_printf(&git, "%s/.git", buf_c(dir));
   errno = 0;
   char *real = realpath(buf_c(dir), NULL);
   bool ok = real != NULL && strcmp(real, buf_c(dir)) == 0 && lstat(buf_c(&git), &st) == 0;
   bool many = t->depth >= LIMIT_TREE_NESTED_DEPTH || t->nested_count >= LIMIT_TREE_NESTED;
-  if ((ok && many) || errno == EACCES)
-    err_set(&t->problem, ERR_LIMIT, "the repository %s cannot be looked at%s", path,
+  if ((ok && many) || errno == EACCES) {
+    err_set(&err, ERR_LIMIT, "the repository %s cannot be looked at%s", path,
             ok ? ": there are too many" : "");
+    picture_lacks(t->picture, &err);
+  }
   ok = ok && !many;
   free(real);
   buf_deinit(&git);
   return ok;
 }
 
-/* path: below t's uppermost folder. After the call: one that was not there before counts as one
- * change without numbers. What is no repository, or leads elsewhere, is left out. */
+/* path: below t's uppermost folder. What is no repository, or leads elsewhere, is left out. */
 static void nested_add(struct tree *t, const char *path) {
   char name[32];
   struct buf dir = {0};
-  if (nested_is_known(t, path) || !begins_there(t, path, &dir)) {
-    buf_deinit(&dir);
-    return;
+  if (!nested_is_known(t, path) && begins_there(t, path, &dir)) {
+    print_into(name, sizeof name, "nested-%zu", t->nested_count);
+    struct tree *child = tree_new(&(struct tree_spec){.dir = buf_c(&dir), .name = name});
+    child->depth = t->depth + 1;
+    child->inside = xstrdup(t->private_dir);
+    child->place = xstrdup(path);
+    for (size_t i = 1; i < ARRAY_LEN(child->skip.folders); i++)
+      buf_str(&child->skip.folders[i], buf_view(&t->skip.folders[i]));
+    t->nested = xrealloc(t->nested, (t->nested_count + 1) * sizeof *t->nested);
+    t->nested[t->nested_count++] = child;
   }
-  if (t->is_after) {
-    nested_note(t, path, NULL);
-    buf_deinit(&dir);
-    return;
-  }
-  print_into(name, sizeof name, "nested-%zu", t->nested_count);
-  struct tree *child = tree_new(buf_c(&dir), name, NULL);
   buf_deinit(&dir);
-  child->depth = t->depth + 1;
-  child->inside = xstrdup(t->private_dir);
-  child->place = xstrdup(path);
-  for (size_t i = 1; i < ARRAY_LEN(child->skip.folders); i++)
-    buf_str(&child->skip.folders[i], buf_view(&t->skip.folders[i]));
-  t->nested = xrealloc(t->nested, (t->nested_count + 1) * sizeof *t->nested);
-  t->nested[t->nested_count++] = child;
 }
 
 /* Adds the repositories that .gitmodules names. The file is anybody's, an agent's too: what it
@@ -316,23 +368,32 @@ static struct tree *nested_current(const struct tree *t) {
   return t->nested_turn ? t->nested[t->nested_at] : NULL;
 }
 
-/* Takes over what changed in one that is done. */
-static bool nested_take(struct tree *t, const struct tree *child, enum tree_step step) {
+static bool is_looking(const struct tree *t) {
+  return t->after == NULL;
+}
+
+static const struct tree_picture *picture_below(const struct tree_picture *picture, size_t at) {
+  return picture != NULL && at < picture->below_count ? picture->below[at] : NULL;
+}
+
+/* Takes over what the step of the nested tree said. */
+static bool nested_take(struct tree *t, struct tree *child, enum tree_step step) {
   struct stat st;
   size_t i;
   const json_t *file;
-  if (step == TREE_FAILED && t->is_after && lstat(child->dir, &st) != 0) {
-    nested_note(t, child->place, NULL);
+  if (step == TREE_FAILED && is_looking(t) && lstat(child->dir, &st) != 0)
     return true;
-  }
   if (step == TREE_FAILED) {
     t->problem = child->problem;
     return false;
   }
-  if (child->problem.code != ERR_NONE)
-    t->problem = child->problem;
-  if (!t->is_after)
+  if (is_looking(t)) {
+    struct tree_picture *picture = tree_take(child);
+    t->picture->below[t->nested_at] = picture;
+    if (picture->problem.code != ERR_NONE)
+      picture_lacks(t->picture, &picture->problem);
     return true;
+  }
   json_array_foreach(child->changed, i, file) {
     struct buf path = {0};
     buf_printf(&path, "%s/%s", child->place, json_string_value(json_object_get(file, "path")));
@@ -344,25 +405,53 @@ static bool nested_take(struct tree *t, const struct tree *child, enum tree_step
   return true;
 }
 
+/* Begins with a nested tree what its tree does. One that came or went is one change without
+ * numbers. */
+static enum tree_step nested_begin(struct tree *t, struct tree *child) {
+  struct stat st;
+  const struct tree_picture *before = picture_below(t->before, t->nested_at);
+  const struct tree_picture *after = picture_below(t->after, t->nested_at);
+  child->gone = false;
+  if (is_looking(t)) {
+    struct buf git = {0};
+    buf_printf(&git, "%s/.git", child->dir);
+    child->gone = lstat(buf_c(&git), &st) != 0 && errno != EACCES;
+    buf_deinit(&git);
+    if (!child->gone)
+      return tree_look(child, picture_below(t->last, t->nested_at));
+  } else if (before != NULL && after != NULL) {
+    return tree_compare(child, before, after);
+  } else if (before != NULL || after != NULL) {
+    nested_note(t, child->place, NULL);
+  }
+  child->gone = true;
+  return TREE_DONE;
+}
+
 /* Takes what the last step said and returns what to do next for all of them: TREE_DONE when none is
  * left. t->below then has what changed, with paths below t's uppermost folder. */
 static enum tree_step nested_onward(struct tree *t, enum tree_step step) {
   while (step == TREE_DONE || step == TREE_FAILED) {
-    if (t->nested_turn) {
-      bool taken = nested_take(t, t->nested[t->nested_at], step);
-      t->nested_turn = taken && ++t->nested_at < t->nested_count;
-      if (!taken)
-        return TREE_FAILED;
-    } else if (step == TREE_FAILED) {
+    if (!t->nested_turn && step == TREE_FAILED)
       return TREE_FAILED;
-    } else {
+    if (!t->nested_turn) {
       t->nested_at = 0;
-      t->nested_turn = t->nested_count > 0;
+      if (is_looking(t) && t->nested_count > 0) {
+        t->picture->below_count = t->nested_count;
+        t->picture->below = xcalloc(t->nested_count, sizeof(struct tree_picture *));
+      }
+    } else {
+      struct tree *child = t->nested[t->nested_at];
+      if (!child->gone && !nested_take(t, child, step)) {
+        t->nested_turn = false;
+        return TREE_FAILED;
+      }
+      t->nested_at++;
     }
+    t->nested_turn = t->nested_at < t->nested_count;
     if (!t->nested_turn)
       return TREE_DONE;
-    struct tree *child = t->nested[t->nested_at];
-    step = t->is_after ? tree_again(child) : tree_begin(child);
+    step = nested_begin(t, t->nested[t->nested_at]);
   }
   return step;
 }
@@ -385,8 +474,6 @@ const char *const tree_environment[] = {"GIT_CONFIG_NOSYSTEM=1",
                                         "LC_ALL=C",
                                         NULL};
 
-static const char *const list_argv[] = {"git", "ls-files",           "-z", "-t", "-m", "-d",
-                                        "-o",  "--exclude-standard", NULL};
 static const char *const blob_argv[] = {"git", "cat-file", "--batch", NULL};
 
 /* --- the tree --- */
@@ -404,17 +491,20 @@ static void skip_init(struct tree_skip *skip, const char *const *own) {
       skip->outputs[i] = (struct stat){0};
 }
 
-struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders) {
-  assert(dir != NULL);
-  assert(name != NULL);
+struct tree *tree_new(const struct tree_spec *spec) {
+  assert(spec->dir != NULL);
+  assert(spec->name != NULL);
   struct tree *t = xcalloc(1, sizeof *t);
-  char *real = realpath(dir, NULL);
-  t->dir = real != NULL ? real : xstrdup(dir);
-  t->name = xstrdup(name);
+  char *real = realpath(spec->dir, NULL);
+  t->dir = real != NULL ? real : xstrdup(spec->dir);
+  t->name = xstrdup(spec->name);
   t->fd = -1;
   t->has_index = true;
-  skip_init(&t->skip, own_folders);
+  t->protect = spec->protect;
+  skip_init(&t->skip, spec->own_folders);
   t->is_repo = repo_find(t->dir, &t->repo);
+  if (spec->older != NULL)
+    buf_str(&t->rules, buf_view(&spec->older->rules));
   return t;
 }
 
@@ -432,9 +522,11 @@ void tree_free(struct tree *t) {
   free(t->name);
   for (size_t i = 0; i < ARRAY_LEN(t->skip.folders); i++)
     buf_deinit(&t->skip.folders[i]);
-  snapshot_deinit(&t->before);
-  snapshot_deinit(&t->after);
+  tree_picture_free(t->picture);
   repo_deinit(&t->repo);
+  arena_deinit(&t->specs);
+  arena_deinit(&t->paired);
+  buf_deinit(&t->rules);
   buf_deinit(&t->ask);
   json_decref(t->changed);
   free(t->pairs);
@@ -443,6 +535,12 @@ void tree_free(struct tree *t) {
   free(t->place);
   free(t->dir);
   free(t);
+}
+
+struct tree_picture *tree_take(struct tree *t) {
+  struct tree_picture *picture = t->picture;
+  t->picture = NULL;
+  return picture;
 }
 
 static enum tree_step open_top(struct tree *t) {
@@ -455,33 +553,172 @@ static enum tree_step open_top(struct tree *t) {
   return TREE_FAILED;
 }
 
-static struct tree_snapshot *current(struct tree *t) {
-  return t->is_after ? &t->after : &t->before;
-}
-
-static enum tree_step tree_compare(struct tree *t);
 static enum tree_step tree_onward(struct tree *t, enum tree_step step);
 
 static enum tree_step seen(struct tree *t) {
-  if (t->is_after)
-    return tree_compare(t);
-  if (t->before.count <= LIMIT_TREE_KEPT_COUNT) {
-    for (size_t i = 0; i < t->before.count; i++)
-      snapshot_keep(&t->before, t->fd, t->before.files[i]);
+  struct tree_snapshot *files = &t->picture->files;
+  struct err err;
+  const struct tree_snapshot *last = t->last != NULL ? &t->last->files : NULL;
+  for (size_t i = 0; i < files->count && files->count <= LIMIT_TREE_KEPT_COUNT; i++)
+    snapshot_keep(files, last, t->fd, files->files[i]);
+  if (files->unread != NULL) {
+    err_set(&err, ERR_INVALID, "%s cannot be looked at", files->unread[0] ? files->unread : t->dir);
+    picture_lacks(t->picture, &err);
   }
+  t->has_looked = true;
   return TREE_DONE;
+}
+
+/* --- git's listings --- */
+
+/* Of all files; if too many differ, of those that git knows, and of what is protected. Then of what
+ * is protected but ignored, with folders that are ignored as a whole as one entry; then of what is
+ * in those, but was not ignored at first. */
+enum tree_listing { LIST_ALL, LIST_TRACKED, LIST_PROTECTED, LIST_IGNORED, LIST_HIDDEN };
+
+static const char *const list_words[][6] = {
+    [LIST_ALL] = {"-m", "-d", "-o", "--exclude-standard"},
+    [LIST_TRACKED] = {"-m", "-d"},
+    [LIST_PROTECTED] = {"-o", "--exclude-standard"},
+    [LIST_IGNORED] = {"-o", "-i", "--exclude-standard", "--directory"},
+    [LIST_HIDDEN] = {"-o", "-X"},
+};
+
+static enum tree_step ask_list(struct tree *t, enum tree_listing listing) {
+  size_t n = 0;
+  t->words[n++] = "git";
+  t->words[n++] = "ls-files";
+  t->words[n++] = "-z";
+  t->words[n++] = "-t";
+  for (size_t i = 0; list_words[listing][i] != NULL; i++)
+    t->words[n++] = list_words[listing][i];
+  if (listing == LIST_HIDDEN)
+    t->words[n++] = arena_printf(&t->picture->files.arena, "%s/rules", t->private_dir);
+  for (size_t i = 0; listing >= LIST_PROTECTED && i <= t->spec_count; i++)
+    t->words[n++] = i == 0 ? "--" : t->specs_of[i - 1];
+  t->words[n] = NULL;
+  t->argv = t->words;
+  t->listing = listing;
+  return TREE_LIST;
+}
+
+/* Returns the work tree's folder that `dir` is, with a slash behind it; "" for the uppermost. */
+static struct str dir_below_top(const struct tree *t) {
+  size_t n = t->repo.top.n;
+  return t->dir[n] == '/' && t->dir[n + 1] != '\0' ? str_from(t->dir + n + 1) : STR("");
+}
+
+static bool is_guarded(const struct tree *t, const char *path) {
+  struct str below = dir_below_top(t);
+  if (below.n > 0 && (strncmp(path, below.p, below.n) != 0 || path[below.n] != '/'))
+    return false;
+  struct str rest = str_from(path + below.n + (below.n > 0));
+  for (size_t i = 0; i < json_array_size(t->protect); i++)
+    if (protect_matches(json_view(json_array_get(t->protect, i)), rest))
+      return true;
+  return false;
+}
+
+static void put_glob(struct buf *out, struct str text, const char *special) {
+  for (size_t i = 0; i < text.n; i++) {
+    if (strchr(special, text.p[i]) != NULL)
+      buf_putc(out, '\\');
+    buf_putc(out, text.p[i]);
+  }
+}
+
+static void add_spec(struct tree *t, const struct buf *spec) {
+  t->specs_of[t->spec_count++] = arena_strdup(&t->specs, buf_c(spec));
+}
+
+/* Has git look where a pattern's files can be: in the folder before its first star, or everywhere
+ * for a file or a folder of that name. */
+static void put_spec(struct tree *t, struct str pattern) {
+  struct str below = dir_below_top(t);
+  struct buf spec = {0};
+  while (str_starts(pattern, "./") || str_starts(pattern, "/"))
+    pattern =
+        (struct str){pattern.p + 1 + (pattern.p[0] == '.'), pattern.n - 1 - (pattern.p[0] == '.')};
+  if (pattern.n > 0 && memchr(pattern.p, '/', pattern.n) == NULL) {
+    for (int inside = 0; inside < 2; inside++) {
+      buf_clear(&spec);
+      buf_puts(&spec, ":(glob)");
+      put_glob(&spec, below, "\\[]*?");
+      buf_puts(&spec, below.n > 0 ? "/**/" : "**/");
+      put_glob(&spec, pattern, "\\[]");
+      buf_puts(&spec, inside ? "/**" : "");
+      add_spec(t, &spec);
+    }
+  } else {
+    size_t n = 0, end = 0;
+    for (; n < pattern.n && pattern.p[n] != '*' && pattern.p[n] != '?'; n++)
+      end = pattern.p[n] == '/' ? n : end;
+    end = n == pattern.n && pattern.p[n - 1] != '/' ? n : end;
+    buf_printf(&spec, ":(top,literal)" STR_FMT "%s%.*s", STR_ARG(below),
+               below.n > 0 && end > 0 ? "/" : "", (int)end, pattern.p);
+    add_spec(t, &spec);
+  }
+  buf_deinit(&spec);
+}
+
+/* Reads what the uppermost .gitignore and info/exclude say. */
+static void read_rules(const struct tree *t, struct buf *out) {
+  struct buf path = {0}, text = {0};
+  struct err ignored;
+  for (int i = 0; i < 2; i++) {
+    buf_clear(&path);
+    buf_printf(&path, "%s/%s", buf_c(i ? &t->repo.top : &t->repo.common),
+               i ? ".gitignore" : "info/exclude");
+    if (file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &ignored))
+      buf_str(out, buf_view(&text));
+    buf_putc(out, '\n');
+    buf_clear(&text);
+  }
+  buf_deinit(&path);
+  buf_deinit(&text);
+}
+
+/* Returns true if other files are ignored than were at first. */
+static bool rules_changed(const struct tree *t) {
+  struct buf now = {0};
+  const struct tree_snapshot *files = &t->picture->files;
+  read_rules(t, &now);
+  bool changed = !str_eq(buf_view(&now), buf_view(&t->rules));
+  for (size_t i = 0; i < files->count && !changed; i++) {
+    const char *slash = strrchr(files->files[i]->path, '/');
+    changed = slash != NULL && strcmp(slash, "/.gitignore") == 0;
+  }
+  buf_deinit(&now);
+  return changed;
+}
+
+static bool prepare_guard(struct tree *t, struct err *err) {
+  struct buf path = {0};
+  size_t n = json_array_size(t->protect);
+  if (n == 0)
+    return true;
+  for (size_t i = 0; i < n && i < LIMIT_PROTECT_COUNT; i++)
+    put_spec(t, json_view(json_array_get(t->protect, i)));
+  if (t->rules.n == 0)
+    read_rules(t, &t->rules);
+  buf_printf(&path, "%s/rules", t->private_dir);
+  bool ok = file_write_new(buf_c(&path), buf_view(&t->rules), err);
+  buf_deinit(&path);
+  return ok;
 }
 
 static enum tree_step look_around(struct tree *t) {
   if (open_top(t) == TREE_FAILED)
     return TREE_FAILED;
-  snapshot_begin(current(t));
-  if (t->is_repo) {
-    t->argv = list_argv;
-    return TREE_LIST;
-  }
+  t->picture->guarded = true;
+  t->picture->is_part = t->is_flooded;
+  if (t->is_flooded)
+    err_set(&t->picture->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
+  snapshot_begin(&t->picture->files);
+  if (t->is_repo)
+    return ask_list(t, t->is_flooded ? LIST_TRACKED : LIST_ALL);
   /* Lists every file below, except `.git`, unless there are too many or it takes too long. */
-  const struct tree_walk walk = {.look = current(t),
+  const struct tree_walk walk = {.look = &t->picture->files,
                                  .fd = t->fd,
                                  .folder = t->top,
                                  .skip = &t->skip,
@@ -505,32 +742,70 @@ static char *make_private(const struct tree *t, struct err *err) {
   return NULL;
 }
 
+/* Reads how many files the repository's index has now; 0 if it has none. */
+static uint32_t index_count(const struct tree *t) {
+  struct buf path = {0};
+  unsigned char head[12] = {0};
+  buf_printf(&path, "%s/index", buf_c(&t->repo.git_dir));
+  int fd = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
+  bool ok = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
+  fs_close(fd);
+  buf_deinit(&path);
+  return ok ? (uint32_t)head[8] << 24 | (uint32_t)head[9] << 16 | (uint32_t)head[10] << 8 | head[11]
+            : 0;
+}
+
 /* Without a stand-in files are looked at as where there is no repository. */
-enum tree_step tree_begin(struct tree *t) {
-  assert(t != NULL);
+static void stand_in(struct tree *t) {
   struct err err;
-  if (t->is_repo)
+  if (t->is_repo) {
     t->private_dir = make_private(t, &err);
-  t->is_repo = t->private_dir != NULL && repo_stand_in(&t->repo, t->private_dir, true, &err);
+    t->index_count = index_count(t);
+  }
+  t->is_repo = t->private_dir != NULL && repo_stand_in(&t->repo, t->private_dir, true, &err) &&
+               prepare_guard(t, &err);
   if (t->is_repo) {
     buf_puts(&t->skip.folders[0], t->private_dir);
     int n = snprintf(t->env[0], sizeof t->env[0], "GIT_DIR=%s", t->private_dir);
     int m = snprintf(t->env[1], sizeof t->env[1], "GIT_WORK_TREE=%s", buf_c(&t->repo.top));
     t->is_repo = n < (int)sizeof t->env[0] && m < (int)sizeof t->env[1];
   }
-  return tree_onward(t, look_around(t));
 }
 
-enum tree_step tree_again(struct tree *t) {
+bool tree_is_current(const struct tree *t, const struct tree_picture *last) {
+  struct buf path = {0};
+  struct stat st;
+  bool current = last == NULL || last->files.count <= LIMIT_TREE_KEPT_COUNT;
+  if (t->is_repo) {
+    current = current && index_count(t) == t->index_count;
+  } else { /* a repository may have begun there */
+    buf_printf(&path, "%s/.git", t->dir);
+    current = lstat(buf_c(&path), &st) != 0;
+  }
+  for (size_t i = 0; i < t->nested_count && current; i++)
+    current =
+        picture_below(last, i) == NULL || tree_is_current(t->nested[i], picture_below(last, i));
+  buf_deinit(&path);
+  return current;
+}
+
+enum tree_step tree_look(struct tree *t, const struct tree_picture *last) {
   assert(t != NULL);
-  t->is_after = true;
+  t->before = t->after = NULL;
+  t->last = last;
+  t->problem = (struct err){0};
+  t->has_hidden = false;
+  tree_picture_free(t->picture);
+  t->picture = xcalloc(1, sizeof *t->picture);
+  if (!t->has_looked && t->private_dir == NULL)
+    stand_in(t);
   return tree_onward(t, look_around(t));
 }
 
 /* Begins again without the index, or without git: git could not read the index, or did not run. */
 static enum tree_step begin_without_git(struct tree *t) {
   struct buf path = {0};
-  if (t->is_after) {
+  if (t->has_looked || t->listing >= LIST_PROTECTED) {
     err_set(&t->problem, ERR_INVALID, "git could not list the files again");
     return TREE_FAILED;
   }
@@ -538,30 +813,63 @@ static enum tree_step begin_without_git(struct tree *t) {
   t->is_repo = t->has_index && unlink(buf_c(&path)) == 0;
   t->has_index = false;
   buf_deinit(&path);
-  snapshot_deinit(&t->before);
+  snapshot_deinit(&t->picture->files);
   return look_around(t);
 }
 
-/* A path that ends with a slash is a repository that git does not know. */
+/* A path that ends with a slash is a repository that git does not know, or an ignored folder. */
 static void take_path(struct tree *t, struct str path, bool is_tracked) {
   struct tree_file *file;
-  if (path.p[path.n - 1] == '/') {
+  bool is_folder = path.p[path.n - 1] == '/';
+  if (is_folder && t->listing == LIST_IGNORED) {
+    t->has_hidden = true;
+  } else if (is_folder) {
     char *folder = xstrndup(path.p, path.n - 1);
     nested_add(t, folder);
     free(folder);
-  } else if ((file = snapshot_add(current(t), t->fd, &t->skip, path.p)) != NULL) {
-    file->is_tracked = is_tracked;
+  } else if (t->listing >= LIST_PROTECTED && !is_guarded(t, path.p)) {
+    return;
+  } else if ((file = snapshot_add(&t->picture->files, t->fd, &t->skip, path.p)) != NULL) {
+    file->is_tracked |= is_tracked;
   } else {
     nested_add(t, path.p);
   }
 }
 
+/* After a listing: looks at what is protected besides, and at repositories below. */
+static enum tree_step list_more(struct tree *t) {
+  if (t->listing <= LIST_TRACKED)
+    nested_add_modules(t);
+  if (t->spec_count == 0)
+    return seen(t);
+  if (t->listing == LIST_TRACKED)
+    return ask_list(t, LIST_PROTECTED);
+  if (t->listing < LIST_IGNORED)
+    return ask_list(t, LIST_IGNORED);
+  if (t->listing == LIST_IGNORED && t->has_hidden && rules_changed(t))
+    return ask_list(t, LIST_HIDDEN);
+  return seen(t);
+}
+
+/* Where too many files differ, of those that git does not know only protected ones are looked at,
+ * from now on. */
+static enum tree_step begin_flooded(struct tree *t, size_t count) {
+  if (t->listing != LIST_ALL) {
+    err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
+    return TREE_FAILED;
+  }
+  t->is_flooded = true;
+  snapshot_deinit(&t->picture->files);
+  t->picture->listed = count;
+  return look_around(t);
+}
+
 /* Each entry of the listing is "C a.c\0", "R b.c\0" or "? new/c.c\0": changed, removed, unknown. */
 static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) {
-  struct tree_snapshot *look = current(t);
+  size_t listed = 0;
   if (!ok)
     return begin_without_git(t);
-  for (struct str rest = listing; rest.n > 2;) {
+  for (struct str rest = listing; rest.n > 2; listed++) {
     size_t n = strnlen(rest.p, rest.n);
     const char *path = rest.p + 2;
     if (n == rest.n)
@@ -569,14 +877,12 @@ static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) 
     if (n > 2 && !snapshot_skips(&t->skip, t->top, path))
       take_path(t, str_from(path), rest.p[0] != '?');
     rest = (struct str){rest.p + n + 1, rest.n - n - 1};
-    if (look->count > LIMIT_TREE_FILES) {
-      err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
-      return TREE_FAILED;
-    }
+    if (t->picture->files.count > LIMIT_TREE_FILES)
+      return begin_flooded(t, listed);
   }
-  if (!t->is_after)
-    nested_add_modules(t);
-  return seen(t);
+  if (listing.n >= LIMIT_TREE_LIST_BYTES)
+    return begin_flooded(t, listed);
+  return list_more(t);
 }
 
 enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
@@ -593,26 +899,6 @@ const struct tree *tree_asks(const struct tree *t) {
 }
 
 /* --- what changed --- */
-
-static bool is_at(struct timespec a, struct timespec b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-/* Compares by what stat says alone; strictly, so that nobody can have written the same size
- * meanwhile. */
-static bool looks_same(const struct tree_snapshot *look, const struct tree_file *a,
-                       const struct tree_file *b, bool strictly) {
-  if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
-    return false;
-  if (!a->is_there)
-    return true;
-  if (!is_at(a->mtime, b->mtime))
-    return false;
-  return !strictly ||
-         (is_at(a->ctime, b->ctime) && a->inode == b->inode &&
-          (a->mtime.tv_sec < look->began.tv_sec ||
-           (a->mtime.tv_sec == look->began.tv_sec && a->mtime.tv_nsec < look->began.tv_nsec)));
-}
 
 static bool is_text(struct str bytes) {
   return bytes.n == 0 || memchr(bytes.p, '\0', bytes.n < 8192 ? bytes.n : 8192) == NULL;
@@ -635,45 +921,53 @@ static void add_pair(struct tree *t, struct tree_pair pair) {
 
 /* Pairs a file that was examined before the call. */
 static void pair_known(struct tree *t, const struct tree_file *before) {
-  const struct tree_file *after = snapshot_find(&t->after, before->path);
-  struct tree_pair pair = {.path = before->path, .before = before, .after = after};
-  struct buf now = {0};
+  const struct tree_file *after = snapshot_find(&t->after->files, before->path);
+  const struct tree_snapshot *look = &t->before->files;
+  struct tree_pair pair = {.path = before->path, .before = before};
+  struct buf read = {0};
+  const char *unread = NULL;
   if (after == NULL) /* git no longer lists it, or it is gone */
-    pair.after = after = snapshot_add(&t->after, t->fd, &t->skip, before->path);
-  if (after == NULL || looks_same(&t->before, before, after, true))
+    after = examine(&t->paired, t->fd, &t->skip, before->path, &unread);
+  pair.after = after;
+  if (unread != NULL) {
+    err_set(&t->problem, ERR_INVALID, "%s cannot be looked at", unread);
+    t->guarded = false;
+  }
+  if (after == NULL || looks_same(look, before, after, true))
     return;
   bool was = before->has_content || !before->is_there;
-  bool is = !after->is_there || (was && snapshot_read(t->fd, after, &now));
+  bool is = !after->is_there || after->has_content || (was && snapshot_read(t->fd, after, &read));
+  struct str now = after->has_content ? after->content : buf_view(&read);
   if (was && is) {
     bool same = before->is_there == after->is_there && before->mode == after->mode &&
-                str_eq(before->content, buf_view(&now));
+                str_eq(before->content, now);
     if (!same) {
-      tree_count_lines(t, &pair, before->content, buf_view(&now));
+      tree_count_lines(t, &pair, before->content, now);
       add_pair(t, pair);
     }
-  } else if (!looks_same(&t->before, before, after, false)) {
+  } else if (!looks_same(look, before, after, false)) {
     add_pair(t, pair);
   }
-  buf_deinit(&now);
+  buf_deinit(&read);
 }
 
 /* Pairs a file that is listed now but was not before. */
 static void pair_new(struct tree *t, const struct tree_file *after) {
   struct tree_pair pair = {.path = after->path, .after = after};
-  struct buf now = {0};
-  if (snapshot_find(&t->before, after->path) != NULL)
+  struct buf read = {0};
+  if (snapshot_find(&t->before->files, after->path) != NULL)
     return;
   if (after->is_tracked) {
     pair.asks_blob = strchr(after->path, '\n') == NULL;
     if (pair.asks_blob)
       buf_printf(&t->ask, ":0:%s\n", after->path);
-  } else if (!after->is_there) {
+  } else if (!after->is_there || (t->before->is_part && !is_guarded(t, after->path))) {
     return;
-  } else if (snapshot_read(t->fd, after, &now)) {
-    tree_count_lines(t, &pair, STR(""), buf_view(&now));
+  } else if (after->has_content || snapshot_read(t->fd, after, &read)) {
+    tree_count_lines(t, &pair, STR(""), after->has_content ? after->content : buf_view(&read));
   }
   add_pair(t, pair);
-  buf_deinit(&now);
+  buf_deinit(&read);
 }
 
 /* Puts the path as seen from `dir`, with "../" for each folder that `dir` is below the one they
@@ -701,9 +995,6 @@ static int by_path(const void *a, const void *b) {
 
 static enum tree_step tree_tell(struct tree *t) {
   struct buf path = {0};
-  const char *unread = t->before.unread ? t->before.unread : t->after.unread;
-  if (unread != NULL && t->problem.code == ERR_NONE)
-    err_set(&t->problem, ERR_INVALID, "%s cannot be looked at", unread[0] ? unread : t->dir);
   if (t->pair_count > 0)
     qsort(t->pairs, t->pair_count, sizeof *t->pairs, by_path);
   t->changed = json_array();
@@ -723,15 +1014,39 @@ static enum tree_step tree_tell(struct tree *t) {
   return TREE_DONE;
 }
 
-static enum tree_step tree_compare(struct tree *t) {
-  size_t listed = t->after.count; /* examining what was there before adds to it */
+/* Returns how many files at least are listed now besides those that were and those that are told. */
+static size_t count_more(const struct tree *t) {
+  size_t known = t->before->files.count + t->pair_count;
+  if (!t->after->is_part || t->before->is_part || t->after->listed <= known)
+    return 0;
+  return t->after->listed - known < LIMIT_TREE_FILES ? t->after->listed - known
+                                                     : LIMIT_TREE_FILES - 1;
+}
+
+enum tree_step tree_compare(struct tree *t, const struct tree_picture *before,
+                            const struct tree_picture *after) {
+  assert(t != NULL && before != NULL && after != NULL);
+  t->before = before;
+  t->after = after;
+  t->problem =
+      before->problem.code != ERR_NONE && !before->guarded ? before->problem : after->problem;
+  if (t->problem.code == ERR_NONE)
+    t->problem = before->problem;
+  t->guarded = before->guarded && after->guarded;
+  t->pair_count = 0;
+  buf_clear(&t->ask);
+  arena_deinit(&t->paired);
+  json_decref(t->below);
+  json_decref(t->changed);
+  t->below = t->changed = NULL;
   t->count_until_ms = clock_mono_ms() + LIMIT_TREE_COUNT_MS;
-  for (size_t i = 0; i < listed; i++)
-    pair_new(t, t->after.files[i]);
-  for (size_t i = 0; i < t->before.count; i++)
-    pair_known(t, t->before.files[i]);
+  for (size_t i = 0; i < after->files.count; i++)
+    pair_new(t, after->files.files[i]);
+  for (size_t i = 0; i < before->files.count; i++)
+    pair_known(t, before->files.files[i]);
+  t->more = count_more(t);
   if (t->ask.n == 0)
-    return tree_tell(t);
+    return tree_onward(t, tree_tell(t));
   t->argv = blob_argv;
   return TREE_BLOBS;
 }
@@ -760,9 +1075,10 @@ static enum tree_step take_blobs(struct tree *t, struct str blobs, bool ok) {
     struct buf now = {0};
     if (!pair->asks_blob || !next_blob(&rest, &blob))
       continue;
+    const struct tree_file *after = pair->after;
     if (blob.n <= LIMIT_TREE_FILE_BYTES &&
-        (!pair->after->is_there || snapshot_read(t->fd, pair->after, &now)))
-      tree_count_lines(t, pair, blob, buf_view(&now));
+        (!after->is_there || after->has_content || snapshot_read(t->fd, after, &now)))
+      tree_count_lines(t, pair, blob, after->has_content ? after->content : buf_view(&now));
     buf_deinit(&now);
   }
   return tree_tell(t);
@@ -811,7 +1127,7 @@ static void add_below(struct tree *t) {
 
 static enum tree_step tree_onward(struct tree *t, enum tree_step step) {
   step = nested_onward(t, step);
-  if (step == TREE_DONE && t->is_after && t->below != NULL)
+  if (step == TREE_DONE && t->after != NULL && t->below != NULL)
     add_below(t);
   return step;
 }

@@ -365,14 +365,42 @@ static bool find_state(struct work_look *l, struct err *err) {
   return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err);
 }
 
-bool work_is_dirty(const char *folder, const json_t *left_out) {
+enum { SUBMODULE_DEPTH = 8 }; /* deeper ones are taken for dirty */
+
+static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth);
+
+/* Asks each submodule on its own: git's status does not look into them (git.h). */
+static bool has_dirty_submodule(const char *folder, unsigned depth) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  struct err err;
+  bool dirty = false;
+  if (!git_run(folder, &answer, &err, "ls-files", "--stage", "-z", NULL))
+    return true;
+  for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
+    const char *entry = answer.out.p + at, *path = strchr(entry, '\t');
+    buf_auto_t inner = {0};
+    struct stat st;
+    if (path == NULL || strncmp(entry, LIT("160000 ")) != 0)
+      continue;
+    buf_printf(&inner, "%s/%s/.git", folder, path + 1);
+    bool there = lstat(buf_c(&inner), &st) == 0;
+    buf_clear(&inner);
+    buf_printf(&inner, "%s/%s", folder, path + 1);
+    dirty = there && (depth >= SUBMODULE_DEPTH || is_dirty(buf_c(&inner), NULL, depth + 1));
+  }
+  return dirty;
+}
+
+static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
   size_t k;
   const json_t *name;
-  if (!is_folder(folder) || !git_run(folder, &answer, &err, "status", "--porcelain", "-z",
-                                     "--untracked-files=normal", NULL))
+  if (!is_folder(folder))
     return false;
+  if (!git_run(folder, &answer, &err, "status", "--porcelain", "-z", "--untracked-files=normal",
+               NULL))
+    return true;
   bool dirty = answer.exit != 0;
   for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
     struct str entry = str_from(answer.out.p + at);
@@ -384,7 +412,11 @@ bool work_is_dirty(const char *folder, const json_t *left_out) {
       known = known || str_eq(json_view(name), entry);
     dirty = dirty || !known;
   }
-  return dirty;
+  return dirty || has_dirty_submodule(folder, depth);
+}
+
+bool work_is_dirty(const char *folder, const json_t *left_out) {
+  return is_dirty(folder, left_out, 0);
 }
 
 bool work_find(const struct work_where *where, struct work *w, struct err *err) {

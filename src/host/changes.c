@@ -1,4 +1,4 @@
-/* Takes a look at a working tree through its steps: in the pool, and with git. */
+/* Looks at working trees through their steps, in the pool and with git, for all calls in them. */
 #include "host/changes.h"
 
 #include "base/limits.h"
@@ -6,77 +6,222 @@
 #include "core/checks.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
-#include "os/loop.h"
 #include "git/tree.h"
+#include "os/clock.h"
+#include "os/loop.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum changes_job { JOB_BEGIN, JOB_AGAIN, JOB_LISTED, JOB_BLOBS };
+struct changes_picture {
+  unsigned refs;
+  struct tree_picture *of;
+};
 
-struct changes {
+enum changes_job { JOB_LOOK, JOB_COMPARE, JOB_LISTED, JOB_BLOBS };
+
+/* A tree on its stand-in. Once git's index has other files, a new one takes its place for calls
+ * that begin; those that run stay with this one. */
+struct changes_tree {
+  struct list_node in_trees; /* the host's */
+  unsigned refs;
+  bool replaced;              /* by another, or it failed: no call begins here */
+  struct changes_tree *older; /* that it replaces, until the first look; or NULL */
   uv_loop_t *loop;
   struct process_table *processes;
-  char *cwd, *name;
+  struct list *trees;
+  char *cwd, *name, *session;
   char *own_folders[4];
+  json_t *protect;
   struct tree *tree;
-  enum changes_job job; /* the work in progress */
-  enum tree_step step;  /* the result of the last one */
-  bool busy;            /* between begin and on_ready, or end and on_done */
-  bool ok;              /* the program ended with status 0 */
-  struct buf output;    /* output of the program */
+  struct list waiting; /* struct changes: for the next look */
+  struct list served;  /* by the one under way */
+  bool busy, looking;  /* looking: also until it has been compared */
+  bool needed;         /* the look is needed though the tree is not current */
+  bool is_current;     /* as of the last look's beginning */
+  bool is_fresh;       /* segue itself has begun nothing since the last look that may write */
+  enum changes_job job;
+  enum tree_step step;                   /* the result of the last one */
+  bool ok;                               /* the program ended with status 0 */
+  struct buf output;                     /* output of the program */
+  struct changes *at;                    /* the call that is being served */
+  struct changes_picture *picture, *now; /* of the last look, and of the one under way */
+  struct changes_picture *before;        /* what it is compared with for that call */
+  uint64_t began_ms, took_ms, seen_ms;   /* of the last look, by clock_mono_ms */
+};
+
+struct changes {
+  struct list_node in_tree; /* waiting or served */
+  struct changes_tree *tree;
+  struct changes_seen *seen;
+  struct changes_picture *before;
+  bool busy; /* between begin and on_ready, or end and on_done */
+  bool ends; /* its call is over */
+  bool failed, guarded;
+  struct err problem;
+  json_t *changed, *between;
+  size_t more;
   void (*then)(void *ctx);
   void *ctx;
 };
 
+/* --- trees and pictures, counted --- */
+
+static struct changes_picture *picture_keep(struct changes_picture *picture) {
+  if (picture != NULL)
+    picture->refs++;
+  return picture;
+}
+
+static void picture_drop(struct changes_picture **picture) {
+  if (*picture != NULL && --(*picture)->refs == 0) {
+    tree_picture_free((*picture)->of);
+    free(*picture);
+  }
+  *picture = NULL;
+}
+
+static void picture_set(struct changes_picture **place, struct changes_picture *picture) {
+  picture_keep(picture);
+  picture_drop(place);
+  *place = picture;
+}
+
+static void changes_tree_drop(struct changes_tree *t) {
+  if (t == NULL || --t->refs > 0)
+    return;
+  assert(!t->busy && t->waiting.count == 0 && t->served.count == 0);
+  list_remove(t->trees, &t->in_trees);
+  changes_tree_drop(t->older);
+  picture_drop(&t->picture);
+  tree_free(t->tree);
+  for (size_t i = 0; i < ARRAY_LEN(t->own_folders); i++)
+    free(t->own_folders[i]);
+  json_decref(t->protect);
+  buf_deinit(&t->output);
+  free(t->session);
+  free(t->name);
+  free(t->cwd);
+  free(t);
+}
+
+/* Returns true if the session saw this tree before the call: what differs is told. */
+static bool changes_was_seen(const struct changes *c) {
+  return c->seen != NULL && c->seen->tree == c->tree && c->seen->picture != NULL;
+}
+
+static void seen_set(struct changes_seen *seen, struct changes_tree *t,
+                     struct changes_picture *picture) {
+  picture_set(&seen->picture, picture);
+  t->refs++;
+  changes_tree_drop(seen->tree);
+  seen->tree = t;
+}
+
+/* Gives the private folder a name that no tree of ours has, but that the same session would get
+ * again after a crash. */
+static char *name_for(const struct list *trees, const char *session) {
+  struct buf name = {0};
+  bool taken = true;
+  for (unsigned n = 1; taken; n++) {
+    buf_clear(&name);
+    buf_printf(&name, "segue-%s-tree-%u", session, n);
+    taken = false;
+    LIST_EACH(struct changes_tree, t, in_trees, trees)
+      taken |= strcmp(t->name, buf_c(&name)) == 0;
+  }
+  return buf_take(&name);
+}
+
+static struct changes_tree *changes_tree_new(const struct changes_spec *spec) {
+  struct changes_tree *t = xcalloc(1, sizeof *t);
+  t->refs = 1;
+  t->loop = spec->loop;
+  t->processes = spec->processes;
+  t->trees = spec->trees;
+  t->cwd = xstrdup(spec->cwd);
+  t->session = xstrdup(spec->session);
+  t->name = name_for(spec->trees, spec->session);
+  t->protect = json_incref((json_t *)spec->protect);
+  for (size_t i = 0; spec->own_folders[i] != NULL && i + 1 < ARRAY_LEN(t->own_folders); i++)
+    t->own_folders[i] = xstrdup(spec->own_folders[i]);
+  list_push_front(t->trees, &t->in_trees);
+  return t;
+}
+
+static struct changes_tree *changes_tree_keep(struct changes_tree *t) {
+  t->refs++;
+  return t;
+}
+
+/* Returns a reference to the tree in which calls begin; NULL: there is none. */
+static struct changes_tree *changes_tree_find(const struct list *trees, const char *cwd,
+                                              const json_t *protect) {
+  LIST_EACH(struct changes_tree, t, in_trees, trees)
+    if (!t->replaced && strcmp(t->cwd, cwd) == 0 &&
+        (t->protect == protect || json_equal(t->protect, protect)))
+      return changes_tree_keep(t);
+  return NULL;
+}
+
+/* --- looks --- */
+
 static void changes_on_work(void *ctx) {
-  struct changes *c = ctx;
-  switch (c->job) {
-  case JOB_BEGIN:
-    c->tree = tree_new(c->cwd, c->name, (const char *const *)c->own_folders);
-    c->step = tree_begin(c->tree);
+  struct changes_tree *t = ctx;
+  const struct tree_picture *last = t->picture != NULL ? t->picture->of : NULL;
+  switch (t->job) {
+  case JOB_LOOK:
+    t->is_current = t->tree == NULL || tree_is_current(t->tree, last);
+    if (t->tree == NULL)
+      t->tree = tree_new(&(struct tree_spec){.dir = t->cwd,
+                                             .name = t->name,
+                                             .own_folders = (const char *const *)t->own_folders,
+                                             .protect = t->protect,
+                                             .older = t->older != NULL ? t->older->tree : NULL});
+    t->step = t->is_current || t->needed ? tree_look(t->tree, last) : TREE_DONE;
     break;
-  case JOB_AGAIN:
-    c->step = tree_again(c->tree);
+  case JOB_COMPARE:
+    t->step = tree_compare(t->tree, t->before->of, t->now->of);
     break;
   case JOB_LISTED:
-    c->step = tree_listed(c->tree, buf_view(&c->output), c->ok);
+    t->step = tree_listed(t->tree, buf_view(&t->output), t->ok);
     break;
   case JOB_BLOBS:
-    c->step = tree_blobs(c->tree, buf_view(&c->output), c->ok);
+    t->step = tree_blobs(t->tree, buf_view(&t->output), t->ok);
     break;
   }
 }
 
 static void changes_after_work(void *ctx);
 
-static void do_job(struct changes *c, enum changes_job job) {
-  c->job = job;
-  loop_do(c->loop, changes_on_work, changes_after_work, c);
+static void do_job(struct changes_tree *t, enum changes_job job) {
+  t->job = job;
+  loop_do(t->loop, changes_on_work, changes_after_work, t);
 }
 
-static void changes_go_on(struct changes *c) {
-  do_job(c, c->step == TREE_LIST ? JOB_LISTED : JOB_BLOBS);
+static void changes_go_on(struct changes_tree *t) {
+  do_job(t, t->step == TREE_LIST ? JOB_LISTED : JOB_BLOBS);
 }
 
 static void on_git(void *ctx, struct process_result *result) {
-  struct changes *c = ctx;
+  struct changes_tree *t = ctx;
   static const char unread[] = "could not open directory"; /* git goes on without it */
   const char *at = memmem(buf_c(&result->err), result->err.n, unread, strlen(unread));
-  if (at != NULL && c->tree->problem.code == ERR_NONE)
-    err_set(&c->tree->problem, ERR_INVALID, "git %.*s", (int)strcspn(at, "\n"), at);
-  c->ok = result->why == PROCESS_END_EXITED && result->exit_code == 0 && !result->out.cut;
-  buf_deinit(&c->output);
-  c->output = result->out;
+  if (at != NULL && t->step == TREE_LIST)
+    tree_lacks(t->tree, (struct str){at, strcspn(at, "\n")});
+  t->ok = result->why == PROCESS_END_EXITED && result->exit_code == 0 &&
+          (t->step == TREE_LIST || !result->out.cut);
+  buf_deinit(&t->output);
+  t->output = result->out;
   result->out = (struct buf){0};
-  changes_go_on(c);
+  changes_go_on(t);
 }
 
 /* Runs git. A program that could not be started counts as one that failed. */
-static void run_git(struct changes *c) {
+static void run_git(struct changes_tree *ct) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
-  const struct tree *t = tree_asks(c->tree);
+  const struct tree *t = tree_asks(ct->tree);
   struct arena arena = {0};
   struct err err;
   const char *assignments[16];
@@ -92,92 +237,268 @@ static void run_git(struct changes *c) {
                                     .cwd = t->top,
                                     .envp = envp,
                                     .stdin_bytes = t->ask.p,
-                                    .stdin_n = c->step == TREE_BLOBS ? t->ask.n : 0,
+                                    .stdin_n = ct->step == TREE_BLOBS ? t->ask.n : 0,
                                     .stdout_max = LIMIT_TREE_LIST_BYTES,
                                     .wall_ms = LIMIT_TREE_GIT_MS};
-  bool started = envp != NULL && process_start(c->processes, &spec, NULL, on_git, c, &err) != NULL;
+  bool started =
+      envp != NULL && process_start(ct->processes, &spec, NULL, on_git, ct, &err) != NULL;
   arena_deinit(&arena);
   if (started)
     return;
-  c->ok = false;
-  buf_clear(&c->output);
-  changes_go_on(c);
+  ct->ok = false;
+  buf_clear(&ct->output);
+  changes_go_on(ct);
+}
+
+/* --- whom they serve --- */
+
+/* Looks for all who wait, unless a look is under way. */
+static void changes_tree_go(struct changes_tree *t) {
+  if (t->busy || t->waiting.count == 0)
+    return;
+  t->refs++;
+  t->busy = t->looking = true;
+  t->needed = false;
+  t->began_ms = clock_mono_ms();
+  LIST_EACH(struct changes, c, in_tree, &t->waiting) {
+    list_remove(&t->waiting, &c->in_tree);
+    list_push_back(&t->served, &c->in_tree);
+    t->needed |= c->ends || changes_was_seen(c);
+  }
+  do_job(t, JOB_LOOK);
+}
+
+/* Has the call begin in the tree that takes this one's place. */
+static void move_on(struct changes_tree *t, struct changes *c) {
+  t->replaced = true;
+  c->tree = changes_tree_find(t->trees, t->cwd, t->protect);
+  if (c->tree == NULL) {
+    const struct changes_spec spec = {.loop = t->loop,
+                                      .processes = t->processes,
+                                      .trees = t->trees,
+                                      .cwd = t->cwd,
+                                      .session = t->session,
+                                      .own_folders = (const char *const *)t->own_folders,
+                                      .protect = t->protect};
+    c->tree = changes_tree_new(&spec);
+    c->tree->older = changes_tree_keep(t);
+  }
+  changes_tree_drop(t);
+  list_push_back(&c->tree->waiting, &c->in_tree);
+  changes_tree_go(c->tree);
+}
+
+/* Gives a call what this look means to it. */
+static void serve(struct changes_tree *t, struct changes *c) {
+  c->failed = t->step == TREE_FAILED;
+  if (c->failed) {
+    c->problem = t->tree->problem;
+    t->replaced = true;
+  } else if (!c->ends && (t->replaced || !t->is_current)) {
+    move_on(t, c);
+    return;
+  } else {
+    if (c->seen != NULL)
+      seen_set(c->seen, t, t->now);
+    if (!c->ends)
+      picture_set(&c->before, t->now);
+  }
+  c->busy = false;
+  c->then(c->ctx);
+}
+
+/* Takes a comparison over. */
+static void take_compared(struct changes_tree *t, struct changes *c) {
+  struct tree *tree = t->tree;
+  picture_drop(&t->before);
+  if (c->ends) {
+    c->changed = tree->changed;
+    c->problem = tree->problem;
+    c->guarded = tree->guarded;
+    c->more = tree->more;
+  } else {
+    json_decref(c->between);
+    c->between = tree->changed;
+  }
+  tree->changed = NULL;
+}
+
+static void serve_all(struct changes_tree *t) {
+  while (t->served.count > 0) {
+    struct changes *c = LIST_FIRST(struct changes, in_tree, &t->served);
+    list_remove(&t->served, &c->in_tree);
+    if (t->now != NULL && (c->ends || changes_was_seen(c))) {
+      t->at = c;
+      picture_set(&t->before, c->ends ? c->before : c->seen->picture);
+      do_job(t, JOB_COMPARE);
+      return;
+    }
+    serve(t, c);
+  }
+  if (t->now != NULL)
+    picture_set(&t->picture, t->now);
+  picture_drop(&t->now);
+  t->busy = false;
+  t->is_fresh = true;
+  t->seen_ms = clock_mono_ms();
+  changes_tree_go(t);
+  changes_tree_drop(t);
 }
 
 static void changes_after_work(void *ctx) {
-  struct changes *c = ctx;
-  if (c->step == TREE_LIST || c->step == TREE_BLOBS) {
-    run_git(c);
+  struct changes_tree *t = ctx;
+  if (t->step == TREE_LIST || t->step == TREE_BLOBS) {
+    run_git(t);
     return;
   }
-  buf_deinit(&c->output);
-  c->busy = false;
-  c->then(c->ctx);
+  buf_deinit(&t->output);
+  if (!t->looking) {
+    take_compared(t, t->at);
+    serve(t, t->at);
+  } else {
+    t->looking = false;
+    t->took_ms = clock_mono_ms() - t->began_ms;
+    changes_tree_drop(t->older);
+    t->older = NULL;
+    struct tree_picture *picture = t->step == TREE_DONE ? tree_take(t->tree) : NULL;
+    if (picture != NULL) {
+      t->now = xcalloc(1, sizeof *t->now);
+      *t->now = (struct changes_picture){1, picture};
+    }
+  }
+  serve_all(t);
+}
+
+/* --- calls --- */
+
+/* Returns true if hardly anything can have changed since the last look, and what it saw is told. */
+static bool can_use_last(const struct changes_tree *t, const struct changes_seen *seen) {
+  return !t->busy && !t->replaced && t->is_current && t->is_fresh && t->picture != NULL &&
+         (seen == NULL || seen->picture == NULL || seen->picture == t->picture) &&
+         clock_mono_ms() - t->seen_ms <= LIMIT_TREE_FRESH_MS;
 }
 
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx) {
   struct changes *c = xcalloc(1, sizeof *c);
-  c->loop = spec->loop;
-  c->processes = spec->processes;
-  c->cwd = xstrdup(spec->cwd);
-  c->name = xstrdup(spec->name);
-  for (size_t i = 0; spec->own_folders[i] != NULL && i + 1 < ARRAY_LEN(c->own_folders); i++)
-    c->own_folders[i] = xstrdup(spec->own_folders[i]);
   c->then = on_ready;
   c->ctx = ctx;
+  c->seen = spec->seen;
+  if (spec->beside != NULL) {
+    c->tree = changes_tree_keep(spec->beside->tree);
+    c->before = picture_keep(spec->beside->before);
+    return c;
+  }
+  struct changes_tree *t = spec->seen != NULL ? spec->seen->tree : NULL;
+  t = t != NULL ? changes_tree_keep(t) : changes_tree_find(spec->trees, spec->cwd, spec->protect);
+  c->tree = t = t != NULL ? t : changes_tree_new(spec);
+  if (spec->follows && can_use_last(t, c->seen)) {
+    c->before = picture_keep(t->picture);
+    return c;
+  }
   c->busy = true;
-  do_job(c, JOB_BEGIN);
+  bool joins = t->looking && (t->needed || !changes_was_seen(c));
+  list_push_back(joins ? &t->served : &t->waiting, &c->in_tree);
+  changes_tree_go(t);
   return c;
 }
 
-const char *changes_problem(const struct changes *c) {
-  return c->step == TREE_FAILED ? c->tree->problem.text : NULL;
+bool changes_ready(const struct changes *c) {
+  return !c->busy;
 }
 
-void changes_unknown(struct call_result *result, const char *problem) {
-  size_t n = strlen(result->note);
-  print_into(result->note + n, sizeof result->note - n,
-             "%sit is not known which files changed: %.100s", n > 0 ? "; " : "", problem);
-  print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
+bool changes_runs(const struct changes *c) {
+  return c->before != NULL && !c->ends;
+}
+
+bool changes_is_over(const struct changes *c) {
+  return c->ends;
+}
+
+bool changes_rested(const struct changes *c) {
+  uint64_t ago = clock_mono_ms() - c->tree->seen_ms, rest = LIMIT_TREE_REST * c->tree->took_ms;
+  return !c->tree->busy && ago >= LIMIT_TREE_REST_MS && ago >= rest;
+}
+
+void changes_leave(struct changes *c) {
+  assert(!c->busy && !c->ends);
+  c->ends = true;
 }
 
 void changes_end(struct changes *c, void (*on_done)(void *ctx)) {
   assert(!c->busy && changes_problem(c) == NULL);
   c->then = on_done;
-  c->busy = true;
-  do_job(c, JOB_AGAIN);
+  c->busy = c->ends = true;
+  list_push_back(&c->tree->waiting, &c->in_tree);
+  changes_tree_go(c->tree);
 }
 
-/* If there are very many, those that protect_needs come first. */
-void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
-  assert(!c->busy);
-  const json_t *all = c->tree->changed, *file;
+const char *changes_problem(const struct changes *c) {
+  return c->failed ? c->problem.text : NULL;
+}
+
+static void add_note(struct call_result *result, const char *what, const char *more) {
+  size_t n = strlen(result->note);
+  print_into(result->note + n, sizeof result->note - n, "%s%s%.100s", n > 0 ? "; " : "", what,
+             more);
+}
+
+void changes_unknown(struct call_result *result, const char *problem) {
+  add_note(result, "it is not known which files changed: ", problem);
+  print_into(result->files_unknown, sizeof result->files_unknown, "%s", problem);
+}
+
+/* Returns as many files as a record may have; if there are more, those that protect_needs first. */
+static json_t *files_told(const json_t *all, const struct workflow *wf) {
+  json_t *told = json_array();
+  const json_t *file;
   size_t i, n = json_array_size(all);
-  if (c->tree->problem.code != ERR_NONE)
-    changes_unknown(result, c->tree->problem.text);
-  if (c->step != TREE_DONE || all == NULL)
-    return;
-  json_decref(result->files);
-  result->files = json_array();
   for (int pass = 0; pass < 2; pass++)
     json_array_foreach((json_t *)all, i, file) {
       bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
-      if (first == (pass == 0) && json_array_size(result->files) < LIMIT_TREE_TOLD)
-        json_array_append(result->files, (json_t *)file);
+      if (first == (pass == 0) && json_array_size(told) < LIMIT_TREE_TOLD)
+        json_array_append(told, (json_t *)file);
     }
-  result->files_more = n - json_array_size(result->files);
+  return told;
+}
+
+void changes_take(struct changes *c, const struct workflow *wf, struct call_result *result) {
+  assert(!c->busy);
+  size_t between = json_array_size(c->between);
+  if (between > 0) {
+    json_decref(result->files_between);
+    result->files_between = files_told(c->between, wf);
+  }
+  if (between > LIMIT_TREE_TOLD)
+    add_note(result, "more files than named changed between the calls", "");
+  if (c->problem.code != ERR_NONE)
+    changes_unknown(result, c->problem.text);
+  if (c->changed == NULL)
+    return;
+  json_decref(result->files);
+  result->files = files_told(c->changed, wf);
+  result->files_more = json_array_size(c->changed) - json_array_size(result->files) + c->more;
+  result->protected_seen = c->problem.code != ERR_NONE && c->guarded && wf->protect != NULL;
 }
 
 void changes_free(struct changes *c) {
   if (c == NULL)
     return;
   assert(!c->busy);
-  tree_free(c->tree);
-  for (size_t i = 0; i < ARRAY_LEN(c->own_folders); i++)
-    free(c->own_folders[i]);
-  buf_deinit(&c->output);
-  free(c->name);
-  free(c->cwd);
+  picture_drop(&c->before);
+  changes_tree_drop(c->tree);
+  json_decref(c->changed);
+  json_decref(c->between);
   free(c);
+}
+
+void changes_expect(const struct list *trees) {
+  LIST_EACH(struct changes_tree, t, in_trees, trees)
+    t->is_fresh = false;
+}
+
+void changes_forget(struct changes_seen *seen) {
+  picture_drop(&seen->picture);
+  changes_tree_drop(seen->tree);
+  *seen = (struct changes_seen){0};
 }

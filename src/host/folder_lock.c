@@ -128,16 +128,29 @@ static bool is_taken(const char *locks, const struct folder_ask *ask,
   return false;
 }
 
-/* Returns true if git finds nothing in the folder that is not committed. */
+/* Asks git what is not committed in the folder. */
+static const struct git_ask what_is_left = {.words = {"status", "--porcelain", "."}};
+
+/* Returns true if git found nothing. */
+static bool nothing_is_left(const struct git_answer *answer) {
+  return answer->ran && answer->exit == 0 && answer->out.n == 0;
+}
+
 static bool all_committed(const char *folder) {
-  const struct git_ask ask = {.folder = folder, .words = {"status", "--porcelain", "."}};
+  struct git_ask ask = what_is_left;
   struct git_answer answer;
   struct err ignored;
+  ask.folder = folder;
   if (!git_now(&ask, &answer, &ignored))
     return false;
-  bool clean = answer.ran && answer.exit == 0 && answer.out.n == 0;
+  bool clean = nothing_is_left(&answer);
   git_answer_deinit(&answer);
   return clean;
+}
+
+/* Returns true if a right is kept for changes, and its session does not run. */
+static bool kept_for_changes(const char *file, const json_t *said) {
+  return strcmp(folder_word(said, "kept"), "changes") == 0 && !is_held(file);
 }
 
 void folder_drop_committed(const char *path) {
@@ -148,10 +161,44 @@ void folder_drop_committed(const char *path) {
   while (next_right(dir, locks, &file)) {
     json_auto_t *said = folder_read(buf_c(&file));
     const char *folder = folder_word(said, "folder");
-    if (strcmp(folder_word(said, "kept"), "changes") == 0 && folders_meet(folder, path) &&
-        !is_held(buf_c(&file)) && all_committed(folder))
+    if (folders_meet(folder, path) && kept_for_changes(buf_c(&file), said) && all_committed(folder))
       (void)unlink(buf_c(&file));
   }
+}
+
+static void folder_on_looked(void *ctx, struct git_answer *answer) {
+  struct folder_look *look = ctx;
+  json_auto_t *said = folder_read(look->file); /* its session may have gone on meanwhile */
+  bool free_now =
+      nothing_is_left(answer) && kept_for_changes(look->file, said) && unlink(look->file) == 0;
+  free(look->file);
+  look->file = NULL;
+  if (free_now)
+    look->freed(look->ctx);
+}
+
+bool folder_look(struct folder_look *look, const struct folder_holder *holder, uint64_t now_ms) {
+  char locks[PATHS_BYTES];
+  struct err ignored;
+  buf_auto_t file = {0};
+  if (look->file != NULL || now_ms < look->next_ms || !paths_state("locks", locks, &ignored))
+    return false;
+  look->next_ms = now_ms + LIMIT_FOLDER_LOOK_MS / 5;
+  buf_printf(&file, "%s/%s%s", locks, holder->session, suffix);
+  json_auto_t *said = folder_read(buf_c(&file));
+  struct git_ask ask = what_is_left;
+  ask.folder = holder->path;
+  if (kept_for_changes(buf_c(&file), said) &&
+      git_ask(&look->git, &ask, folder_on_looked, look, &ignored))
+    look->file = buf_take(&file);
+  return true;
+}
+
+void folder_look_end(struct folder_look *look, uv_loop_t *loop) {
+  git_cancel(&look->git);
+  while (look->file != NULL)
+    uv_run(loop, UV_RUN_ONCE);
+  git_deinit(&look->git);
 }
 
 static bool folder_write(int fd, json_t *said) {

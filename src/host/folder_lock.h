@@ -1,6 +1,7 @@
 /* folder_lock.h - the right to edit a folder, which only one session has at a time, in any process.
  *
  *   folder_drop_committed(path)       before a program that runs one session begins
+ *   folder_look(&look, &holder, now)  the same while a session waits for that folder
  *   right = folder_take(&ask, &holder, &err)
  *   folder_give(right, keep)          at the session's end or stop
  *   folder_release(session, &err)     a person releases what a stopped session keeps
@@ -13,9 +14,11 @@
 #define SEGUE_HOST_FOLDER_LOCK_H
 
 #include "base/err.h"
+#include "git/git.h"
 #include "store/store.h"
 
 #include <stdbool.h>
+#include <uv.h>
 
 struct folder_right;
 
@@ -42,6 +45,18 @@ void folder_give(struct folder_right *owned_right, enum folder_keep keep);
 /* Gives up rights kept for changes, in this folder or around it, that git finds to be committed by
  * now. Waits for git, before there is a process table. */
 void folder_drop_committed(const char *path);
+/* Looks on the loop whether the changes for which a stopped session keeps a folder are committed by
+ * now, and if so gives up its right and calls `freed`. One at a time: false, it is not yet time. */
+struct folder_look {
+  struct git git; /* its owner begins it, and sets `freed` */
+  void (*freed)(void *ctx);
+  void *ctx;
+  char *file; /* the right; NULL: no look is under way */
+  uint64_t next_ms;
+};
+bool folder_look(struct folder_look *look, const struct folder_holder *holder, uint64_t now_ms);
+/* Ends a look that is under way, and waits for that. Not from a callback. */
+void folder_look_end(struct folder_look *look, uv_loop_t *loop);
 /* Gives up the right kept by a session that is not running. False: it kept none. */
 bool folder_release(const char *session, struct err *err) MUST_CHECK;
 

@@ -153,6 +153,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
       host->folders.timer = xcalloc(1, sizeof *host->folders.timer);
       uv_timer_init(loop, host->folders.timer);
       host->folders.timer->data = &host->folders;
+      git_begin(&host->folders.look.git, host->processes);
       return true;
     }
     chain_schemas_deinit(&host->schemas);
@@ -171,6 +172,7 @@ void host_deinit(struct host *host) {
   ledger_writer_deinit(&host->sealer);
   call_queue_deinit(&host->gate);
   assert(host->folders.waiters.count == 0);
+  folder_look_end(&host->folders.look, host->loop);
   uv_close((uv_handle_t *)host->folders.timer, host_on_timer_closed);
   api_free(host->api);
   ruleset_cache_free(host->sandboxes);

@@ -33,6 +33,7 @@
 #include "core/workflow.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
+#include "host/folder_lock.h"
 #include "host/ledger_writer.h"
 #include "os/process.h"
 #include "provider/registry.h"
@@ -47,6 +48,7 @@ struct core_answer;
 struct folder_queue {
   struct list waiters;
   uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
+  struct folder_look look;
   unsigned round;
 };
 
@@ -70,6 +72,7 @@ struct host {
   struct call_queue gate;                   /* what all its sessions share of the providers */
   struct daily_usage day;                   /* what the user's sessions used today */
   struct folder_queue folders;              /* for sessions that edit */
+  struct list trees;                        /* that calls change: see changes.h */
   struct ledger_writer sealer;              /* for sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;

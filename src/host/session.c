@@ -223,8 +223,9 @@ static void finish_durable_batch(struct session *s, struct str lines) {
       s->watcher->record(s->watcher_ctx, done.records[i], line);
   }
   seal_end(s);
+  s->follows = done.follows;
   session_run_effects(s, &done);
-  s->in_flight = false;
+  s->in_flight = s->follows = false;
   batch_clear(&done);
   s->host->logged_since_trim += lines.n;
   if (s->host->logged_since_trim >= LIMIT_TRIM_BYTES) {
@@ -533,6 +534,7 @@ static void deliver(struct open_call *call) {
               &call->in_session); /* what this leads to may start the next call at once */
   s->delivering++;
   session_event(s, &ev);
+  s->filling.follows |= call->changes != NULL;
   s->delivering--;
   free_call(call);
   session_maybe_finish(s);
@@ -677,6 +679,15 @@ static void note_unseen(struct open_call *call) {
     s->unseen = xstrdup(changes_problem(call->changes));
 }
 
+/* Finds another call of the session that is at work in the same tree; NULL: there is none. */
+static struct open_call *call_beside(const struct open_call *call) {
+  LIST_EACH(struct open_call, other, in_session, &call->session->calls)
+    if (other != call && other->changes != NULL && changes_runs(other->changes) &&
+        strcmp(other->top, call->top) == 0)
+      return other;
+  return NULL;
+}
+
 static void on_head(void *ctx) {
   struct open_call *call = ctx;
   call->result.head = head_watch_take(call->head);
@@ -703,17 +714,23 @@ static void on_changes(void *ctx) {
   see_head(call);
 }
 
-/* Looks at the call's folder as the call left it, before anything else happens. */
+/* Looks at the call's folder as the call left it, before anything else happens. While others are at
+ * work there, the last of them will do so for all. */
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
-  if (call->changes != NULL && !session_is_leaving(s)) {
+  if (call->changes != NULL && call_beside(call) != NULL && !changes_rested(call->changes)) {
+    changes_take(call->changes, s->core.workflow, &call->result);
+    changes_leave(call->changes);
+    call->result.files_shared = true;
+  } else if (call->changes != NULL && !session_is_leaving(s)) {
     changes_end(call->changes, on_changes);
     return;
-  }
-  if (call->looks && s->unseen != NULL)
+  } else if (call->looks && s->unseen != NULL)
     changes_unknown(&call->result, s->unseen);
   else if (call->tells && call->result.files == NULL)
     call->result.files = json_array();
+  else if (call->tells)
+    changes_forget(&call->session->seen);
   see_head(call);
 }
 
@@ -764,6 +781,7 @@ struct folder_waiter {
   long call;
   unsigned round;               /* the round in which it was last asked for */
   uint64_t since_ms;            /* loop time of its beginning */
+  uint64_t look_ms;             /* loop time of the next look at what is kept */
   char told_of[STORE_ID_BYTES]; /* whom its session was told to wait for; "": nobody yet */
 };
 
@@ -853,10 +871,14 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
       tell_folder(s, call, ADMISSION_ADMITTED, NULL);
     else
       session_run_effects(s, &batch);
-  } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms) &&
-             strcmp(w->told_of, holder.session) != 0) {
-    memcpy(w->told_of, holder.session, sizeof w->told_of);
-    tell_wait(s, call, &holder);
+  } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms)) {
+    uint64_t now_ms = uv_now(s->host->loop);
+    if (holder.kept && now_ms >= w->look_ms && folder_look(&q->look, &holder, now_ms))
+      w->look_ms = now_ms + LIMIT_FOLDER_LOOK_MS;
+    if (strcmp(w->told_of, holder.session) != 0) {
+      memcpy(w->told_of, holder.session, sizeof w->told_of);
+      tell_wait(s, call, &holder);
+    }
   }
 }
 
@@ -879,6 +901,10 @@ static void folder_on_timer(uv_timer_t *timer) {
   folder_arm(q, LIMIT_FOLDER_POLL_MS);
 }
 
+static void folder_on_freed(void *ctx) {
+  folder_arm(ctx, 0);
+}
+
 /* True: the call may go on. Else its session was told whom it waits for, and the call is started
  * again once the folder is free. */
 static bool session_takes_folder(struct session *s, long call) {
@@ -897,6 +923,8 @@ static bool session_takes_folder(struct session *s, long call) {
   struct folder_waiter *w = xcalloc(1, sizeof *w);
   *w = (struct folder_waiter){.session = s, .call = call, .round = q->round, .since_ms = now_ms};
   list_push_back(&q->waiters, &w->in_queue);
+  q->look.freed = folder_on_freed;
+  q->look.ctx = q;
   folder_arm(q, answer == FOLDER_SOON ? LIMIT_FOLDER_SOON_MS : LIMIT_FOLDER_POLL_MS);
   if (answer == FOLDER_TAKEN) {
     memcpy(w->told_of, holder.session, sizeof w->told_of);
@@ -1153,6 +1181,8 @@ static void start_provider(struct open_call *open) {
   open->env->sandbox = json_object_get(open->session->core.config, "sandbox");
   open->env->own_folders = open->session->own_folders;
   open->started_ms = clock_real_ms();
+  if (open->changes == NULL)
+    changes_expect(&open->session->host->trees);
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
   session_steer(open->session, open->call);
 }
@@ -1170,6 +1200,8 @@ static void on_looked(void *ctx) {
     start_provider(open);
     return;
   }
+  if (open->changes != NULL)
+    changes_take(open->changes, open->session->core.workflow, &cancelled);
   changes_free(open->changes);
   open->changes = NULL;
   open->looks = false;
@@ -1190,24 +1222,31 @@ static bool wants_changes(struct open_call *open) {
 
 static void look_first(void *ctx) {
   struct open_call *open = ctx;
-  const struct session *s = open->session;
+  struct session *s = open->session;
   if (s->unseen != NULL) { /* it is not looked at again */
     on_looked(open);
     return;
   }
   /* Marks calls that overlap: nobody can tell whose changes are whose. */
   LIST_EACH(struct open_call, other, in_session, &open->session->calls)
-    if (other != open && other->changes != NULL)
+    if (other != open && other->changes != NULL && !changes_is_over(other->changes) &&
+        strcmp(other->top, open->top) == 0)
       open->shares = other->shares = true;
-  char name[80];
-  print_into(name, sizeof name, "segue-%s-%ld-tree", open->request.session, open->call);
+  const struct open_call *beside = call_beside(open);
   const char *const own[] = {s->host->store->where, NULL};
   const struct changes_spec spec = {.loop = s->host->loop,
                                     .processes = s->host->processes,
+                                    .trees = &s->host->trees,
                                     .cwd = open->top,
-                                    .name = name,
-                                    .own_folders = own};
+                                    .session = s->core.session,
+                                    .own_folders = own,
+                                    .protect = s->core.workflow->protect,
+                                    .follows = open->follows,
+                                    .beside = beside != NULL ? beside->changes : NULL,
+                                    .seen = open->top == s->env.cwd ? &s->seen : NULL};
   open->changes = changes_begin(&spec, on_looked, open);
+  if (changes_ready(open->changes))
+    on_looked(open);
 }
 
 /* Returns true if the named folder, which lies below the top one, can be used. */
@@ -1290,6 +1329,7 @@ static void start_call(struct session *s, long id) {
   open->admitted = grant.gave_up == CLASS_NONE;
   open->probe = grant.probe;
   open->direct = grant.call == 0;
+  open->follows = s->follows;
   core_request(&s->core, turn, call, &open->request);
   open->provider_session =
       xstrndup(open->request.provider_session.p, open->request.provider_session.n);
@@ -1455,6 +1495,7 @@ void session_free(struct session *s) {
   json_decref(s->cut);
   free(s->paused);
   free(s->unseen);
+  changes_forget(&s->seen);
   free(s->heard);
   json_decref(s->reports_written);
   for (struct work_place *place = s->places, *next; place; place = next) {
@@ -1486,6 +1527,7 @@ void session_maybe_finish(struct session *s) {
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;
   session_give_folder(s);
+  changes_forget(&s->seen);
   ruleset_cache_forget(s->host->sandboxes, s->core.session);
   session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)

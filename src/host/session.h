@@ -9,12 +9,11 @@
 #include "base/list.h"
 #include "core/call.h"
 #include "core/workflow.h"
+#include "host/changes.h"
 #include "host/host.h"
 #include "os/process.h"
 
 #include <uv.h>
-
-struct changes;
 
 /* Holds a decision's records and the effects that wait for them. */
 struct session_batch {
@@ -22,6 +21,7 @@ struct session_batch {
   size_t record_count;
   struct effect *effects;
   size_t effect_count;
+  bool follows; /* it has what follows at once from the end of a call in a tree */
 };
 
 struct open_call { /* a started call */
@@ -44,6 +44,7 @@ struct open_call { /* a started call */
   int64_t started_ms;       /* real time */
   uint64_t steered;  /* record of the last thing that a person said and its backend was told */
   bool looks, tells; /* its changes have to be found out; its provider reports them */
+  bool follows;      /* it begins in the step in which another one ended */
   bool shares;       /* another tracked call worked in the tree meanwhile */
   uv_timer_t late;
   struct event_away away;    /* what the gate knew at its end */
@@ -121,6 +122,8 @@ struct session {
   struct folder_right *folder; /* right to edit; NULL: it has none, or needs none */
   bool folder_free;            /* its folder has no rights, so it edits without one */
   json_t *reports_written;     /* file -> SHA-256 as last written; or NULL */
+  bool follows;                /* runs the effects of such a batch */
+  struct changes_seen seen;    /* what stood in its folder after its last call */
   char *unseen;                /* why its calls' changes are no longer tracked, or NULL */
   struct list calls;           /* struct open_call */
   struct list waits;           /* struct wait */

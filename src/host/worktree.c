@@ -46,6 +46,7 @@ struct git_job {
   bool listed, exists, has_branch, has_name, has_lfs, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
+  struct buf links;          /* submodules, each with a NUL behind it */
   struct setup {             /* of what a new worktree needs before its first call */
     struct arena arena;
     json_t *words;     /* see core_worktree_setup; or NULL */
@@ -490,6 +491,26 @@ static const char *setup_command(const struct git_job *job) {
 static void job_next(struct git_job *job);
 static void job_over(struct git_job *job);
 
+/* A worktree that could not be set up is removed: no record would tell of it, so nobody else
+ * would. */
+static bool ask_undo(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  return true;
+}
+
+static bool ask_undo_branch(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
+  return !job->has_branch;
+}
+
+static bool ask_undone(struct git_job *job, struct git_ask *ask) {
+  (void)ask;
+  return err_set(&job->err, ERR_INVALID, "setup failed");
+}
+
+static const struct git_step git_undo_steps[] = {
+    {ask_undo, NULL, NULL}, {ask_undo_branch, NULL, NULL}, {ask_undone, NULL, NULL}, {0}};
+
 /* Goes on after one command. */
 static void on_setup(void *ctx, struct call_result *result) {
   struct git_job *job = ctx;
@@ -501,7 +522,8 @@ static void on_setup(void *ctx, struct call_result *result) {
   setup->ms += result->duration_ms;
   buf_printf(&setup->told, "$ %s\n" STR_FMT "\n", setup_command(job), STR_ARG(output));
   if (result->class != CLASS_NONE || result->exit != 0) {
-    err_set(&job->err, ERR_INVALID, "setup failed");
+    job->steps = git_undo_steps;
+    job->at = 0;
     buf_printf(&setup->failure, "setup: %.200s ended with %d:\n" STR_FMT, setup_command(job),
                result->exit, STR_ARG(setup_end(output)));
   }
@@ -704,6 +726,33 @@ static bool take_ignored(struct git_job *job, const struct git_answer *answer) {
   return answer->exit <= 1 || git_job_complain(job, "git check-ignore", answer);
 }
 
+/* Finds the submodules. git add would start a git in each, which reads its configuration. */
+static bool ask_links(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
+  return !job->found && !job->git.programs;
+}
+
+/* Each entry is "MODE HASH STAGE\tPATH". */
+static bool take_links(struct git_job *job, const struct git_answer *answer) {
+  buf_clear(&job->links);
+  for (size_t at = 0; at < answer->out.n; at += strlen(answer->out.p + at) + 1) {
+    const char *entry = answer->out.p + at, *path = strchr(entry, '\t');
+    if (path != NULL && strncmp(entry, LIT("160000 ")) == 0)
+      buf_append(&job->links, path + 1, strlen(path));
+  }
+  if (answer->out.cut)
+    return err_set(&job->err, ERR_LIMIT, "the repository has too many files for segue's commits");
+  return answer->exit == 0 || git_job_complain(job, "git ls-files", answer);
+}
+
+/* Stages the commits that they stand on. */
+static bool ask_staging_links(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->links);
+  WORDS(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
+        "--stdin");
+  return !job->found && job->links.n > 0;
+}
+
 /* Stages everything else. The list of what git ignores has the order of the names. */
 static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   struct buf paths = {0};
@@ -715,6 +764,8 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
     else
       buf_printf(&paths, ":(exclude,literal)%s%c", job->names.p + at, '\0');
   }
+  for (size_t at = 0; at < job->links.n; at += strlen(job->links.p + at) + 1)
+    buf_printf(&paths, ":(top,exclude,literal)%s%c", job->links.p + at, '\0');
   size_t n = paths.n;
   free(job->head);
   job->head = buf_take(&paths);
@@ -874,7 +925,9 @@ static const struct git_step git_commit_steps[] = {
     {ask_last, take_last, NULL},
     {ask_unstaging, NULL, "git add"},
     {ask_ignored, take_ignored, NULL},
+    {ask_links, take_links, NULL},
     {ask_staging, NULL, "git add"},
+    {ask_staging_links, NULL, "git update-index"},
     {ask_staged, take_staged, NULL},
     {ask_lfs, take_lfs, NULL},
     {ask_raw, take_raw, NULL},
@@ -932,6 +985,7 @@ static void job_free(struct git_job *job) {
     free(texts[i]);
   buf_deinit(&job->names);
   buf_deinit(&job->ignored);
+  buf_deinit(&job->links);
   buf_deinit(&job->setup.told);
   buf_deinit(&job->setup.failure);
   json_decref(job->setup.words);
@@ -1066,6 +1120,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
   job->git.sandbox = json_object_get(s->core.config, "sandbox");
   list_push_back(&s->jobs, &job->in_session);
+  changes_expect(&s->host->trees);
   if (job->steps != NULL)
     job_next(job);
   else

@@ -347,6 +347,10 @@ bool summary_wants_ended(const char *filter) {
   return wants;
 }
 
+bool summary_waits_for_login(const struct summary *b) {
+  return b->wait != NULL && strcmp(b->wait->what, "auth") == 0;
+}
+
 bool summary_waits(const struct summary *b) {
   return b->submitted && b->seq == 1 && json_array_size(b->after) > 0;
 }

@@ -101,6 +101,8 @@ bool summary_is_over(const struct summary *b);
 bool summary_is_stopped(const struct summary *b);
 /* Returns whether it has not begun, because it is to begin after others (store/predecessor.h). */
 bool summary_waits(const struct summary *b);
+/* Returns whether it runs, and waits until its provider accepts a login. */
+bool summary_waits_for_login(const struct summary *b);
 /* Returns whether a person goes on with it: it has stopped, neither on purpose nor with an answer
  * since. */
 bool summary_needs_person(const struct summary *b);

@@ -27,7 +27,8 @@ struct worker_options {
 bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK;
 
 enum worker_news {
-  WORKER_ASKED,   /* somebody elsewhere asks something (what) of a session held here; steer: says */
+  WORKER_ASKED,   /* somebody elsewhere asks something (what) of a session held here; steer: says;
+                     hurry: of any session */
   WORKER_READY,   /* the store's queue may have something */
   WORKER_SEATS,   /* the state of a provider changed: store/slots.h */
   WORKER_LOST,    /* the lease is no longer trusted: nothing is held any more */
@@ -84,6 +85,10 @@ void worker_leave_all(void);
  * somebody has to take it; "gone"; or "going": it runs, and there is nothing to resume. */
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
                 struct err *err) MUST_CHECK;
+
+/* Tells the worker that has a session that a person resumed it: it tries the login that the session
+ * waits for, as WORKER_ASKED "hurry". A hint, which is kept nowhere. */
+bool worker_hurry(const struct store_ref *ref, struct err *err) MUST_CHECK;
 
 /* Keeps what a person says to a session, {"text", "by"}, for its owner, or for the one who takes it
  * next; durable once this returns. Returns false if it has ended, or with files. */

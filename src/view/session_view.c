@@ -366,8 +366,8 @@ static void bounds_on_call_end(struct bounds *b, const json_t *record) {
   if (call != NULL && call->executes) {
     struct bounds_movement *m = bounds_of(b, call->movement);
     const json_t *files = json_at(record, "files");
-    bool none = json_is_array(files) && json_array_size(files) == 0 &&
-                !json_is_true(json_at(record, "files_shared"));
+    bool shared = json_is_true(json_at(record, "files_shared"));
+    bool none = files != NULL ? json_array_size(files) == 0 && !shared : shared;
     for (size_t i = 0; !none && i < b->movement_count; i++)
       b->movements[i].changed = true;
     if (m != NULL && m->most_failures > 0) {
@@ -824,6 +824,11 @@ static struct str next_name(const struct workflow *wf, int next) {
   return next == NEXT_ABORT ? STR("ABORT") : wf->movements[next].name;
 }
 
+/* Returns "" where any error leads on. */
+static struct str error_way_class(const struct error_way *way) {
+  return str_from(way->class != CLASS_NONE ? error_class_name(way->class) : "");
+}
+
 static void keep_workflow(struct view_reading *r, const json_t *start) {
   struct err err;
   json_t *doc = json_at(start, "workflow");
@@ -847,12 +852,16 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
     else
       buf_str(&text, m->provider.n > 0 ? m->provider : wf->provider);
     out->who = view_keep(r, buf_view(&text));
-    out->rules = arena_array(arena, m->rule_count, sizeof *out->rules);
+    out->rules = arena_array(arena, movement_ways(m), sizeof *out->rules);
     out->rule_count = m->rule_count;
+    out->error_count = m->on_error_count;
     for (size_t k = 0; k < m->rule_count; k++)
       out->rules[k] = (struct view_rule){
           .condition = view_keep(r, m->rules[k].condition),
           .next = m->group == NO_GROUP ? view_keep(r, next_name(wf, m->rule_next[k])) : STR("")};
+    for (size_t k = m->rule_count; k < movement_ways(m); k++)
+      out->rules[k] = (struct view_rule){error_way_class(&m->on_error[k - m->rule_count]),
+                                         view_keep(r, next_name(wf, movement_leads_to(m, k))), 0};
   }
   workflow_unref(wf);
 }
@@ -951,6 +960,17 @@ static void sum_in_movement(struct view_session *v, const struct view_turn *turn
   m->spend.calls += times * turn->spend.calls;
 }
 
+/* Counts the entry of on_error by which a turn that failed led on, if one did. */
+static void take_error_way(struct view_movement *m, struct str class, struct str next) {
+  for (size_t k = m->rule_count; k < m->rule_count + m->error_count; k++) {
+    struct view_rule *way = &m->rules[k];
+    if ((way->condition.n == 0 || str_eq(way->condition, class)) && str_eq(way->next, next)) {
+      way->taken++;
+      return;
+    }
+  }
+}
+
 static void on_turn_over(struct view_reading *r, const json_t *record,
                          const struct turn_line *line) {
   struct view_turn *turn = view_turn_of(r->v, line->turn);
@@ -969,6 +989,8 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
   struct view_movement *m = view_movement_of(r->v, turn->movement);
   if (m != NULL && turn->rule >= 1 && (size_t)turn->rule <= m->rule_count)
     m->rules[turn->rule - 1].taken++;
+  if (m != NULL && str_eq_c(json_view_at(record, "outcome"), "error"))
+    take_error_way(m, json_view_at(record, "class"), json_view_at(record, "next"));
   sum_in_movement(r->v, turn, 1);
 }
 
@@ -1312,6 +1334,19 @@ static json_t *view_rules_json(const struct view_movement *m) {
   return list;
 }
 
+static json_t *view_errors_json(const struct view_movement *m) {
+  json_t *list = json_array();
+  for (size_t i = m->rule_count; i < m->rule_count + m->error_count; i++) {
+    json_t *out = json_object();
+    if (m->rules[i].condition.n > 0)
+      json_put(out, "class", json_text(m->rules[i].condition));
+    json_put(out, "next", json_text(m->rules[i].next));
+    json_put(out, "taken", json_integer(m->rules[i].taken));
+    json_array_append_new(list, out);
+  }
+  return list;
+}
+
 static json_t *view_movement_json(const struct view_movement *m) {
   json_t *out = json_object();
   json_put(out, "name", json_text(m->name));
@@ -1321,6 +1356,8 @@ static json_t *view_movement_json(const struct view_movement *m) {
   json_put(out, "duration_ms", json_integer(m->duration_ms));
   put_spend(out, &m->spend);
   json_put(out, "rules", view_rules_json(m));
+  if (m->error_count > 0)
+    json_put(out, "on_error", view_errors_json(m));
   return out;
 }
 

@@ -94,8 +94,8 @@ struct view_movement {
   bool open; /* one of its turns is open */
   int64_t duration_ms;
   struct spend spend;
-  struct view_rule *rules;
-  size_t rule_count;
+  struct view_rule *rules; /* after the rules the entries of on_error, with a class as condition */
+  size_t rule_count, error_count;
 };
 
 /* Returns true if a call of the turn failed, no rule was found for it, or it led to ABORT. */

@@ -86,7 +86,7 @@ static bool lane_is_free(const struct graph_layout *r, const struct graph_layout
 
 static void graph_layout_gather(struct graph_layout *r) {
   for (size_t i = 0; i < r->v->movement_count; i++)
-    for (size_t k = 0; k < r->v->movements[i].rule_count; k++) {
+    for (size_t k = 0; k < r->v->movements[i].rule_count + r->v->movements[i].error_count; k++) {
       size_t to = graph_layout_row(r->v, r->v->movements[i].rules[k].next);
       if (to != SIZE_MAX)
         add_edge(r, i, to, r->v->movements[i].rules[k].taken);
@@ -170,13 +170,16 @@ static void put_svg(struct html *h, const struct graph_layout *r, size_t rows) {
 /* Writes in words where a movement led. */
 static void put_led(struct html *h, const struct view_movement *m) {
   bool any = false;
-  for (size_t i = 0; i < m->rule_count; i++) {
+  for (size_t i = 0; i < m->rule_count + m->error_count; i++) {
     if (m->rules[i].taken == 0)
       continue;
     if (any)
       html_puts(h, ", ");
     any = true;
-    if (m->rules[i].next.n > 0)
+    if (i >= m->rule_count) {
+      html_puts(h, "after an error ");
+      html_said(h, m->rules[i].next);
+    } else if (m->rules[i].next.n > 0)
       html_said(h, m->rules[i].next);
     else
       html_said(h, m->rules[i].condition);

@@ -500,7 +500,7 @@ static bool put_asked_now(struct html *h, const struct page_ask *ask) {
   json_auto_t *list = json_array();
   inbox_add_log(list, &ask->store, ask->id);
   view_asked_add(&ask->store, list);
-  part_questions(h, list, ask->acts);
+  part_questions(h, list, ask->acts, false);
   return json_array_size(list) > 0;
 }
 

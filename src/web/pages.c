@@ -242,6 +242,8 @@ static void put_stop(struct html *h, const struct page_ask *ask, const json_t *i
     part_begin_now(h, id);
   else if (acts)
     part_resume(h, id, str_from(status));
+  if (ask->acts)
+    part_dismiss(h, id, 0);
   HTML(h, "</article>");
 }
 
@@ -281,7 +283,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   view_asked_add(&ask->store, list);
   if (ask->acts)
     part_acted(&h);
-  part_questions(&h, list, ask->acts);
+  part_questions(&h, list, ask->acts, ask->acts);
   json_array_foreach(list, i, item) {
     if (str_eq_c(json_view_at(item, "kind"), "stop"))
       put_stops(&h, ask, list, i);

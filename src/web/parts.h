@@ -84,9 +84,12 @@ void part_begin_now(struct html *h, const char *id);
 /* Writes the place that shows how an action ended; once on each page with actions. */
 void part_acted(struct html *h);
 
+/* Writes the form that takes a session out of the inbox. id: of hexadecimal digits and "-" only;
+ * question: 0 for a session that has stopped without one. */
+void part_dismiss(struct html *h, const char *id, long long question);
 /* Lists the questions that wait for people (store/inbox.h, view/question.h). acts: with answer
  * forms. */
-void part_questions(struct html *h, const json_t *list, bool acts);
+void part_questions(struct html *h, const json_t *list, bool acts, bool dismisses);
 
 /* Writes one judgment. command: prints all of it, for texts that were cut. */
 void part_told(struct html *h, const struct view_judgment *told, struct str command);

@@ -262,6 +262,16 @@ static void put_answer_forms(struct html *h, const json_t *item) {
   }
 }
 
+void part_dismiss(struct html *h, const char *id, long long question) {
+  HTML_FMT(
+      h,
+      "<details id=\"d-%s-%lld\"><summary>Dismiss</summary><form data-act=\"s/%s/dismiss\"><p>The "
+      "session stays as it is, and is listed again when something new happens. <label>because "
+      "<input name=why size=40 maxlength=150 required></label> <button>Dismiss</button></p>"
+      "</form></details>",
+      id, question, id);
+}
+
 /* Lists the files that the session has changed so far. */
 static void put_asked_files(struct html *h, const json_t *item) {
   size_t i;
@@ -299,7 +309,7 @@ static void put_last_words(struct html *h, const json_t *item) {
   HTML_FMT(h, "%.*s</pre></details>", STR_ARG(json_view_at(item, "words")));
 }
 
-static void put_question(struct html *h, const json_t *item, bool acts) {
+static void put_question(struct html *h, const json_t *item, bool acts, bool dismisses) {
   HTML_FMT(h, "<article id=\"q-%s-%lld\"><h2><a", json_view_at(item, "id").p,
            (long long)json_int_at(item, "question"));
   HTML_LINK(h, "/s/", json_view_at(item, "id"), "/");
@@ -324,16 +334,18 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   put_last_words(h, item);
   if (acts)
     put_answer_forms(h, item);
+  if (dismisses)
+    part_dismiss(h, json_view_at(item, "id").p, (long long)json_int_at(item, "question"));
   HTML(h, "</article>");
 }
 
-void part_questions(struct html *h, const json_t *list, bool acts) {
+void part_questions(struct html *h, const json_t *list, bool acts, bool dismisses) {
   size_t i;
   json_t *item;
   json_array_foreach(list, i, item) {
     struct str id = json_view_at(item, "id");
     if (!str_eq_c(json_view_at(item, "kind"), "stop") &&
         id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */
-      put_question(h, item, acts);
+      put_question(h, item, acts, dismisses);
   }
 }

@@ -129,22 +129,6 @@ static void gates_expand(json_t *doc) {
   json_decref(made);
 }
 
-/* Quotes the words of a command for a shell that runs these and nothing else. */
-static void put_quoted(const json_t *argv, struct buf *out) {
-  const json_t *word;
-  size_t i;
-  json_array_foreach((json_t *)argv, i, word) {
-    struct str rest = json_view(word);
-    buf_puts(out, i > 0 ? " '" : "'");
-    for (size_t k = 0; k < rest.n; k++)
-      if (rest.p[k] == '\'')
-        buf_puts(out, "'\\''");
-      else
-        buf_putc(out, rest.p[k]);
-    buf_putc(out, '\'');
-  }
-}
-
 /* Makes `integrate: GROUP` of movements into a command: it runs `segue integrate`, which gets the
  * branches of the group's last run on standard input. The document may have errors. */
 static void integrate_expand(json_t *doc) {
@@ -159,7 +143,10 @@ static void integrate_expand(json_t *doc) {
     if (!json_is_string(group))
       continue;
     buf_printf(&branches, "{" PROMPT_BRANCHES STR_FMT "}", STR_ARG(json_view(group)));
-    put_quoted(check, &quoted);
+    for (size_t k = 0; k < json_array_size(check); k++) {
+      buf_puts(&quoted, k > 0 ? " " : "");
+      buf_quoted(&quoted, json_view(json_array_get(check, k)));
+    }
     json_object_set_new(
         movement, "command",
         check ? json_pack("[ssso]", "segue", "integrate", "--check", json_text(buf_view(&quoted)))

@@ -1,5 +1,5 @@
 """What one call costs apart from its provider: the start of a program and its end (spawn), its sandbox
-(held), looks at the folder it works in (tree), a worktree of its own (worktree); what the library's
+(held), looks at the folder it works in (tree, look), a worktree of its own (worktree); what the library's
 rooms cost (library)."""
 import itertools
 import json
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from statistics import median
 
-from bench import PROBE, command, compare, flow, in_turns, ran, row
+from bench import PROBE, command, compare, flow, in_turns, peak_mib, ran, row
 from api_calls import SCHEMA
 from support import BUILD, SEGUE, Box, at, expect, fill, of_type, records
 from worktree_test import git, repository
@@ -113,6 +113,45 @@ def tree(files=10000, rounds=9):
             repository(box, at=f"{box.dir}/{count}")
         one, many = map(min, in_turns(rounds, lambda: call_ms(1), lambda: call_ms(files)))
         row(f"{files} files: one comparison", (many - one) / 2, "ms", "<= 50")
+
+
+def look(files=10000, children=64, rounds=5):
+    """What looks cost: a turn of an empty program beside `git status`; a group of many of them beside what
+    it takes in an empty folder, in looks, which one child has two of; its memory beside one child's."""
+    with Box() as box:
+        turns = 12
+
+        def group(count):
+            parts = [{"name": f"c{n}", "command": ["/bin/true"], "rules": [{"condition": "when(true)"}]} for n in range(count)]
+            return box.file(f"group{count}.json", flow({"name": "all", "parallel": parts, "rules": [
+                {"condition": "when(true)", "next": "COMPLETE"}]}))
+        again = box.file("turns.json", flow({"name": "one", "command": ["/bin/true"], "rules": [
+            {"condition": f"when(movement_iteration < {turns})", "next": "one"}, {"condition": "when(true)", "next": "COMPLETE"}]}))
+
+        def words(workflow, folder):
+            return [SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", folder]
+
+        def turn_s(folder):
+            ran(*words(again, folder), env=box.env)
+            ends = [at(r) for r in of_type(records(box.log_paths()[-1]), "turn_end")]
+            return median(b - a for a, b in zip(ends, ends[1:]))
+        os.mkdir(box.dir + "/empty")
+        for kind in ("git", "plain"):
+            folder = f"{box.dir}/{kind}"
+            fill(folder, files)
+            if kind == "git":
+                repository(box, at=folder)
+                compare(rounds, "<= 2.2", f"git status -uall, {files} files", "s",
+                        lambda: ran("git", "status", "--porcelain", "-uall", cwd=folder, env=box.env)[0],
+                        "a turn of /bin/true there", lambda: turn_s(folder))
+            one, many, bare_one, bare_many = map(min, in_turns(rounds, *(
+                lambda n=n, at=at: ran(*words(group(n), at), env=box.env)[0]
+                for at in (folder, box.dir + "/empty") for n in (1, children))))
+            row(f"{kind}, {files} files: a group of one", one * 1e3, "ms")
+            row(f"  of {children}, {many * 1e3:.0f} ms, without its {children} programs", 2 * (many - bare_many) / (one - bare_one), "looks",
+                "<= 2.5")
+            row("  its memory", peak_mib(*words(group(children), folder), env=box.env) /
+                peak_mib(*words(group(1), folder), env=box.env), "times", "<= 1.2")
 
 
 def worktree(files=10000, rounds=7):

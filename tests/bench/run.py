@@ -12,7 +12,7 @@ import sys
 # more than a build.
 BENCHES = {"library": "call_bench", "spawn": "call_bench", "http": "http_bench", "program": "program_bench",
            "session": "flow_bench", "submit": "flow_bench", "group": "flow_bench", "worktree": "call_bench",
-           "held": "call_bench", "tree": "call_bench", "many": "census_bench", "audit": "census_bench",
+           "held": "call_bench", "tree": "call_bench", "look": "call_bench", "many": "census_bench", "audit": "census_bench",
            "verify": "census_bench", "window": "window_bench"}
 BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench"}
 

@@ -185,14 +185,15 @@ movements:
 
 
 def case_siblings():
-    """What changed while two were at work is no one's own: it is told, and counts for neither."""
+    """What changed while two were at work is no one's own: the last one tells it, and it counts for neither."""
     meet = "echo > %s; while [ ! -e %s ]; do sleep 0.01; done"
     with Box() as box:
         text = SIBLINGS % (meet % ("a", "b"), meet % ("b", "a"))
         log, _ = run(box, text)
         ends = of_type(log, "call_end")
         expect(all(r["files_shared"] for r in ends), ends)
-        expect({f["path"] for r in ends for f in r["files"]} == {"a", "b"}, ends)
+        expect([[f["path"] for f in r.get("files", [])] for r in ends] == [[], ["a", "b"]], ends)
+        expect("files" not in ends[0] and "files_unknown" not in ends[0], ends)
         told = [r for r in of_type(log, "turn_end") if r.get("outcome") == "error"]
         expect(len(told) == 1 and "changed" in told[0]["message"], told)
         alone = SIBLINGS % ("echo > x", "echo > y")
@@ -235,13 +236,111 @@ def tracked(box):
     git(box, "commit", "-qm", "x")
 
 
+def counted_git(box):
+    """Has every git of the box's programs write a line of its words to git.calls; "gone" kills it."""
+    os.mkdir(box.dir + "/bin")
+    box.file("bin/git", f"#!/bin/sh\necho \"$*\" >> {box.dir}/git.calls\ntest -e {box.dir}/gone && kill -9 $$\nexec /usr/bin/git \"$@\"\n")
+    os.chmod(box.dir + "/bin/git", 0o755)
+    box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+
+
+def looks(box):
+    """How often git listed a tree since the last time that this was asked."""
+    with open(box.dir + "/git.calls", "r+") as calls:
+        count = sum("ls-files" in line for line in calls)
+        calls.truncate(0)
+    return count
+
+
+def case_few_looks():
+    """A group looks when it begins and when its last child ends, and what a turn left is what the next finds."""
+    with Box() as box:
+        tracked(box)
+        counted_git(box)
+        children = "".join(f"      - {{name: c{n}, command: [sh, -c, \"{'echo x > n' if n == 7 else ':'}\"], rules: [{{condition: when(true)}}]}}\n"
+                           for n in range(32))
+        group = ("name: w\nprovider: script\nmovements:\n  - name: both\n    parallel:\n" + children +
+                 "    rules: [{condition: when(true), next: COMPLETE}]\n")
+        log, _ = run(box, group)
+        ends = of_type(log, "call_end")
+        expect(looks(box) <= 4 and len(ends) == 32, "looks", ends)  # two; more if the machine stands still for seconds
+        expect([f["path"] for f in ends[-1]["files"]] == ["n"] and all(r["files_shared"] for r in ends), ends)
+        turns = flow("echo x >> n", "      - {condition: when(movement_iteration < 9), next: work}\n" + END)
+        log, _ = run(box, turns)
+        expect(files(log) == [[{"path": "n", "added": 1, "removed": 0}]] * 9, files(log))
+        expect(looks(box) < 15, "looks")  # 10 where each turn follows at once
+        expect(not any("files_between" in r for r in log), log)
+
+
+def case_between(box):
+    """What something else changes between two turns is not the next turn's: it is told apart, and makes checks stale."""
+    text = """name: w
+provider: script
+movements:
+  - {name: check, command: [sh, -c, "echo 1 >> a"], rules: [{condition: when(true), next: think}]}
+  - name: think
+    instruction: Think it over.
+    structured_output: {on_failure: error, schema: {type: object}, invariants: [{command: [sh, -c, "echo 2 >> b; echo 2 >> a"]}]}
+    rules: [{condition: when(true), next: last}]
+  - {name: last, command: [sh, -c, "echo 3 >> c"], rules: [{condition: when(changed == 1 && checks.check.stale), next: COMPLETE}, {condition: when(true), next: ABORT}]}
+"""
+    tracked(box)
+    scenario = box.file("s.yaml", 'replies:\n  - {text: "{}"}\n')
+    log, _ = run(box, text, 0, "--scenario", scenario)
+    end = of_type(log, "call_end")[-1]
+    expect([f["path"] for f in end["files"]] == ["c"], end)
+    expect(end["files_between"] == [{"path": "a", "added": 1, "removed": 0}, {"path": "b", "added": 1, "removed": 0}], end)
+    shown = box.segue("show", "last", "last", "--logs", box.logs).stdout.decode()
+    expect("before it, something else changed b +1 -0" in shown, shown)
+
+
+def case_protected_but_ignored():
+    """A new rule of what is ignored hides nothing that is protected; what was ignored as a whole stays so."""
+    with Box() as box:
+        box.file("work/.gitignore", "__pycache__\n*.env\n")
+        tracked(box)
+        run(box, GUARD + flow("mkdir tests/__pycache__; echo c > tests/__pycache__/c; echo x > a.env", END), 3)
+        for hidden, rule in (("conftest.py", "tests/conftest.py"), ("conftest.py", "*.py"), ("new/a.py", "/tests/new"),
+                             ("new/a.py", "new/"), ("x.env", "nothing")):
+            for place in (".gitignore", ".git/info/exclude", "tests/.gitignore"):
+                why = stopped(box, flow(f"mkdir -p tests/new; echo '{rule}' >> {place}; echo x > tests/{hidden}"))
+                expect("tests/" + hidden in why or (place == "tests/.gitignore" and place in why), hidden, rule, place, why)
+                git(box, "checkout", "-q", ".gitignore")
+                subprocess.run("rm -rf tests/new tests/*.py tests/x.env tests/.gitignore .git/info/exclude", shell=True, cwd=box.cwd, check=True)
+
+
+def case_not_known():
+    """Where it cannot be known what changed, protect and changed stop with the reason, and nothing else does."""
+    rules = "      - {condition: 'when(changed > 0)', next: COMPLETE}\n      - {condition: when(true), next: ABORT}\n"
+    with Box() as box:
+        tracked(box)
+        counted_git(box)
+        log, _ = run(box, flow("touch ../gone; echo weak > tests/t.c", rules), 1)
+        expect(log[-1]["reason"] == "failed" and "git could not list" in log[-1]["message"], log[-1])
+        os.remove(box.dir + "/gone")
+        run(box, flow("touch ../gone", rules.replace("changed > 0", "exit == 0")))
+        os.remove(box.dir + "/gone")
+        two = flow("touch ../gone", rules.replace("COMPLETE", "more").replace("changed > 0", "true"),
+                   "  - name: more\n    command: [rm, ../gone]\n    rules:\n" + rules)
+        log, _ = run(box, two, 1)
+        expect("git could not list" in log[-1]["message"], log[-1])
+
+
 def case_flood():
-    """More files than are looked at hide no change: protect, changed and files stop with the reason."""
+    """More files than are looked at hide no change of what is protected; changed and files stop with the reason."""
     flood = "mkdir -p j; cd j; seq -f f%g 100001 | xargs touch; cd ..; echo weak > tests/t.c"
     with Box() as box:
         tracked(box)
+        run(box, GUARD + flow("mkdir -p j; cd j; seq -f f%g 100001 | xargs touch",
+                              "      - {condition: when(changed > 90000), next: COMPLETE}\n"))
         why = stopped(box, flow(flood))
-        expect("it is not known whether" in why and "over 100000 files differ" in why, why)
+        expect(why.startswith('"work" changed what is protected: tests/t.c +1 -1;'), why)
+        git(box, "checkout", "-q", "tests/t.c")
+        why = stopped(box, flow("echo x > tests/new.c"))
+        expect(why.startswith('"work" changed what is protected: tests/new.c +1 -0;'), why)
+        log, _ = run(box, GUARD + flow("true", "      - {condition: when(exit == 0), next: COMPLETE}\n"))
+        end = of_type(log, "call_end")[0]
+        expect(end["protected_seen"] and end["files_unknown"] == "over 100000 files differ" and end["files"] == [], end)
         rules = "      - {condition: 'when(%s)', next: COMPLETE}\n      - {condition: when(true), next: ABORT}\n"
         for asked in sample.draw("rules in a flood", ("changed > 0", 'contains(files.path, "tests/t.c")', "files.length == 0"), 3):
             log, _ = run(box, flow("true", rules % asked), 1)
@@ -333,10 +432,7 @@ def case_unreadable():
 def case_git_fails(box):
     """Without git's answer nothing is known."""
     tracked(box)
-    os.mkdir(box.dir + "/bin")
-    box.file("bin/git", "#!/bin/sh\ntest -e ../gone && kill -9 $$\nexec /usr/bin/git \"$@\"\n")
-    os.chmod(box.dir + "/bin/git", 0o755)
-    box.env["PATH"] = box.dir + "/bin:" + box.env["PATH"]
+    counted_git(box)
     why = stopped(box, flow("touch ../gone; echo weak > tests/t.c"))
     expect("git could not list" in why, why)
 

@@ -179,16 +179,35 @@ def who_left_nothing_keeps_nothing(box):
     ends_complete(run(box, "b"))
 
 
+def git(box, *words):
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=box.cwd,
+                   env={**os.environ, **box.env}, check=True, capture_output=True)
+
+
 def what_was_committed_is_kept_no_more(box):
-    git = lambda *words: subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=box.cwd,
-                                        env={**os.environ, **box.env}, check=True, capture_output=True)
-    git("init", "-q", ".")
+    git(box, "init", "-q", ".")
     path, _ = stops(box, "echo x > left")
     is_refused(box, path)
-    git("add", "-A")
-    git("commit", "-qm", "left")
+    git(box, "add", "-A")
+    git(box, "commit", "-qm", "left")
     go(box, "b")
     ends_complete(run(box, "b"))
+
+
+def what_is_committed_while_others_wait(box: DaemonBox):
+    """A daemon notices it by itself, and not while anything is left in the folder."""
+    git(box, "init", "-q", ".")
+    stops(box, "echo x > left")
+    box.serve()
+    go(box, "b")
+    sid = box.segue("submit", *words(box, box.dir + "/b"), status=0).stdout.decode().strip()
+    box.wait_status(sid, "waiting")
+    git(box, "add", "-A")
+    expect(box.get("/v1/sessions/" + sid)["status"] == "waiting", "what is added is not committed")
+    git(box, "commit", "-qm", "left")
+    box.wait_status(sid, "complete")
+    verified(box, *box.begun())
+    box.end()
 
 
 def a_quiet_one_says_whom_it_waits_for(box):
@@ -277,7 +296,8 @@ def without_a_state_folder_it_says_so(box):
 if __name__ == "__main__":
     sys.exit(main([a_second_one_waits, a_folder_in_it_too, readers_and_who_knows_do_not_wait,
           one_that_was_killed_holds_nothing, a_resume_waits_too, who_left_changes_keeps_it,
-          who_left_nothing_keeps_nothing, what_was_committed_is_kept_no_more, a_quiet_one_says_whom_it_waits_for,
+          who_left_nothing_keeps_nothing, what_was_committed_is_kept_no_more, what_is_committed_while_others_wait,
+          a_quiet_one_says_whom_it_waits_for,
           a_resume_that_knows_does_not_wait, a_question_keeps_it_until_it_is_answered,
           its_verdict_frees_it, a_daemon_runs_them_one_after_the_other,
           without_a_state_folder_it_says_so]))

@@ -160,6 +160,10 @@ def an_error_leads_on(box):
     expect((end["outcome"], end["class"], end["next"]) == ("error", "timeout", "fix"), end)
     expect("> fix" in said and "still running after 1000 ms" in said, said)
     verified(box, path)
+    shown = json.loads(box.segue("show", path, "--as", "view").stdout)["movements"]
+    expect(next(m for m in shown if m["name"] == "hang")["on_error"] == [{"class": "timeout", "next": "fix", "taken": 1}], shown)
+    page = box.segue("report", path, "--format", "html").stdout.decode()
+    expect("after an error <bdi>fix</bdi> 1\u00d7" in page and page.count("<g class=taken>") == 2, page[-9000:])
     flow = box.dir + "/flow.yaml"
     said = box.segue("lint", flow)
     expect(b"no rule leads to the movement never" in said.stderr and b"movement fix" not in said.stderr, said)

@@ -23,7 +23,7 @@ from worktree_test import git, repository, run
 SEED = chance()
 KILLS = int(os.environ.get("SEGUE_KILLS") or (400 if sample.ALL else 40))
 AT_ONCE = 4
-FILES = 300
+FILES = 200
 MOST_KILLS = 4 # of one command
 MAKE = f"i=0; while [ $i -lt {FILES} ]; do echo new > d/f$i; echo $i > d/new$i; i=$((i+1)); done; rm d/gone; ln -s a link"
 

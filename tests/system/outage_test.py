@@ -392,9 +392,10 @@ def a_daemon_goes_on_after_its_end():
         box.end()
 
 
-need_build()
-sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
-               it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
-               whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemon_has_one_gate,
-               a_refused_login_holds_its_provider, many_are_resumed,
-               a_daemon_goes_on_after_its_end]))
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
+                   it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
+                   whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemon_has_one_gate,
+                   a_refused_login_holds_its_provider, many_are_resumed,
+                   a_daemon_goes_on_after_its_end]))

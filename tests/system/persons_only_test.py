@@ -283,7 +283,8 @@ def over_the_socket():
             log = f"{box.logs}/{asked}.ndjson"
             before = open(log, "rb").read()
             asks = [(f"/v1/sessions/{asked}/{what}", body) for what, body in
-                    (("approve", {"name": "boss"}), ("approve", None), ("reject", {}), ("answer", {"text": "y"}), ("steer", {"text": "y"}))]
+                    (("approve", {"name": "boss"}), ("approve", None), ("reject", {}), ("answer", {"text": "y"}), ("steer", {"text": "y"}),
+                     ("dismiss", {"why": "y"}))]
             asks += [(f"/v1/sessions/{undecided}/resume", {"rule": 1}), ("/v1/web/codes", None)]
             box.file("work/ask.py", ASKED % {"socket": box.socket, "asks": asks})
             box.file("work/Makefile", f"all:\n\t@python3 ask.py{far}; {SEGUE} approve {asked} --socket {box.socket}; true\n")
@@ -294,7 +295,7 @@ def over_the_socket():
             expect(open(log, "rb").read() == before, "nothing was answered")
             told = tried(f"{box.logs}/{own}.ndjson")
             for what in (f"segue approve {asked}", f"segue reject {asked}", f"segue answer {asked}",
-                         f"segue resume {undecided}"):
+                         f"segue inbox dismiss {asked}", f"segue resume {undecided}"):
                 expect(len(told) == 1 and what in told[0], what, told)
             status, value = box.ask("POST", f"/v1/sessions/{asked}/approve", {"name": "boss"})
             expect(status in (200, 202), status, value)

@@ -499,6 +499,42 @@ def who_acted(box: WebBox):
     box.end()
 
 
+def dismissed(box: WebBox):
+    """What waits is taken out of the inbox, by the API and in the window, with who and why; it comes back when
+    something happens. A browser that only looks is not offered it."""
+    box.serve()
+    looks, window = box.window("--read-only"), box.window()
+    nothing = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
+    asked, stopped = box.submit(box.file("which.yaml", ASKS)), box.submit(box.file("unsure.yaml", UNSURE), nothing)
+    box.wait_status(asked, "needs_input")
+    box.wait_status(stopped, "rule_no_match")
+
+    def listed():
+        return {item["id"] for item in box.get("/v1/inbox")["inbox"]}
+    expect(b"/dismiss" not in looks.ask("GET", "inbox")[2] and b"/dismiss" not in window.ask("GET", f"s/{asked}/")[2])
+    expect(is_closed(looks.ask("POST", f"s/{asked}/dismiss", body={"why": "x"})) and listed() == {asked, stopped}, listed())
+    before = [open(box.log(sid), "rb").read() for sid in (asked, stopped)]
+    for body, status in (({"why": 1}, 422), ({"because": "x"}, 422), ([], 422), ({"why": "x" * 20000}, 413)):
+        expect(box.ask("POST", f"/v1/sessions/{asked}/dismiss", body)[0] == status, body)
+    for sid in (asked, stopped):
+        expect(f'data-act="s/{sid}/dismiss"'.encode() in window.ask("GET", "inbox")[2], sid)
+    status, _, body = window.ask("POST", f"s/{asked}/dismiss", body={"why": "on\nleave"})
+    expect(status == 200 and json.loads(body) == {"session": asked, "status": "dismissed"}, body)
+    expect(listed() == {stopped} and asked.encode() not in window.ask("GET", "inbox")[2], listed())
+    expect(box.ask("POST", f"/v1/sessions/{stopped[:30]}/dismiss")[0] == 200 and listed() == set(), listed())
+    expect([open(box.log(sid), "rb").read() for sid in (asked, stopped)] == before, "the sessions stay as they are")
+    kept = Path(box.logs + "/labels/labels.log").read_text(encoding="utf-8").splitlines()
+    told = [(line["session"], line["by"].endswith(", window 2"), line["why"]) for line in map(json.loads, kept)]
+    expect(told == [(asked, True, "on\nleave"), (stopped, False, "")], kept)
+    expect(box.ask("POST", f"/v1/sessions/{stopped}/resume", {})[0] in (200, 202))
+    box.until(lambda: listed() == {stopped}, "it does not come back")
+    expect(box.ask("POST", f"/v1/sessions/{asked}/answer", {"choice": 2})[0] in (200, 202))
+    box.wait_status(asked, "complete")
+    status, value = box.ask("POST", f"/v1/sessions/{asked}/dismiss")
+    expect(status == 409 and "does not wait for anybody" in value["detail"], value)
+    box.end()
+
+
 def no_browser():
     """A browser that fails is told of, with and without a daemon; Ctrl-C leaves no file behind."""
     def files(box):
@@ -570,5 +606,5 @@ def ended_while_it_opens(box: WebBox):
 
 if __name__ == "__main__":
     sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
-                   many_pages, other_origin, rebound, the_file, who_acted, no_browser,
+                   many_pages, other_origin, rebound, the_file, who_acted, dismissed, no_browser,
                    ended_while_it_opens]))

@@ -101,11 +101,25 @@ def a_failure_is_an_error_with_its_output(box):
     expect(stop["reason"] == "workspace" and stop["message"].endswith("no such package"), stop)
     expect(len(stop["message"]) < 3000, len(stop["message"]))
     expect(not of_type(log, "call_start"), "nothing has run in it")
+    expect(git(box, "branch").split() == ["*", "main"] and "\n" not in git(box, "worktree", "list"), "left behind")
     Path(box.cwd + ".ok").write_text("")
     box.segue("resume", box.begun()[0], status=0)
     expect(count(box) == 3, "it ran again, and the next one once", count(box))
     expect(made(records(box.begun()[0]))["setup"]["exit"] == 0, "set up")
     verified(box, *box.begun())
+
+
+def a_childs_failure_is_the_childs(box):
+    repository(box)
+    unconfined(box)
+    log = run(box, [MAKES + "; case $SEGUE_WORKTREE in *-[0-9]) echo no room >&2; exit 4; esac"], children=True,
+              status=None)[1]
+    ends = [r for r in of_type(log, "turn_end") if r.get("outcome") == "error"]
+    expect(len(ends) == 2 and all(r["message"].endswith("no room") for r in ends), ends)
+    expect(log[-1]["outcome"] == "abort", "the group's rules decide", log[-1])
+    own = made(log)
+    expect(git(box, "worktree", "list").count("\n") == 1, git(box, "worktree", "list"))
+    expect(git(box, "branch").split() == ["*", "main", "+", own["branch"]], "theirs are not left", git(box, "branch"))
 
 
 def it_ends_in_time(box):
@@ -123,6 +137,7 @@ def a_stop_ends_it(box):
     going = box.start("run", box.file("flow.yaml", text), "--cwd", box.cwd, "--task", "t", "--logs", box.logs, "--json")
     expect(read_until(going, lambda r: r["type"] == "workspace"), "nothing is asked for")
     while count(box) == 0:
+        expect(going.poll() is None, "it ended")
         time.sleep(0.01)
     going.terminate()
     going.wait()
@@ -212,12 +227,16 @@ def it_is_in_the_agents_sandbox(box):
     """It works in its tree and cannot change the user's."""
     repository(box)
     box.config("sandbox: guard\n")
-    done, log = run(box, ["echo in > made; echo out > $SEGUE_MAIN/lock; rm made; mkdir made; cp lock made/out"], status=None)
+    done, log = run(box, {"key": ["lock"], "keep": ["made"], "run": [
+        "for f in $SEGUE_MAIN/lock ${SEGUE_WORKTREE%/worktrees/*}/setup/planted; do echo out > $f; done\n"
+        "mkdir made; cp lock made/out"]}, status=None)
     if "cannot be enforced" in done.stderr.decode():
         return "no sandbox here"
     expect(done.returncode == 0, done.stdout, done.stderr)
     expect(git(box, "status", "--porcelain") == "", "the user's tree was changed")
-    expect("ermission denied" in made(log)["setup"]["output"] or "ead-only" in made(log)["setup"]["output"], made(log))
+    kept = os.listdir(box.env["XDG_STATE_HOME"] + "/segue/setup")
+    expect(len(kept) == 1 and kept != ["planted"], "what is kept for others", kept)
+    expect(made(log)["setup"]["output"].lower().count("cannot create") == 2, made(log))
     return None
 
 
@@ -239,7 +258,8 @@ def run_words(box, setup):
 
 
 if __name__ == "__main__":
-    sys.exit(main([commands_run_once_in_each_worktree, a_failure_is_an_error_with_its_output, it_ends_in_time,
+    sys.exit(main([commands_run_once_in_each_worktree, a_failure_is_an_error_with_its_output,
+                   a_childs_failure_is_the_childs, it_ends_in_time,
                    a_stop_ends_it, results_are_kept_by_the_key_files, what_is_kept_is_in_no_commit,
                    only_what_the_user_has_decides_for_others, links_lead_nowhere, few_are_kept,
                    it_is_in_the_agents_sandbox, mistakes_are_told]))

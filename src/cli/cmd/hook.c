@@ -391,16 +391,6 @@ static int claude_stop(const struct cli_args *args) {
 
 /* ---- install ---- */
 
-static void hook_put_quoted(struct buf *out, const char *word) {
-  buf_puts(out, " '");
-  for (; *word; word++)
-    if (*word == '\'')
-      buf_puts(out, "'\\''");
-    else
-      buf_putc(out, *word);
-  buf_putc(out, '\'');
-}
-
 /* Writes the line that the client is to run: this program with the options given here. */
 static void hook_line(const struct cli_args *args, struct buf *out) {
   char program[4096];
@@ -408,7 +398,7 @@ static void hook_line(const struct cli_args *args, struct buf *out) {
   bool plain = strspn(program, "/._-0123456789abcdefghijklmnopqrstuvwxyz"
                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(found ? program : "");
   if (found && !plain)
-    hook_put_quoted(out, program);
+    buf_quoted(out, str_from(program));
   else
     buf_puts(out, found ? program : "segue");
   buf_puts(out, " hook claude-stop");
@@ -416,8 +406,8 @@ static void hook_line(const struct cli_args *args, struct buf *out) {
     const struct cli_option *o = args->given[i].option;
     if (strcmp(o->name, "yes") == 0 || strcmp(o->name, "project") == 0)
       continue;
-    buf_printf(out, " --%s", o->name);
-    hook_put_quoted(out, args->given[i].value);
+    buf_printf(out, " --%s ", o->name);
+    buf_quoted(out, str_from(args->given[i].value));
   }
 }
 

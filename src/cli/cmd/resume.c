@@ -115,6 +115,14 @@ static bool resuming_goes_on(const struct store_ref *ref) {
   return summary_goes_on(&b);
 }
 
+/* Returns true if the session runs, waits for a login, and its worker was told to try it now. */
+static bool resuming_hurries(const struct store_ref *ref) {
+  AUTO(summary_deinit) struct summary b = {0};
+  struct err ignored;
+  return summary_read(&b, ref, &ignored) && summary_waits_for_login(&b) &&
+         worker_hurry(ref, &ignored);
+}
+
 /* Asks for the resume in the session's row, unless something is said with it: a verdict or a
  * setting has no place there. */
 static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, bool *asked,
@@ -125,7 +133,7 @@ static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, 
   if (!worker_ask(ref, "resume", state, err))
     return false;
   *asked = true;
-  return strcmp(state, "going") != 0 ||
+  return strcmp(state, "going") != 0 || resuming_hurries(ref) ||
          err_set(err, ERR_IO, "it is running: there is nothing to resume");
 }
 

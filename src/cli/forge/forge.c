@@ -25,7 +25,7 @@ static bool has_program(const char *name) {
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {
-  char_auto_t *names = trees_line(folder, err, "remote", NULL);
+  char_auto_t *names = git_line(folder, err, "remote", NULL);
   char *found = NULL;
   struct str rest = str_from(names ? names : "");
   size_t n = 0;
@@ -61,7 +61,7 @@ bool forge_find(struct forge *f, const char *folder, const char *remote, struct 
   *f = (struct forge){.folder = xstrdup(folder)};
   f->remote = choose_remote(folder, remote, err);
   if (f->remote != NULL)
-    f->url = trees_line(folder, err, "remote", "get-url", "--push", "--", f->remote, NULL);
+    f->url = git_line(folder, err, "remote", "get-url", "--push", "--", f->remote, NULL);
   if (f->url == NULL) {
     forge_deinit(f);
     return false;
@@ -99,6 +99,7 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
                           struct git_answer *answer, struct err *err) {
   struct git_ask ask = {.folder = f->folder,
                         .other = true,
+                        .starts_git = true,
                         .input = input,
                         .pass = passed,
                         .extra = {"GH_PROMPT_DISABLED=1", "NO_PROMPT=1", "NO_COLOR=1",
@@ -145,19 +146,18 @@ static bool go_there(const struct forge *f, struct git_ask *ask, const char *opt
   static const char scheme[] = "file://";
   buf_auto_t ssh = {0}, other_end = {0}, place = {0};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  AUTO(stand_in_remove) struct stand_in there = {0};
+  struct stand_in *there = NULL;
   const char *path = strncmp(f->url, LIT(scheme)) == 0 ? f->url + sizeof scheme - 1 : f->url;
   bool local = path[0] == '/';
   size_t n = 0;
   /* The user's own ssh is kept, which must ask nobody. */
   struct err ignored;
-  char_auto_t *own = trees_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
-  if (local && !stand_in_make(&there, path, true, err))
+  char_auto_t *own = git_line(f->folder, &ignored, "config", "--global", "core.sshCommand", NULL);
+  if (local && (there = stand_in_take(path, true, err)) == NULL)
     return false;
-  if (local && there.folder == NULL)
-    return err_set(err, ERR_NOT_FOUND, "%.300s is no repository", path);
   buf_printf(&ssh, "GIT_SSH_COMMAND=%s", own && own[0] ? own : "ssh -o BatchMode=yes");
-  buf_printf(&place, "SEGUE_%s", local ? there.env[1] : "");
+  buf_printf(&place, "SEGUE_%s",
+             there && there->folder ? there->env[1] : "GIT_COMMON_DIR=/dev/null");
   buf_printf(&other_end, "--%s=%s%s", option,
              local ? "GIT_COMMON_DIR=\"$SEGUE_GIT_COMMON_DIR\" " : "", program);
   ask->folder = f->folder;
@@ -167,10 +167,10 @@ static bool go_there(const struct forge *f, struct git_ask *ask, const char *opt
   if (local)
     ask->extra[n++] = buf_c(&place);
   ask->words[1] = buf_c(&other_end);
-  if (!git_now(ask, &answer, err))
-    return false;
-  if (answer.exit == 0)
-    return true;
+  bool ran = git_now(ask, &answer, err);
+  stand_in_give(there);
+  if (!ran || answer.exit == 0)
+    return ran;
   buf_auto_t why = {0};
   buf_safe(&why, str_trim(buf_view(&answer.err)), true);
   return err_set(err, ERR_INVALID, "git %s, %.100s: %.380s", ask->words[0], f->remote, buf_c(&why));
@@ -194,8 +194,7 @@ static char *forge_fetch(const struct forge *f, long number, struct err *err) {
                                   "--no-write-commit-graph", "--", f->url, spec, NULL}};
   if (!go_there(f, &ask, "upload-pack", "git-upload-pack", err))
     return NULL;
-  return trees_line(f->folder, err, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}",
-                    NULL);
+  return git_line(f->folder, err, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}", NULL);
 }
 
 /* --- opening --- */
@@ -556,9 +555,9 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
     return got->fetched;
   print_into(ref, sizeof ref, "refs/heads/%.450s", branch);
   char *ours =
-      trees_line(folder, &err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
+      git_line(folder, &err, "rev-parse", "--verify", "--quiet", "--end-of-options", ref, NULL);
   if (ours != NULL &&
-      trees_did(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL)) {
+      git_did(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL)) {
     free(got->fetched); /* what has not been pushed yet is on our branch */
     got->fetched = ours;
     return ours;

@@ -43,7 +43,7 @@ struct pr {
 static bool pr_is_ready(const struct pr *p, struct err *err) {
   const struct trees *t = &p->trees;
   char range[192];
-  if (!trees_is_settled(t, NULL, err))
+  if (!trees_is_settled(t, NULL, stderr, err))
     return false;
   print_into(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
   char_auto_t *count =

@@ -125,20 +125,7 @@ static bool find_target(struct merging *m, const char *into, struct err *err) {
 /* Finds what to merge: all that the session's worktree and its branch have. */
 static bool find_work(struct merging *m, FILE *out, struct err *err) {
   const struct trees *t = m->t;
-  const struct work_where where = {.session = t->session,
-                                   .repo = t->cwd,
-                                   .worktree = m->own->path,
-                                   .branch = m->branch,
-                                   .base = m->own->base,
-                                   .commits_only = true};
-  if (t->owned)
-    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
-                   t->session);
-  if (work_is_dirty(m->own->path, t->left_out))
-    return err_set(err, ERR_USAGE,
-                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
-                   m->own->path);
-  if (!merging_adopt(&where, m->target, out, err))
+  if (!trees_is_settled(t, m->target, out, err))
     return false;
   m->tip = trees_tip(t->cwd, m->branch, err);
   if (m->tip == NULL && err->code != ERR_IO)
@@ -242,6 +229,8 @@ static bool check_merge(struct merging *m, struct err *err) {
     return false;
   buf_printf(&path, "%s/%s", folder, m->t->session);
   buf_printf(&within, "%s%s", buf_c(&path), m->own->folder + strlen(m->own->path));
+  merging_await(m->t->cwd, false);
+  merging_await(buf_c(&path), true);
   bool ok = clear_tree(m, buf_c(&path), err) &&
             git_did(m->t->cwd, err, "worktree", "add", "--quiet", "--detach", buf_c(&path),
                     m->commit, NULL) &&

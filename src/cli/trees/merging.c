@@ -114,9 +114,9 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
 
 /* --- locks of git's --- */
 
-/* Is a git at work below the folder, or has any process that we may see this file open, if it is
- * given? git closes a lock before it has done with it. */
-static bool is_held(const struct stat *lock, const char *folder) {
+/* Is a git (or any program) at work below the folder, or has any process that we may see this file
+ * open, if it is given? git closes a lock before it has done with it. */
+static bool is_held(const struct stat *lock, const char *folder, bool any) {
   DIR *all = opendir("/proc");
   bool held = false;
   for (struct dirent *process; all && !held && (process = readdir(all)) != NULL;) {
@@ -128,7 +128,7 @@ static bool is_held(const struct stat *lock, const char *folder) {
     if (strspn(process->d_name, "0123456789") == 0 || readlink(path, cwd, sizeof cwd - 1) < 0)
       continue;
     print_into(path, sizeof path, "/proc/%.40s/comm", process->d_name);
-    held = file_read(path, 64, &name, &err) && str_starts(buf_view(&name), "git") &&
+    held = file_read(path, 64, &name, &err) && (any || str_starts(buf_view(&name), "git")) &&
            fs_below(cwd, folder) != NULL;
     print_into(path, sizeof path, "/proc/%.40s/fd", process->d_name);
     DIR *open_files = lock ? opendir(path) : NULL;
@@ -143,10 +143,9 @@ static bool is_held(const struct stat *lock, const char *folder) {
   return held;
 }
 
-/* A shim may not have ended the git of a killed segue yet. */
-static void await_git(const char *folder) {
+void merging_await(const char *folder, bool any) {
   const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-  for (int i = 0; i < LIMIT_TERM_GRACE_MS / 20 && is_held(NULL, folder); i++)
+  for (int i = 0; i < LIMIT_TERM_GRACE_MS / 20 && is_held(NULL, folder, any); i++)
     (void)nanosleep(&pause, NULL);
 }
 
@@ -160,7 +159,7 @@ static bool is_unlocked(const char *git_dir, const char *name, const char *folde
   if (lstat(buf_c(&path), &st) != 0)
     return true;
   view_put_age(&age, clock_real_ms() - (int64_t)st.st_mtim.tv_sec * 1000);
-  if (is_held(&st, folder))
+  if (is_held(&st, folder, false))
     return err_set(err, ERR_LOCKED, "a git is at work in %.300s: it has had %.300s for %s", folder,
                    buf_c(&path), buf_c(&age));
   if (!ours)
@@ -422,16 +421,20 @@ static bool undo_own(const struct merging_note *n, struct err *err) {
   return ok;
 }
 
-/* Undoes it where others work, too, unless it was finished. */
+/* Undoes it where others work, too, unless it was finished. git forgets that it was merging, but for
+ * a merge of somebody else's. */
 static bool undo_careful(const struct merging_note *n, const char *head, struct err *err) {
   struct err ignored;
-  if (n->from[0] != '\0' && strcmp(head, n->from) != 0)
-    return true;
-  char_auto_t *tree = merging_tree(n->folder, head, n->tip, NULL, err);
-  bool ok = tree != NULL && give_back(n->folder, tree, err);
-  if (ok)
+  if (n->from[0] == '\0' || strcmp(head, n->from) == 0) {
+    char_auto_t *tree = merging_tree(n->folder, head, n->tip, NULL, err);
+    if (tree == NULL || !give_back(n->folder, tree, err))
+      return false;
+  }
+  char_auto_t *merges =
+      git_line(n->folder, &ignored, "rev-parse", "--verify", "--quiet", "MERGE_HEAD", NULL);
+  if (merges == NULL || strcmp(merges, n->tip) == 0)
     (void)git_did(n->folder, &ignored, "merge", "--quit", NULL);
-  return ok;
+  return true;
 }
 
 static bool are_unlocked(const struct merging_note *n, struct err *err) {
@@ -444,7 +447,7 @@ static bool are_unlocked(const struct merging_note *n, struct err *err) {
 
 bool merging_mend(struct merging_note *n, struct err *err) {
   struct err ignored;
-  await_git(n->folder);
+  merging_await(n->folder, false);
   char_auto_t *on = git_line(n->folder, &ignored, "symbolic-ref", "--quiet", "HEAD", NULL);
   char_auto_t *head = git_line(n->folder, err, "rev-parse", "--verify", "--quiet", "HEAD", NULL);
   char_auto_t *common =

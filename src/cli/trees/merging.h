@@ -42,6 +42,9 @@ bool merging_mend(struct merging_note *n, struct err *err) MUST_CHECK;
 void merging_give_up(struct merging_note *n);
 void merging_close(struct merging_note *n);
 
+/* Waits a while for each git, or any program, below the folder to end: a shim may not have ended
+ * that of a killed segue yet. */
+void merging_await(const char *folder, bool any);
 /* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
 bool merging_has_marks(const char *path);
 /* Is the commit in the target? False: git could not say. */

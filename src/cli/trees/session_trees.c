@@ -2,6 +2,7 @@
 #include "cli/trees/session_trees.h"
 
 #include "cli/cli.h"
+#include "cli/trees/merging.h"
 #include "format/json_object.h"
 #include "git/submodules.h"
 #include "host/paths.h"
@@ -30,32 +31,7 @@ bool trees_is_clean(const char *folder, struct err *err) {
 
 /* --- where the work is --- */
 
-/* Tells what was done with a worktree's commits, and where there are more. */
-static void tell_adopted(const struct work_where *where, const struct work *w) {
-  buf_auto_t text = {0};
-  size_t i;
-  const json_t *one;
-  if (w->state != WORK_ON_BRANCH) {
-    work_tell(where, w, &text);
-    cli_say(stderr, "segue: %s\n", buf_c(&text));
-  }
-  json_array_foreach(w->others, i, one)
-    cli_say(stderr, "segue: there is further work of it on %s (%.10s)\n",
-            json_word_at(one, "branch"), json_word_at(one, "commit"));
-}
-
-/* Returns true if HEAD only stands behind the branch, or at what the target has. */
-static bool has_no_more(const struct work_where *where, const struct work *w, const char *target) {
-  struct err ignored;
-  if (w->state != WORK_LEFT_BEHIND || strcmp(w->lacks, w->tip) != 0)
-    return false;
-  char_auto_t *more = git_line(where->repo, &ignored, "rev-list", "--max-count=1", w->head, "--not",
-                               w->tip, target, NULL);
-  return more != NULL && more[0] == '\0';
-}
-
-bool trees_is_settled(const struct trees *t, const char *target, struct err *err) {
-  AUTO(work_deinit) struct work w = {0};
+bool trees_is_settled(const struct trees *t, const char *target, FILE *out, struct err *err) {
   struct work_where where;
   const struct tree_item *own = trees_own(t, err);
   if (own == NULL)
@@ -63,19 +39,13 @@ bool trees_is_settled(const struct trees *t, const char *target, struct err *err
   if (t->owned)
     return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
                    t->session);
-  trees_where(t, own, &where);
-  if (!work_find(&where, &w, err))
-    return false;
-  if (w.dirty)
+  if (work_is_dirty(own->path, t->left_out))
     return err_set(err, ERR_USAGE,
                    "its worktree has uncommitted work: git -C %.300s add and commit it first",
                    own->path);
-  if (has_no_more(&where, &w, target))
-    return true;
-  if (!work_adopt(&where, &w, err))
-    return false;
-  tell_adopted(&where, &w);
-  return true;
+  trees_where(t, own, &where);
+  where.commits_only = true;
+  return merging_adopt(&where, target, out, err);
 }
 
 bool trees_may_go(const struct trees *t, struct err *err) {

@@ -1,6 +1,5 @@
-/* session_trees.h - asks git about the worktrees of a session (host/worktree_changes.h).
- *
- *   trees_git(folder, &answer, &err, "status", "--porcelain", NULL) */
+/* session_trees.h - what commands ask git about the worktrees of a session, and have it do to them
+ * (host/worktree_changes.h, git/work.h). */
 #ifndef SEGUE_CLI_TREES_H
 #define SEGUE_CLI_TREES_H
 
@@ -9,10 +8,7 @@
 #include "host/worktree_changes.h"
 #include "store/store.h"
 
-#define trees_git      git_run
-#define trees_line     git_line
-#define trees_did      git_did
-#define trees_complain git_complain
+#include <stdio.h>
 
 /* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
  * are more. */
@@ -22,9 +18,10 @@ char *trees_tip(const char *repo, const char *branch, struct err *err);
 
 /* Checks that no file that git knows was changed there. */
 bool trees_is_clean(const char *folder, struct err *err) MUST_CHECK;
-/* Checks that a session is over and that all is committed, and has its branch follow its worktree.
- * It may have left the branch for a commit that `target` has (NULL: none). */
-bool trees_is_settled(const struct trees *t, const char *target, struct err *err) MUST_CHECK;
+/* Checks that a session is over and that all is committed, and has its branch follow its worktree
+ * (cli/trees/merging.h). */
+bool trees_is_settled(const struct trees *t, const char *target, FILE *out,
+                      struct err *err) MUST_CHECK;
 /* Checks that no worktree has uncommitted work. */
 bool trees_may_go(const struct trees *t, struct err *err) MUST_CHECK;
 /* Copies the commits of submodules into the main repository and says which (git/submodules.h). With

@@ -879,12 +879,21 @@ static void post_enter(void *ctx, struct server_request *r) {
   server_reply(r, 204, NULL, STR(""));
 }
 
-enum window_act { ACT_ANSWER, ACT_APPROVE, ACT_REJECT, ACT_CANCEL, ACT_RESUME, ACT_STEER };
+enum window_act {
+  ACT_ANSWER,
+  ACT_APPROVE,
+  ACT_REJECT,
+  ACT_CANCEL,
+  ACT_RESUME,
+  ACT_STEER,
+  ACT_DISMISS
+};
 
 static void post_act(void *ctx, struct server_request *r) {
   static const char *const words[] = {
-      [ACT_ANSWER] = "answer", [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
-      [ACT_CANCEL] = "cancel", [ACT_RESUME] = "resume",   [ACT_STEER] = "steer"};
+      [ACT_ANSWER] = "answer",  [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
+      [ACT_CANCEL] = "cancel",  [ACT_RESUME] = "resume",   [ACT_STEER] = "steer",
+      [ACT_DISMISS] = "dismiss"};
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   const struct auth_browser *browser = who(w, r);
@@ -942,6 +951,7 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_act, ACT_CANCEL},
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_act, ACT_RESUME},
     {"POST", "s/{id}/steer", "say something to it", TAKES_JSON, NULL, post_act, ACT_STEER},
+    {"POST", "s/{id}/dismiss", "do not list it", TAKES_JSON, NULL, post_act, ACT_DISMISS},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT},
     {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_CSV},
     {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_JSON},

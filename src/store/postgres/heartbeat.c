@@ -275,7 +275,7 @@ static bool heartbeat_connect(struct keeping *k) {
 
 /* --- hearing --- */
 
-static const char TO_ITSELF[] = "self ";
+static const char TO_ITSELF[] = "self ", HURRY[] = "hurry ";
 
 /* Notifies the worker itself over another connection: on its own, a pooler would bring this
  * notification with the answer, and never another. Only over an open one, since the lease must not
@@ -323,6 +323,8 @@ static void heartbeat_heard(struct keeping *k, const char *payload) {
     k->renew_at = 0;
   else if (strcmp(payload, "ready") == 0)
     base_tell(k->pg, WORKER_READY, "", "");
+  else if (strncmp(payload, HURRY, sizeof HURRY - 1) == 0)
+    base_tell(k->pg, WORKER_ASKED, payload + sizeof HURRY - 1, "hurry");
   else
     k->poll_at = 0;
   k->freed = k->freed || strcmp(payload, "provider") == 0;

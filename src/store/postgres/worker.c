@@ -164,6 +164,14 @@ bool worker_ask(const struct store_ref *ref, const char *what, char state[16], s
   return true;
 }
 
+bool worker_hurry(const struct store_ref *ref, struct err *err) {
+  char id[STORE_ID_BYTES], word[BASE_WORD_BYTES];
+  struct pg_base *pg = base_of_ref(ref, id, err);
+  const struct conn_arg args[] = {arg_text(id)};
+  return base_ask_word(pg, "SELECT 'told' FROM pg_notify('segue', 'hurry ' || $1)", args, 1, word,
+                       err);
+}
+
 /* Looks at what the heartbeat saw, without a request: the loop must not wait to find out that it
  * would have to wait. */
 bool worker_answers(const struct store *store, struct err *err) {

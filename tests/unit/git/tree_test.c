@@ -2,9 +2,9 @@
 
 #include "base/log.h"
 #include "format/json_write.h"
+#include "git/tree.h"
 #include "os/tmpdir.h"
 #include "support/test.h"
-#include "git/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static bool run(const struct tree *whole, enum tree_step step, struct buf *out) 
   for (size_t i = 0; tree_environment[i]; i++)
     buf_printf(&line, " %s", tree_environment[i]);
   for (size_t i = 0; t->argv[i]; i++)
-    buf_printf(&line, " %s", t->argv[i]);
+    buf_printf(&line, " '%s'", t->argv[i]);
   buf_printf(&line, " < %s/ask 2>%s/err", root, root);
   FILE *f = popen(buf_c(&line), "r");
   assert_non_null(f);
@@ -76,17 +76,23 @@ static enum tree_step drive(struct tree *t, enum tree_step step) {
   return step;
 }
 
-/* Compares `dir` around a shell command and gives what changed as text. */
-static void expect_change(const char *dir, const char *command, const char *expected) {
-  char own[256];
+static struct tree *tree_of(const char *dir, const json_t *protect, const struct tree *older) {
+  char own[256], name[64];
   print_into(own, sizeof own, "%s/own", root);
+  print_into(name, sizeof name, "segue-test-tree-%ld%s", (long)getpid(), older ? "-2" : "");
   const char *const own_folders[] = {own, NULL};
-  char name[64];
-  print_into(name, sizeof name, "segue-test-tree-%ld", (long)getpid());
-  struct tree *t = tree_new(dir, name, own_folders);
-  assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
-  sh(command);
-  assert_int_equal(drive(t, tree_again(t)), TREE_DONE);
+  return tree_new(&(struct tree_spec){dir, name, own_folders, protect, older});
+}
+
+static struct tree_picture *look(struct tree *t, const struct tree_picture *last) {
+  assert_int_equal(drive(t, tree_look(t, last)), TREE_DONE);
+  return tree_take(t);
+}
+
+/* Compares two pictures and gives what changed as text. */
+static void expect_between(struct tree *t, const struct tree_picture *before,
+                           const struct tree_picture *after, const char *expected) {
+  assert_int_equal(drive(t, tree_compare(t, before, after)), TREE_DONE);
   buf_auto_t text = {0};
   size_t i;
   const json_t *file;
@@ -98,7 +104,23 @@ static void expect_change(const char *dir, const char *command, const char *expe
                  (int)json_integer_value(json_object_get(file, "removed")));
   }
   assert_string_equal(buf_c(&text), expected);
+}
+
+static void expect_protected(const char *dir, const json_t *protect, const char *command,
+                             const char *expected) {
+  struct tree *t = tree_of(dir, protect, NULL);
+  struct tree_picture *before = look(t, NULL);
+  sh(command);
+  struct tree_picture *after = look(t, before);
+  expect_between(t, before, after, expected);
+  tree_picture_free(before);
+  tree_picture_free(after);
   tree_free(t);
+}
+
+/* Compares `dir` around a shell command. */
+static void expect_change(const char *dir, const char *command, const char *expected) {
+  expect_protected(dir, NULL, command, expected);
 }
 
 TEST_WITH(setup, teardown, test_without_git) {
@@ -217,4 +239,80 @@ TEST_WITH(setup, teardown, test_nested) {
   put(".gitmodules", "[submodule \"x\"]\n\tpath = ../other\n\tpath =\n\tpath = link\n");
   sh("ln -s ../other link");
   expect_change(".", "echo two >> ../other/f", "");
+}
+
+/* What is protected is looked at though git ignores it, but not in folders that it ignored before. */
+TEST_WITH(setup, teardown, test_protected) {
+  json_auto_t *both = json_pack("[sss]", "tests/**", "conftest.py", "x/[*]"),
+              *one = json_pack("[s]", "s*");
+  repository();
+  sh("mkdir -p tests/cache x/y && echo t > tests/t && echo cache > .gitignore && git add -A && " GIT
+     "commit -qm tests");
+  expect_protected(".", both, "echo c > tests/cache/c; echo o > x.o; echo cache >> x.o",
+                   "x.o +2 -0");
+  expect_protected(".", both,
+                   "echo '*.py' >> .gitignore; echo c > tests/a.py; echo c > conftest.py"
+                   "; echo c > b.py; rm x.o",
+                   ".gitignore +1 -0, conftest.py +1 -0, tests/a.py +1 -0, x.o +0 -2");
+  expect_protected(".", both,
+                   "echo d >> tests/a.py; echo d > '[a].py'; echo '[*' >> .gitignore; echo "
+                   "d > 'x/[a]'; echo d > x/a",
+                   ".gitignore +1 -0, tests/a.py +1 -0, x/[a] +1 -0, x/a +1 -0");
+  expect_protected(".", both,
+                   "echo /tests/new/ >> .gitignore; mkdir tests/new; echo n > "
+                   "tests/new/n; echo c >> tests/cache/c",
+                   ".gitignore +1 -0, tests/new/n +1 -0");
+  expect_protected("sub", one,
+                   "echo s > .gitignore; echo '*' >> .gitignore; echo z > sub/z; echo z > "
+                   "sub/s2; mkdir sub/s3; echo z > sub/s3/z",
+                   "../.gitignore +2 -4, s2 +1 -0, s3/z +1 -0");
+}
+
+/* Many looks with one stand-in: each is compared with any before it, as long as that is current. */
+TEST_WITH(setup, teardown, test_many_looks) {
+  repository();
+  struct tree *t = tree_of(".", NULL, NULL);
+  struct tree_picture *pictures[4];
+  static const char *const commands[] = {":", "echo three >> a; echo n > n", "git checkout -q a",
+                                         "echo four >> a; rm n; git commit -qm x --allow-empty"};
+  for (size_t i = 0; i < 4; i++) {
+    sh(commands[i]);
+    pictures[i] = look(t, i > 0 ? pictures[i - 1] : NULL);
+    if (i > 0)
+      expect_between(t, pictures[0], pictures[i],
+                     i == 1   ? "a +1 -0, n +1 -0"
+                     : i == 2 ? "n +1 -0"
+                              : "a +1 -0");
+    if (i > 1)
+      expect_between(t, pictures[i - 1], pictures[i], i == 2 ? "a +0 -1" : "a +1 -0, n +0 -1");
+  }
+  assert_true(tree_is_current(t, pictures[3]));
+  sh("echo f > f; git add f");
+  assert_false(tree_is_current(t, pictures[3]));
+  for (size_t i = 0; i < 4; i++)
+    tree_picture_free(pictures[i]);
+  tree_free(t);
+}
+
+/* Where too many files differ, tracked and protected ones are compared all the same. */
+TEST_WITH(setup, teardown, test_flood) {
+  json_auto_t *protect = json_pack("[s]", "sub/**");
+  repository();
+  struct tree *t = tree_of(".", protect, NULL);
+  struct tree_picture *before = look(t, NULL);
+  assert_true(before->guarded && before->problem.code == ERR_NONE);
+  sh("mkdir j; cd j; seq -f f%g 100001 | xargs touch; cd ..; echo x >> a; echo n > sub/n; echo o > "
+     "sub/x.o");
+  struct tree_picture *after = look(t, before);
+  expect_between(t, before, after, "a +1 -0, sub/n +1 -0, sub/x.o +1 -0");
+  assert_true(t->guarded && t->problem.code == ERR_LIMIT);
+  assert_int_equal(t->more, LIMIT_TREE_FILES - 3);
+  sh("rm sub/n; echo s > sub/s2; echo k > k");
+  struct tree_picture *third = look(t, after);
+  expect_between(t, after, third, "sub/n +0 -1, sub/s2 +1 -0");
+  assert_int_equal(t->more, 0);
+  tree_picture_free(before);
+  tree_picture_free(after);
+  tree_picture_free(third);
+  tree_free(t);
 }
