@@ -477,6 +477,8 @@
 #define LIMIT_FORGE_BODY_BYTES    60000u    /* of a pull request's text; forges take some 65,000 */
 #define LIMIT_GIT_TRACE_BYTES     16777216u /* what the git programs of a call told of themselves */
 #define LIMIT_GIT_TRACE_PAIRS     1000u /* different commands in different working trees of it */
+#define LIMIT_SUBMODULE_COUNT     1000u /* checked out in one worktree, nested ones too */
+#define LIMIT_SUBMODULE_TRIES     64u   /* stores that are tried for a submodule's commit */
 #define LIMIT_WORKTREE_FILE_COUNT 32u   /* files copied or linked into a worktree */
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300

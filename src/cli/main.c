@@ -1,10 +1,14 @@
 /* Chooses the command and runs it. */
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "git/git.h"
 #include "git/stand_in.h"
+#include "host/config.h"
+#include "host/sandbox_config.h"
 #include "host/single_session.h"
 #include "os/random.h"
 #include "os/tmpdir.h"
+#include "provider/sandbox_policy.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -111,6 +115,18 @@ static int report_unknown_command(const char *word) {
   return STATUS_USAGE;
 }
 
+/* git runs for a command as it does for sessions: by the user's settings. */
+static void configure_git(bool filters) {
+  struct config config;
+  struct err err;
+  bool ok = config_load(&config, &err);
+  const json_t *words = ok ? config.sandbox : NULL;
+  git_now_as(ok && json_is_true(json_object_get(config.workspace, "hooks")),
+             filters ? sandbox_resolve(words, NULL) : NULL);
+  if (ok)
+    config_deinit(&config);
+}
+
 int main(int argc, char **argv) {
   char threads[8];
   bool serves = argc > 1 && strcmp(argv[1], "serve") == 0;
@@ -118,6 +134,7 @@ int main(int argc, char **argv) {
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool is first used */
   json_set_alloc_funcs(xmalloc, free);      /* no JSON value lacks memory: see log.h */
   cli_begin();
+  git_confine_by(sandbox_policy_for_git, configure_git);
   /* Seeds the tables of JSON objects, against keys that are made to collide; jansson would open
    * /dev/urandom for it. */
   size_t seed;

@@ -76,7 +76,8 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   struct err ignored;
   if (!trees_read(&t, ref, &ignored))
     return true;
-  bool ok = (r->force || trees_may_go(&t, err)) && trees_discard(&t, false, err);
+  bool ok = (r->force || trees_may_go(&t, err)) && trees_keep_submodules(&t, r->force, err) &&
+            trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
     if (!drop_branch(&t, &t.items[i]))
       cli_say(stderr, "segue: its branch stays, because no other branch has its commits: %s\n",

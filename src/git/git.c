@@ -1,10 +1,13 @@
 /* Runs git's own program on a stand-in of the repository. */
 #include "git/git.h"
 
+#include "base/file.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
+#include "os/sandbox.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,6 +15,25 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* How the process runs git; set before it does. */
+static struct {
+  git_confine confine;
+  void (*configure)(bool filters);
+  bool programs;
+  json_t *sandbox;
+} manner;
+
+void git_confine_by(git_confine confine, void (*configure)(bool filters)) {
+  manner.confine = confine;
+  manner.configure = configure;
+}
+
+void git_now_as(bool programs, json_t *sandbox) {
+  json_decref(manner.sandbox);
+  manner.programs = programs;
+  manner.sandbox = sandbox;
+}
 
 void git_begin(struct git *git, struct process_table *processes) {
   *git = (struct git){.processes = processes};
@@ -26,12 +48,12 @@ void git_deinit(struct git *git) {
 
 struct git_env {
   struct arena arena;
-  const char *entries[64];
-  size_t count, settings;
+  const char **entries;
+  size_t count, capacity, settings;
 };
 
 static void put_entry(struct git_env *env, const char *entry) {
-  assert(env->count + 1 < ARRAY_LEN(env->entries));
+  env->entries = xgrow(env->entries, &env->capacity, env->count + 2, sizeof *env->entries);
   env->entries[env->count++] = entry;
   env->entries[env->count] = NULL;
 }
@@ -60,6 +82,7 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
       {"commit.gpgSign", "false"},
       {"submodule.recurse", "false"},
       {"diff.submodule", "short"},
+      {"lfs.url", "file:///dev/null"}, /* what is not here stays a pointer */
   };
   struct buf count = {0};
   const json_t *entry;
@@ -77,12 +100,15 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
 /* An entry replaces those before it. */
 static const char *const *git_environment(struct git_env *env, const struct git *git,
                                           const struct git_ask *ask, struct err *err) {
-  static const char *const copied[] = {"XDG_CONFIG_HOME", "SSH_AUTH_SOCK", NULL};
+  /* where the user's own configuration is, for git as for the user's own git */
+  static const char *const copied[] = {"XDG_CONFIG_HOME",     "SSH_AUTH_SOCK",
+                                       "GIT_CONFIG_GLOBAL",   "GIT_CONFIG_SYSTEM",
+                                       "GIT_CONFIG_NOSYSTEM", NULL};
   static const char *const fixed[] = {
       "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",     "SSH_ASKPASS=true", "GIT_PAGER=cat",
       "GIT_EDITOR=false",      "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C.UTF-8"};
   static const char *const closed[] = {"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
-                                       "GIT_ALLOW_PROTOCOL=none"};
+                                       "GIT_LFS_SKIP_DOWNLOAD_ERRORS=1", "GIT_ALLOW_PROTOCOL=none"};
   /* git refuses by itself what a submodule's address must not be. */
   size_t n = ARRAY_LEN(closed) - (!ask->other && strcmp(ask->words[0], "submodule") == 0);
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -125,7 +151,71 @@ static bool only_reads(const struct git_ask *ask) {
   return !ask->other &&
          str_among(str_from(ask->words[0]),
                    "rev-parse rev-list log show diff status ls-files ls-tree cat-file merge-base "
-                   "for-each-ref show-ref check-ignore config remote name-rev patch-id reflog");
+                   "for-each-ref show-ref check-ignore check-attr config remote name-rev patch-id "
+                   "reflog");
+}
+
+/* --- what holds filters --- */
+
+static bool has_filters(const char *folder, const char *name) {
+  struct buf path = {0}, text = {0};
+  struct err none;
+  buf_printf(&path, "%s%s", folder, name);
+  bool read = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none);
+  bool found = strcasestr(buf_c(&text), "filter") != NULL || strcasestr(buf_c(&text), "include");
+  found |= !read && access(buf_c(&path), F_OK) == 0;
+  buf_deinit(&path);
+  buf_deinit(&text);
+  return found;
+}
+
+/* Returns true if the user's own configuration may name a filter. Looks once. */
+static bool user_has_filters(void) {
+  static const char *const files[][2] = {{"GIT_CONFIG_GLOBAL", ""},
+                                         {"GIT_CONFIG_SYSTEM", ""},
+                                         {"HOME", "/.gitconfig"},
+                                         {"HOME", "/.config/git/config"},
+                                         {"XDG_CONFIG_HOME", "/git/config"}};
+  static enum { UNKNOWN, NONE, SOME } known;
+  bool found = known == UNKNOWN && has_filters("/etc/gitconfig", "");
+  for (size_t i = 0; known == UNKNOWN && !found && i < ARRAY_LEN(files); i++) {
+    const char *value = getenv(files[i][0]);
+    found = value != NULL && has_filters(value, files[i][1]);
+  }
+  if (known == UNKNOWN)
+    known = found ? SOME : NONE;
+  return known == SOME;
+}
+
+/* Makes what holds this run of git, if it may run a filter; NULL: nothing, or err says why not. */
+static struct sandbox *hold_filters(const struct git *git, const struct git_ask *ask,
+                                    struct err *err) {
+  const struct stand_in *s = git->stand_in;
+  *err = (struct err){0};
+  if (git->sandbox == NULL || manner.confine == NULL || git->programs || ask->other || s == NULL ||
+      s->folder == NULL || !user_has_filters() ||
+      !str_among(str_from(ask->words[0]),
+                 "add status diff reset checkout merge commit stash read-tree update-index"))
+    return NULL;
+  struct buf common = {0}, index = {0};
+  const char *writes[ARRAY_LEN(s->env) + 3];
+  size_t n = 0;
+  for (size_t i = 0; s->env[i] != NULL; i++)
+    writes[n++] = strchr(s->env[i], '=') + 1;
+  buf_printf(&common, "%s/.git", buf_c(&s->real));
+  writes[n++] = access(buf_c(&common), F_OK) == 0 ? buf_c(&common) : buf_c(&s->real);
+  for (size_t i = 0; ask->extra[i] != NULL; i++)
+    if (str_starts(str_from(ask->extra[i]), "GIT_INDEX_FILE=")) /* its folder: git makes a lock */
+      buf_set(&index, str_from(strchr(ask->extra[i], '=') + 1));
+  if (index.n > 0) {
+    *strrchr(index.p, '/') = '\0';
+    writes[n++] = index.p;
+  }
+  writes[n] = NULL;
+  struct sandbox *held = manner.confine(git->sandbox, ask->folder, writes, err);
+  buf_deinit(&common);
+  buf_deinit(&index);
+  return held;
 }
 
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
@@ -144,19 +234,24 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
   argv[n] = NULL;
   if (!git->programs && (git->stand_in = stand_in_take(ask->folder, !only_reads(ask), err)) == NULL)
     return false;
-  const char *const *envp = git_environment(&env, git, ask, err);
+  struct sandbox *held = hold_filters(git, ask, err);
+  bool may = held != NULL || err->code == ERR_NONE;
+  const char *const *envp = may ? git_environment(&env, git, ask, err) : NULL;
   const struct process_spec spec = {.argv = argv,
                                     .cwd = ask->folder,
                                     .envp = envp,
                                     .stdin_bytes = ask->input.p,
                                     .stdin_n = ask->input.n,
                                     .stdout_max = LIMIT_TREE_LIST_BYTES,
+                                    .sandbox = held,
                                     .wall_ms = LIMIT_GIT_MS};
   git->done = done;
   git->ctx = ctx;
   if (envp != NULL)
     git->process = process_start(git->processes, &spec, NULL, git_on_end, git, err);
   arena_deinit(&env.arena);
+  free(env.entries);
+  sandbox_free(held);
   if (git->process == NULL) {
     stand_in_give(git->stand_in);
     git->stand_in = NULL;
@@ -241,10 +336,15 @@ bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *e
   *answer = (struct git_answer){0};
   if (git_now_instead != NULL)
     return git_now_instead(ask, answer, err);
+  if (manner.configure != NULL)
+    manner.configure(user_has_filters());
+  manner.configure = NULL;
   if (!loop_init(&loop, err))
     return false;
   struct process_table *processes = process_table_new(&loop, err);
   git_begin(&git, processes);
+  git.programs = manner.programs;
+  git.sandbox = manner.sandbox;
   bool ok = processes != NULL && git_ask(&git, ask, now_done, answer, err);
   if (ok)
     uv_run(&loop, UV_RUN_DEFAULT);

@@ -10,8 +10,9 @@
  * stand-in (stand_in.h), because an agent may have written them: nothing runs, and nothing leads
  * elsewhere, unless the user's own configuration says so. With `programs` git runs in the
  * repository as it is: `workspace: {hooks: true}` of the user. Another program whose git is to meet
- * the same stand-in says so (gh). No protocol may be used and nothing is fetched lazily, unless
- * the caller's GIT_ALLOW_PROTOCOL says so.
+ * the same stand-in says so (gh). Filters are the user's own, such as Git LFS, and what may run one
+ * is held as agents are, without network: content that is not here stays a pointer. No protocol may
+ * be used and nothing is fetched lazily, unless the caller's GIT_ALLOW_PROTOCOL says so.
  *
  * diff and status do not look into submodules, whose configuration git would read: they are asked
  * on their own, each with its folder. For the same reason add must leave them out (git_staging).
@@ -58,6 +59,7 @@ struct git {
   struct process *process;
   struct stand_in *stand_in; /* while it runs */
   bool programs;
+  const json_t *sandbox; /* a session's `sandbox`, which holds filters; borrowed, or NULL */
   git_done done;
   void *ctx;
 };
@@ -68,6 +70,17 @@ void git_deinit(struct git *git);
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
+
+/* Filters of the user's own configuration get what an agent wrote: git commands that may run one
+ * are held by what this makes (main.c sets it), without network. It returns NULL without an error
+ * if the words say that nothing holds it. */
+typedef struct sandbox *(*git_confine)(const json_t *words, const char *cwd,
+                                       const char *const *writes, struct err *err);
+/* configure: asked once, before git_now runs something by itself, to call git_now_as; filters: the
+ * user's own configuration may name some. */
+void git_confine_by(git_confine confine, void (*configure)(bool filters));
+/* From here on git_now runs git so: `programs` and `sandbox` of struct git. Takes the words. */
+void git_now_as(bool programs, json_t *sandbox);
 
 /* Does the same without a loop: waits for the answer, which belongs to the caller:
  * git_answer_deinit. */

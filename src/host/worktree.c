@@ -1,6 +1,7 @@
 /* Takes the making of a worktree, or a commit, through its steps, and tells the session. */
 #include "host/worktree.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
@@ -11,6 +12,7 @@
 #include "git/git.h"
 #include "git/repo.h"
 #include "git/serve.h"
+#include "git/submodules.h"
 #include "git/work.h"
 #include "host/paths.h"
 #include "host/session.h"
@@ -40,7 +42,8 @@ struct git_job {
   char *source; /* where the session works without a worktree */
   char *branch, *base, *path, *prefix, *message, *session_id;
   struct repo repo; /* repository of `source` */
-  bool listed, exists, has_branch, has_name, staged, found;
+  struct submodules *submodules;
+  bool listed, exists, has_branch, has_name, has_lfs, staged, found;
   char *commit, *head, *on;
   struct buf names, ignored; /* left out, ./NAME and NUL each; those that git ignores by itself */
   struct buf links;          /* submodules, each with a NUL behind it */
@@ -89,6 +92,14 @@ static void git_ask_set(struct git_ask *ask, const char *folder, const char *con
 #define WORDS(ask, folder, ...) git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
 
 /* --- what steps share --- */
+
+static bool has_file(const char *folder, const char *name) {
+  struct buf path = {0};
+  buf_printf(&path, "%s/%s", folder, name);
+  bool found = access(buf_c(&path), F_OK) == 0;
+  buf_deinit(&path);
+  return found;
+}
 
 /* Returns a setting of the session's worktrees; borrowed, or NULL. */
 static const json_t *git_job_setting(const struct git_job *job, const char *name) {
@@ -309,9 +320,19 @@ static bool take_merge(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
+/* Stays at its step until all submodules are there. A child begins where agents have worked. */
 static bool ask_submodules(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->path, "submodule", "update", "--init", "--recursive", "--quiet");
-  return json_is_true(git_job_setting(job, "submodules"));
+  if (!json_is_true(git_job_setting(job, "submodules")))
+    return false;
+  if (job->submodules == NULL)
+    job->submodules =
+        submodules_check_out(job->source, job->path, job->turn == 0 ? job->base : NULL);
+  return submodules_next(job->submodules, ask);
+}
+
+static bool take_submodules(struct git_job *job, const struct git_answer *answer) {
+  job->at--;
+  return submodules_take(job->submodules, answer, &job->err);
 }
 
 /* Returns whether the path below the folder leads through folders only. A link could be made by the
@@ -596,7 +617,7 @@ static const struct git_step git_make_steps[] = {
     {ask_add, take_add, NULL},
     {ask_fill, NULL, "git reset --hard"},
     {ask_merge, take_merge, NULL},
-    {ask_submodules, NULL, "git submodule update"},
+    {ask_submodules, take_submodules, NULL},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
     {ask_setup_key, take_setup_key, NULL},
@@ -783,6 +804,78 @@ static bool take_staged(struct git_job *job, const struct git_answer *answer) {
   return answer->exit < 2 || git_job_complain(job, "git diff", answer);
 }
 
+/* --- content over a pointer of Git LFS, where no filter makes a pointer of it --- */
+
+#define LFS_POINTER "version https://git-lfs.github.com/spec/"
+
+/* The names of files are from the top on. */
+static const char *commit_top(const struct git_job *job) {
+  return job->path || job->repo.top.n == 0 ? commit_folder(job) : buf_c(&job->repo.top);
+}
+
+/* Asks which files had the text of a pointer, and have it no more. */
+static bool ask_raw(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
+        "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
+  return job->staged;
+}
+
+static bool take_raw(struct git_job *job, const struct git_answer *answer) {
+  buf_set(&job->names, answer->exit == 0 ? buf_view(&answer->out) : STR(""));
+  return answer->exit == 0 || git_job_complain(job, "git diff", answer);
+}
+
+static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
+  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
+        "^filter\\.lfs\\.(clean|process)$");
+  return job->staged && job->names.n > 0;
+}
+
+static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
+  job->has_lfs = answer->exit == 0;
+  return true;
+}
+
+static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->names);
+  WORDS(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
+  return job->staged && !job->has_lfs && job->names.n > 0;
+}
+
+/* Refuses a file that .gitattributes still gives to LFS: the answer is NAME, filter, VALUE. */
+static bool take_attribute(struct git_job *job, const struct git_answer *answer) {
+  for (struct str rest = buf_view(&answer->out); rest.n > 0;) {
+    struct buf path = {0}, text = {0};
+    struct stat st;
+    struct err none;
+    struct str name = str_cut(&rest, '\0');
+    (void)str_cut(&rest, '\0');
+    bool raw = str_eq_c(str_cut(&rest, '\0'), "lfs");
+    buf_printf(&path, "%s/" STR_FMT, commit_top(job), STR_ARG(name));
+    raw =
+        raw && lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
+        !(file_read(buf_c(&path), 1024, &text, &none) && str_starts(buf_view(&text), LFS_POINTER));
+    buf_deinit(&path);
+    buf_deinit(&text);
+    if (raw)
+      return err_set(&job->err, ERR_INVALID,
+                     "%.*s is an LFS pointer in git and would be committed as %lld raw bytes: git "
+                     "lfs install has it committed as a pointer",
+                     (int)(name.n < 300 ? name.n : 300), name.p, (long long)st.st_size);
+  }
+  return answer->exit == 0 || git_job_complain(job, "git check-attr", answer);
+}
+
+/* Has the filter make pointers of what was staged when there was none: git add looks at no file
+ * whose time it knows. */
+static bool ask_renormalize(struct git_job *job, struct git_ask *ask) {
+  ask->input = buf_view(&job->names);
+  ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
+  WORDS(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
+        "--pathspec-file-nul");
+  return job->staged && job->has_lfs && job->names.n > 0;
+}
+
 static bool ask_identity(struct git_job *job, struct git_ask *ask) {
   WORDS(ask, commit_folder(job), "config", "user.email");
   return job->staged;
@@ -841,6 +934,10 @@ static const struct git_step git_commit_steps[] = {
     {ask_staging, NULL, "git add"},
     {ask_staging_links, NULL, "git update-index"},
     {ask_staged, take_staged, NULL},
+    {ask_lfs, take_lfs, NULL},
+    {ask_raw, take_raw, NULL},
+    {ask_attribute, take_attribute, NULL},
+    {ask_renormalize, NULL, "git add"},
     {ask_identity, take_identity, NULL},
     {ask_commit_now, NULL, "git commit"},
     {ask_head, take_head, NULL},
@@ -886,6 +983,7 @@ static void job_free(struct git_job *job) {
   list_remove(&job->session->jobs, &job->in_session);
   git_deinit(&job->git);
   repo_deinit(&job->repo);
+  submodules_free(job->submodules);
   char *const texts[] = {job->source,  job->branch,     job->base,   job->path, job->prefix,
                          job->message, job->session_id, job->commit, job->head, job->on};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -902,7 +1000,8 @@ static void job_free(struct git_job *job) {
   free(job);
 }
 
-static void job_over(struct git_job *job) {
+static void tell_job(void *ctx) {
+  struct git_job *job = ctx;
   struct session *s = job->session;
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
   struct buf message = {0};
@@ -923,8 +1022,27 @@ static void job_over(struct git_job *job) {
   buf_deinit(&message);
 }
 
-static void adopt_after(void *ctx) {
-  job_over(ctx);
+/* In a pool thread. Whatever a commit names of a submodule is in the main repository's store from
+ * then on, whoever merges the branch. What cannot be, `merge` and `discard` say, and do nothing. */
+static void keep_submodules(void *ctx) {
+  const struct git_job *job = ctx;
+  const struct submodules_where where = {job->session_id, job->source, job->path, NULL};
+  struct err err = {0};
+  json_t *kept = json_array();
+  if (!submodules_keep(&where, kept, &err))
+    log_warn("%s", err.text);
+  json_decref(kept);
+}
+
+static void job_over(struct git_job *job) {
+  struct repo repo = {0};
+  bool keeps = !job->cancelled && job->steps == git_commit_steps && job->path != NULL &&
+               repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
+  repo_deinit(&repo);
+  if (keeps)
+    git_serve_do(keep_submodules, tell_job, job);
+  else
+    tell_job(job);
 }
 
 static void job_next(struct git_job *job);
@@ -1006,6 +1124,7 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   find_repository(job->source, &job->repo);
   git_begin(&job->git, s->host->processes);
   job->git.programs = json_is_true(git_job_setting(job, "hooks"));
+  job->git.sandbox = json_object_get(s->core.config, "sandbox");
   list_push_back(&s->jobs, &job->in_session);
   changes_expect(&s->host->trees);
   return job;
@@ -1017,7 +1136,7 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
     return;
   bool makes = w->asked == WORKTREE_MAKING;
   if (w->asked == WORKTREE_ADOPTING)
-    git_serve_do(adopt_work, adopt_after, job_new(s, w, turn, NULL, over));
+    git_serve_do(adopt_work, tell_job, job_new(s, w, turn, NULL, over));
   else
     job_next(job_new(s, w, turn, makes ? git_make_steps : git_commit_steps, over));
 }
@@ -1038,14 +1157,6 @@ void worktree_cancel(struct session *s) {
 }
 
 /* --- before a start --- */
-
-static bool has_file(const char *folder, const char *name) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
-  bool found = access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  return found;
-}
 
 /* Checks that the session could do more than stop at once. */
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,

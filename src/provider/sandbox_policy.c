@@ -668,6 +668,44 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
   return *sandbox != NULL;
 }
 
+struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
+                                       const char *const *writes, struct err *err) {
+  static const char *const none[] = {NULL};
+  const char *by = json_string_value(
+      json_object_get(json_object_get(words, "mechanisms"), sandbox_level_name(SANDBOX_GUARD)));
+  const char *home = getenv("HOME");
+  enum sandbox_level level;
+  if (by == NULL || is_off(words, &level))
+    return NULL;
+  json_t *mechanism = json_pack("{ss}", "mechanism", by);
+  const struct provider_env env = {.sandbox = words};
+  const struct call_request request = {.sandbox = mechanism};
+  const struct sandbox_policy_spec spec = {
+      .env = &env, .request = &request, .cwd = cwd, .argv = none, .envp = none};
+  struct confining c = {.spec = &spec, .home = home != NULL && home[0] == '/' ? home : NULL};
+  struct sandbox *made = NULL;
+  char path[PATH_MAX];
+  sandbox_policy_gather(&c, SANDBOX_GUARD);
+  add_all(&c, &c.writes, writes);
+  const struct sandbox_plan plan = {.reads = c.reads.items,
+                                    .hides = c.hides.items,
+                                    .wholes = c.wholes.items,
+                                    .writes = c.writes.items,
+                                    .caches = none,
+                                    .kept = none,
+                                    .lists = true,
+                                    .no_internet = true};
+  if (!wraps_call(&c))
+    made = sandbox_new(NULL, STR(""), &plan, err);
+  else if (sandbox_bwrap_why_not(path, sizeof path) == NULL)
+    made = sandbox_bwrap_new(path, &plan, cwd, err);
+  else
+    err_set(err, ERR_INVALID, "bwrap cannot sandbox git's filters here");
+  arena_deinit(&c.arena);
+  json_decref(mechanism);
+  return made;
+}
+
 struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,
                                      const struct process_spec *how, process_output_cb on_output,
                                      process_end_cb on_end, void *ctx, struct confined *held,

@@ -41,6 +41,10 @@ struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,
                                      const struct process_spec *how, process_output_cb on_output,
                                      process_end_cb on_end, void *ctx, struct confined *held,
                                      struct err *err) MUST_CHECK;
+/* Makes what holds segue's own git in this folder, as guard does, but without network: it writes
+ * below these only. words: a session's `sandbox`. NULL without an error: nothing holds it. */
+struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
+                                       const char *const *writes, struct err *err);
 /* It may be called again. */
 void sandbox_policy_end(struct confined *held);
 

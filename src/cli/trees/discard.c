@@ -45,7 +45,8 @@ static int discard_run(const struct cli_args *args) {
                "remove %zu worktree%s of session %s and %s branch%s, with all commits there?",
                t.count, PLURAL(t.count), t.session, t.count == 1 ? "its" : "their",
                t.count == 1 ? "" : "es");
-    ok = discard_sure(question, cli_flag(args, "yes"), &err) && trees_discard(&t, true, &err);
+    ok = discard_sure(question, cli_flag(args, "yes"), &err) &&
+         trees_keep_submodules(&t, cli_flag(args, "force"), &err) && trees_discard(&t, true, &err);
   }
   return cli_done("discard", ok, &err);
 }

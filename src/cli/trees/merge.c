@@ -388,7 +388,8 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   int status = STATUS_COMPLETE;
   m.branch = m.own ? m.own->branch : NULL;
   bool ok = m.own != NULL && find_target(&m, cli_value(args, "into"), err) &&
-            find_work(&m, json ? stderr : stdout, err) && (m.merged || merge_trees(&m, err));
+            trees_keep_submodules(t, false, err) && find_work(&m, json ? stderr : stdout, err) &&
+            (m.merged || merge_trees(&m, err));
   bool resolve = ok && m.conflicts != NULL && ref != NULL && cli_value(args, "resolve") != NULL;
   if (resolve) /* the note is the next merge's */
     merging_close(&m.note);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/trees/merging.h"
 #include "format/json_object.h"
+#include "git/submodules.h"
 #include "host/paths.h"
 
 #include <stdlib.h>
@@ -81,6 +82,26 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
     cli_say(stderr, "segue: %.10s is on no other branch and stays as %s\n",
             json_word_at(one, "commit"), json_word_at(one, "ref"));
   return true;
+}
+
+bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
+  json_auto_t *kept = json_array();
+  const json_t *one;
+  bool ok = true;
+  size_t i;
+  for (i = 0; ok && i < t->count; i++) {
+    const struct tree_item *item = &t->items[i];
+    const struct submodules_where where = {t->session, t->cwd, item->path, item->base};
+    ok = submodules_keep(&where, kept, err);
+    if (!ok && force) {
+      cli_say(stderr, "segue: %s\n", err->text);
+      ok = true;
+    }
+  }
+  json_array_foreach(kept, i, one)
+    cli_say(stderr, "segue: submodule %s keeps %.10s as %s\n", json_view_at(one, "submodule").p,
+            json_view_at(one, "commit").p, json_view_at(one, "ref").p);
+  return ok;
 }
 
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {

@@ -24,6 +24,9 @@ bool trees_is_settled(const struct trees *t, const char *target, FILE *out,
                       struct err *err) MUST_CHECK;
 /* Checks that no worktree has uncommitted work. */
 bool trees_may_go(const struct trees *t, struct err *err) MUST_CHECK;
+/* Copies the commits of submodules into the main repository and says which (git/submodules.h). With
+ * `force` it only says what cannot be copied. */
+bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) MUST_CHECK;
 /* Has the commit made in segue's name if git has no name to commit with: it would refuse
  * otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);
