@@ -22,7 +22,7 @@ MAX_LINES = 60       # of a function
 MAX_FILE_LINES = 1500 # of a file of src: one subject, read from top to bottom, never cut to please a count
 MAX_LONG = 5         # functions over MAX_LINES in all of src
 MAX_LINES_EVER = 80
-MAX_BENCH_LINES = 1500  # all of tests/bench, whatever the language
+MAX_BENCH_LINES = 1550  # all of tests/bench, whatever the language
 # What ends or lists a module's things, which only tests have to do: the rest of src must call all it has.
 ONLY_TESTS_CALL = {'adapt_dialect_at', 'item_stream_end', 'profile_about', 'schema_registry_add'}
 # Scanners: one switch over a character, which reads best in one piece.

@@ -826,10 +826,10 @@ static void put_files(struct story *s, const char *how, const json_t *files) {
 
 static void put_changed(struct story *s, const json_t *end) {
   put_files(s, "before it, something else changed", json_object_get(end, "files_between"));
+  bool known = json_object_get(end, "files") != NULL;
   if (json_object_get(end, "files_shared") != NULL)
     writer_line(&s->writer, 2, "others worked in the tree at the same time; %s",
-                json_object_get(end, "files") != NULL ? "some of this may be theirs:"
-                                                      : "the last of them has what changed");
+                known ? "some of this may be theirs:" : "the last of them has what changed");
   put_files(s, "changed", json_object_get(end, "files"));
   if (json_object_get(end, "files_more") != NULL)
     writer_line(&s->writer, 2, "changed %" JSON_INTEGER_FORMAT " more files",

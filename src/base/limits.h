@@ -256,10 +256,10 @@
 #define LIMIT_TREE_FILE_BYTES   (1024 * 1024) /* files up to this size have their lines counted */
 #define LIMIT_TREE_KEPT_BYTES   (8u * 1024u * 1024u) /* files kept as they were before a call */
 #define LIMIT_TREE_KEPT_COUNT   1000u                /* a larger tree without git is not kept */
-#define LIMIT_TREE_NESTED       32u  /* repositories below one: more are not examined */
-#define LIMIT_TREE_NESTED_DEPTH 3u   /* of those below each other */
-#define LIMIT_TREE_TICK_MS      20   /* file times are as coarse as the kernel's clock */
-#define LIMIT_TREE_FRESH_MS     100u /* for a record to be written between a look and what follows */
+#define LIMIT_TREE_NESTED       32u   /* repositories below one: more are not examined */
+#define LIMIT_TREE_NESTED_DEPTH 3u    /* of those below each other */
+#define LIMIT_TREE_TICK_MS      20    /* file times are as coarse as the kernel's clock */
+#define LIMIT_TREE_FRESH_MS     100u  /* for a record between a look and what follows */
 #define LIMIT_TREE_REST_MS      5000u /* between looks while others of the session are at work */
 #define LIMIT_TREE_REST         20u   /* then also times as long as a look takes */
 #define LIMIT_TREE_GIT_MS       10000 /* one run of git */
@@ -483,7 +483,7 @@
 /* between two tries for a folder that another session edits */
 #define LIMIT_FOLDER_POLL_MS 300
 #define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */
-/* One that waits for what a stopped session keeps has git look so often whether it was committed;
+/* Whoever waits for what a stopped session keeps has git look so often whether it was committed;
  * all together at most five times as often. */
 #define LIMIT_FOLDER_LOOK_MS 5000
 /* the setup of a worktree: commands, keys and kept names; one command; the end of its output in a

@@ -62,9 +62,9 @@ void head_tell(const json_t *head, struct buf *out) {
     buf_puts(out, "it wrote to the index of the repository's own tree");
     return;
   }
-  buf_puts(out, json_is_true(json_at(head, "main_by_call"))
-                    ? "it changed the repository's own tree, from "
-                    : "meanwhile the repository's own tree went from ");
+  bool own = json_is_true(json_at(head, "main_by_call"));
+  buf_puts(out, own ? "it changed" : "meanwhile its user changed");
+  buf_puts(out, " the repository's own tree, from ");
   put_place(json_at(head, "main_was"), out);
   buf_puts(out, " to ");
   put_place(main, out);
@@ -78,8 +78,8 @@ bool head_refuses(const struct core *core, const struct turn *turn, struct buf *
     return false;
   buf_printf(why, "\"" STR_FMT "\": ", STR_ARG(name));
   head_tell(turn->head, why);
-  buf_puts(why, left ? "; bring them back, or resume to go on from here"
-                     : "; put it back, or resume to let it be");
+  buf_puts(why, left ? "; bring them back" : "; put it back");
+  buf_puts(why, ", or resume to go on from here");
   return true;
 }
 

@@ -3,8 +3,8 @@
  * The member `head` of a call_end: {"branch" (null: detached), "commit", "was"?, "work"?, "lacks"?,
  * "main"?, "main_was"?, "main_by_call"?}. `was` is where it stood before the call, if that is
  * another place or the first that is known. `work` is what became of the session's work if HEAD is
- * not on its branch, or lacks what it had (git/work.h): ahead, rewritten or left_behind; `lacks` is the
- * commit that it lacks then. `main` is the repository's own tree, if that was moved meanwhile,
+ * not on its branch, or lacks what it had (git/work.h): ahead, rewritten or left_behind; `lacks` is
+ * the commit that it lacks then. `main` is the repository's own tree, if that was moved meanwhile,
  * `main_by_call` by git programs of the call itself.
  *
  * Work that is ahead or rewritten is adopted: the session's branch is moved there before its next

@@ -70,8 +70,8 @@ struct key {
   bool required;
   bool or_null; /* null removes a value that was set elsewhere */
   bool or_true; /* for a set: true stands for an empty one */
-  /* for a set or a list of them: what else the value of this key may be stands for one with only it,
-   * such as a text; NULL: nothing does */
+  /* for a set or a list of them: what else the value of this key may be stands for one with only
+   * it, such as a text; NULL: nothing does */
   const char *or_member;
   double min, max;
   const char *const *words; /* NULL-ended */
@@ -105,7 +105,7 @@ const char *key_nearest(const struct key_set *set, struct str name);
  * branch, in which {id} and {workflow} are filled in. */
 bool key_check_file(struct str name, struct err *err);
 bool key_check_branch(struct str text, struct err *err);
-/* Checks a `setup` beyond the table: its keys are known ones, and what it keeps is below the top. */
+/* Checks a `setup` beyond the table: its keys are known, and what it keeps is below the top. */
 bool key_check_setup(const json_t *setup, struct err *err);
 
 /* Appends "a, b or c". */

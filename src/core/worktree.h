@@ -2,9 +2,9 @@
  *
  * With `workspace: worktree` a session (and a child of a group that says so) has a git worktree on
  * a branch of its own. The core asks for it, for commits, and that the branch follows HEAD where an
- * agent moved that (core/head.h): first a record `workspace`, then EFFECT_WORKTREE; the result comes
- * as EVENT_WORKTREE and a second record. A session waits while something is asked for; after a crash
- * it is asked for again. These are all changes (core/apply.c has them as a table):
+ * agent moved that (core/head.h): first a record `workspace`, then EFFECT_WORKTREE; the result
+ * comes as EVENT_WORKTREE and a second record. A session waits while something is asked for; after
+ * a crash it is asked for again. These are all changes (core/apply.c has them as a table):
  *
  *     IDLE --make--> MAKING --made--> IDLE, made        once for each worktree
  *     IDLE --commit--> COMMITTING --committed--> IDLE   without a worktree, too
@@ -47,8 +47,8 @@ enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t 
 enum commit_when core_commit_when(const struct workflow *wf, const json_t *config);
 /* A worktree setting from the flags or the user's configuration; NULL: there is none. */
 const json_t *core_worktree_setting(const json_t *config, const char *name);
-/* Returns how worktrees are set up: {"run", "key"?, "keep"?, "timeout"?}, of the workflow's document
- * (or NULL), else of the user's configuration. New; NULL: nothing is to be done. */
+/* Returns how worktrees are set up: {"run", "key"?, "keep"?, "timeout"?}, of the workflow's
+ * document (or NULL), else of the user's configuration. New; NULL: nothing is to be done. */
 json_t *core_worktree_setup(const json_t *doc, const json_t *config);
 /* Puts the branch that every session of this workflow would have. False: its name has an id, and
  * what was put is the part before that. */

@@ -9,14 +9,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-struct git_job {
+struct served_job {
   struct list_node in_queue;
   void (*run)(void *ctx), (*done)(void *ctx);
   void *ctx;
 };
 
-/* A question of the thread that runs; there is never more than one. */
-struct question {
+/* A served_question of the thread that runs; there is never more than one. */
+struct served_question {
   struct git git;
   const struct git_ask *ask;
   struct git_answer *answer;
@@ -31,25 +31,25 @@ static struct {
   uv_thread_t thread; /* the loop's */
   uv_async_t *wake;
   struct list queue; /* the first one runs */
-  struct question *question;
+  struct served_question *served_question;
 } server;
 
 /* --- the loop's side --- */
 
 static void on_served(void *ctx, struct git_answer *answer) {
-  struct question *q = ctx;
+  struct served_question *q = ctx;
   *q->answer = *answer;
   *answer = (struct git_answer){0};
   git_deinit(&q->git);
   uv_sem_post(&q->over);
 }
 
-static void on_wake(uv_async_t *wake) {
-  struct question *q = server.question;
+static void serve_on_wake(uv_async_t *wake) {
+  struct served_question *q = server.served_question;
   (void)wake;
   if (q == NULL)
     return;
-  server.question = NULL;
+  server.served_question = NULL;
   git_begin(&q->git, server.processes);
   q->ok = git_ask(&q->git, q->ask, on_served, q, q->err);
   if (!q->ok) {
@@ -59,14 +59,14 @@ static void on_wake(uv_async_t *wake) {
 }
 
 static void run_first(void *ctx) {
-  struct git_job *job = ctx;
+  struct served_job *job = ctx;
   job->run(job->ctx);
 }
 
 static void start_first(void);
 
 static void first_done(void *ctx) {
-  struct git_job *job = ctx;
+  struct served_job *job = ctx;
   list_remove(&server.queue, &job->in_queue);
   start_first();
   job->done(job->ctx);
@@ -74,16 +74,16 @@ static void first_done(void *ctx) {
 }
 
 static void start_first(void) {
-  LIST_EACH(struct git_job, job, in_queue, &server.queue) {
+  LIST_EACH(struct served_job, job, in_queue, &server.queue) {
     loop_do(server.loop, run_first, first_done, job);
     return;
   }
 }
 
 void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx) {
-  struct git_job *job = xcalloc(1, sizeof *job);
+  struct served_job *job = xcalloc(1, sizeof *job);
   assert(server.loop != NULL);
-  *job = (struct git_job){.run = run, .done = done, .ctx = ctx};
+  *job = (struct served_job){.run = run, .done = done, .ctx = ctx};
   list_push_back(&server.queue, &job->in_queue);
   if (server.queue.count == 1)
     start_first();
@@ -93,13 +93,13 @@ void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx) {
 
 static bool git_served(const struct git_ask *ask, struct git_answer *answer, struct err *err) {
   const uv_thread_t self = uv_thread_self();
-  struct question q = {.ask = ask, .answer = answer, .err = err};
+  struct served_question q = {.ask = ask, .answer = answer, .err = err};
   *answer = (struct git_answer){0};
   if (uv_thread_equal(&self, &server.thread)) /* no thread could be made */
     return err_set(err, ERR_LIMIT, "there is no thread in which to wait for git");
   if (uv_sem_init(&q.over, 0) != 0)
     return err_set(err, ERR_LIMIT, "there is no semaphore to wait for git");
-  server.question = &q;
+  server.served_question = &q;
   (void)uv_async_send(server.wake);
   uv_sem_wait(&q.over);
   uv_sem_destroy(&q.over);
@@ -119,7 +119,7 @@ void git_serve_begin(uv_loop_t *loop, struct process_table *processes) {
   server.processes = processes;
   server.thread = uv_thread_self();
   server.wake = xcalloc(1, sizeof *server.wake);
-  if (uv_async_init(loop, server.wake, on_wake) != 0)
+  if (uv_async_init(loop, server.wake, serve_on_wake) != 0)
     BUG("the loop takes no async handle");
   uv_unref((uv_handle_t *)server.wake);
   git_now_instead = git_served;

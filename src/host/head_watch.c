@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct heads {
+struct watched_heads {
   bool is_repo, has_main;
   struct repo_head here, main;
   off_t moves;    /* size of HEAD's reflog */
@@ -26,7 +26,7 @@ struct heads {
 
 struct head_watch {
   char *folder;
-  struct heads before, after;
+  struct watched_heads before, after;
   bool ends, busy;
   char *session, *cwd, *path, *branch, *base, *known;
   json_t *seen, *told;
@@ -34,10 +34,10 @@ struct head_watch {
   void *ctx;
 };
 
-static void heads_read(const char *folder, struct heads *heads) {
+static void heads_read(const char *folder, struct watched_heads *heads) {
   struct repo repo, main;
   char *real = realpath(folder, NULL);
-  *heads = (struct heads){.is_repo = real != NULL && repo_find(real, &repo)};
+  *heads = (struct watched_heads){.is_repo = real != NULL && repo_find(real, &repo)};
   free(real);
   if (!heads->is_repo)
     return;
@@ -87,8 +87,8 @@ static bool worked_there(const json_t *seen, const char *top) {
 }
 
 /* Tells what became of the repository's own tree, which is its user's. */
-static void tell_main(json_t *told, const struct heads *before, const struct heads *after,
-                      const json_t *seen) {
+static void tell_main(json_t *told, const struct watched_heads *before,
+                      const struct watched_heads *after, const json_t *seen) {
   const struct stat *was = &before->main_index, *is = &after->main_index;
   bool moved = !heads_same(&before->main, &after->main);
   bool index = was->st_ino != is->st_ino || was->st_size != is->st_size ||
@@ -105,7 +105,7 @@ static void tell_main(json_t *told, const struct heads *before, const struct hea
 }
 
 static json_t *heads_tell(const struct head_watch *w) {
-  const struct heads *before = &w->before, *after = &w->after;
+  const struct watched_heads *before = &w->before, *after = &w->after;
   const struct work_where where = {.session = w->session,
                                    .repo = w->cwd,
                                    .worktree = w->path,
@@ -159,7 +159,7 @@ struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
   return w;
 }
 
-static char *copy_or_null(const char *text) {
+static char *watch_copy(const char *text) {
   return text ? xstrdup(text) : NULL;
 }
 
@@ -172,11 +172,11 @@ void head_watch_end(struct head_watch *w, const struct core *core, const struct 
   w->session = xstrdup(core->session);
   w->cwd = xstrdup(cwd);
   if (tree->made) {
-    w->path = copy_or_null(tree->path);
-    w->branch = copy_or_null(tree->branch);
+    w->path = watch_copy(tree->path);
+    w->branch = watch_copy(tree->branch);
   }
-  w->base = copy_or_null(tree->base);
-  w->known = copy_or_null(tree->head);
+  w->base = watch_copy(tree->base);
+  w->known = watch_copy(tree->head);
   w->seen = json_incref((json_t *)seen);
   w->then = on_done;
   w->ends = w->busy = true;

@@ -1,9 +1,9 @@
-/* head_watch.h - where HEAD is before and after a call: of the working tree that it works in, and of
- * the repository's own tree if that is another one.
+/* head_watch.h - where HEAD is before and after a call: of the working tree that it works in, and
+ * of the repository's own tree if that is another one.
  *
  *   w = head_watch_begin(loop, folder, on_ready, ctx)   start the call once on_ready came
  *   head_watch_end(w, &core, turn, seen, on_done)       after its end, what it changed included
- *   head_watch_take(w)      then: the member `head` of its call_end, new; NULL: there is no repository
+ *   head_watch_take(w)      then: `head` of its call_end, new; NULL: there is no repository
  *   head_watch_free(w)      not between begin and on_ready, or end and on_done; accepts NULL
  *
  * An agent can change HEAD, branches and another tree's index like any file: so they are measured,

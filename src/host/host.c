@@ -9,6 +9,7 @@
 #include "core/apply.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "host/report_files.h"
 #include "host/session.h"
 #include "os/clock.h"
 #include "os/loop.h"

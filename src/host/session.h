@@ -157,7 +157,10 @@ void session_event(struct session *s, struct event *ev);
 /* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
  * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
-void session_trouble(const struct session *s, const char *message);
+static inline void session_trouble(const struct session *s, const char *message) {
+  if (s->watcher && s->watcher->trouble)
+    s->watcher->trouble(s->watcher_ctx, message);
+}
 /* Gives the durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 
@@ -171,11 +174,5 @@ void session_call_done(void *open_call, struct call_result *result);
 /* Takes the gate's answer: a waiting call was admitted, or must go elsewhere. */
 void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
-/* Returns the configuration of a new session with that id: a new reference, with `report_dir` if
- * its workflow makes reports, so that its prompts can name the folder. */
-json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
-                       json_t *config);
-/* After reading back: writes the reports that the log has and no file shows. */
-void reports_recover(struct session *s);
 
 #endif

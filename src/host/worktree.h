@@ -5,8 +5,8 @@
  *   worktree_again(s, turn, over)      a call's worktree is gone: makes it again from its branch
  *   worktree_cancel(s)                 the session is over: ends what runs, and tells no event
  *   worktree_left_out(doc, config)     new: array of the names that are copied or linked into a
- *                                      worktree, or kept of its setup, as git writes them; no commit
- *                                      has them. doc: the workflow's
+ *                                      worktree, or kept of its setup, as git writes them; no
+ *                                      commit has them. doc: the workflow's
  *   worktree_check(config, wf, &err)   before a start: git is there, and a repository in
  *                                      which a branch of a fixed name is still free
  *

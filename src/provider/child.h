@@ -18,8 +18,8 @@
 const char *const *call_env_names(struct arena *a, const struct provider_env *env,
                                   const struct call_request *request);
 /* Returns what tells a program which call it is, as "NAME=value", NULL-terminated, with `more` at
- * its end (or NULL), and git where to trace. tmpdir: the call's private folder, or NULL. The key lets what the program does outside be idempotent: a repeat of the call
- * has the same one. */
+ * its end (or NULL), and git where to trace. tmpdir: the call's private folder, or NULL. The key
+ * lets what the program does outside be idempotent: a repeat of the call has the same one. */
 const char *const *call_env_own(struct arena *a, const struct call_request *request,
                                 const char *tmpdir, const char *more);
 void call_env_hide(struct secrets *secrets, const struct provider_env *env);

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +25,7 @@ size_t git_trace_variables(struct arena *a, const char *tmpdir,
 static void add_pair(json_t *seen, const json_t *tree, const json_t *name) {
   json_t *pair = json_pack("[OO]", tree, name);
   for (size_t i = 0; i < json_array_size(seen); i++)
-    if (json_equal(json_array_get(seen, i), pair)) {
+    if (json_same(json_array_get(seen, i), pair)) {
       json_decref(pair);
       return;
     }
@@ -33,7 +34,7 @@ static void add_pair(json_t *seen, const json_t *tree, const json_t *name) {
 
 /* A program's events are told apart by its sid. Of all lines only those of a repository and of a
  * command's name matter; the second comes after the first. */
-static json_t *pairs_of(struct str rest) {
+static json_t *trace_pairs(struct str rest) {
   json_t *seen = json_array(), *trees = json_object();
   while (rest.n > 0 && json_array_size(seen) < LIMIT_GIT_TRACE_PAIRS) {
     struct str line = str_next_line(&rest);
@@ -70,7 +71,7 @@ void git_trace_read(const char *tmpdir, struct call_result *result) {
     result->git_seen = json_array();
   else if (is && st.st_size <= LIMIT_GIT_TRACE_BYTES &&
            file_read_fd(fd, buf_c(&path), LIMIT_GIT_TRACE_BYTES, &text, &err))
-    result->git_seen = pairs_of(buf_view(&text));
+    result->git_seen = trace_pairs(buf_view(&text));
   if (fd >= 0)
     (void)close(fd);
   buf_deinit(&path);

@@ -5,8 +5,8 @@
  *   git_trace_read(tmpdir, &result)           after its end, before that folder goes; blocking
  *
  * It is git's own trace2 (git help api-trace2, since 2.22). Only the working tree and the name of
- * the command are taken from it. A program may well go around it; it tells whether somebody meant to
- * change a tree, and forbids nothing. */
+ * the command are taken from it. A program may well go around it; it tells whether somebody meant
+ * to change a tree, and forbids nothing. */
 #ifndef SEGUE_PROVIDER_GIT_TRACE_H
 #define SEGUE_PROVIDER_GIT_TRACE_H
 

@@ -8,10 +8,10 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "git/linediff.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "provider/agent/tool_summary.h"
-#include "git/linediff.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -142,10 +142,12 @@ static void integrate_expand(json_t *doc) {
       buf_puts(&quoted, k > 0 ? " " : "");
       buf_quoted(&quoted, json_view(json_array_get(check, k)));
     }
-    json_object_set_new(
-        movement, "command",
-        check ? json_pack("[ssso]", "segue", "integrate", "--check", json_text(buf_view(&quoted)))
-              : json_pack("[ss]", "segue", "integrate"));
+    json_t *command = json_pack("[ss]", "segue", "integrate");
+    if (check != NULL) {
+      json_array_append_new(command, json_string("--check"));
+      json_array_append_new(command, json_text(buf_view(&quoted)));
+    }
+    json_object_set_new(movement, "command", command);
     buf_deinit(&quoted);
     json_object_set_new(movement, "instruction", json_text(buf_view(&branches)));
     json_object_set_new(movement, "edit", json_true());

@@ -139,8 +139,8 @@ static json_t *forge_json(const struct forge *f, const char *const *words, struc
 /* --- pushing --- */
 
 /* Runs git with the remote's address. Where it goes, and what runs for it, is for the user to say:
- * git reads the user's own configuration, and of the repository's only the address. What runs at the
- * other end of a path on this machine meets a stand-in, too, as `option` says. */
+ * git reads the user's own configuration, and of the repository's only the address. What runs at
+ * the other end of a path on this machine meets a stand-in, too, as `option` says. */
 static bool go_there(const struct forge *f, struct git_ask *ask, const char *option,
                      const char *program, struct err *err) {
   static const char scheme[] = "file://";

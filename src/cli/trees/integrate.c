@@ -29,7 +29,7 @@ struct integration {
   json_t *told; /* what --json prints: merged, checked, put_back, conflicts */
 };
 
-static void tell(const struct integration *in, const char *list, json_t *entry) {
+static void integrate_tell(const struct integration *in, const char *list, json_t *entry) {
   json_array_append_new(json_object_get(in->told, list), entry);
 }
 
@@ -42,7 +42,7 @@ static bool find_conflicts(struct integration *in, struct err *err) {
 
 /* Tells those files or, with `marked_only`, those with marks of git's in them. Returns how many
  * there were. */
-static size_t tell_conflicts(const struct integration *in, bool marked_only) {
+static size_t integrate_tell_conflicts(const struct integration *in, bool marked_only) {
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
@@ -53,7 +53,7 @@ static size_t tell_conflicts(const struct integration *in, bool marked_only) {
         puts("these files are in conflict:");
       if (!in->json)
         cli_say(stdout, "  %s\n", name);
-      tell(in, "conflicts", json_io_string(name));
+      integrate_tell(in, "conflicts", json_io_string(name));
     }
     at += strnlen(name, in->files.out.n - at) + 1;
   }
@@ -83,7 +83,7 @@ static int finish_merge(struct integration *in, struct err *err) {
     /* It stopped at a conflict, which may still be there. */
     if (!find_conflicts(in, err))
       return STATUS_USAGE;
-    if (tell_conflicts(in, true) > 0)
+    if (integrate_tell_conflicts(in, true) > 0)
       return STATUS_FAILED;
     /* New files are left out: they were copied into a worktree, or are nobody's business here. */
     if (!git_did(in->folder, err, "add", "--update", ":/", NULL) || !commit_merge(in, err) ||
@@ -102,9 +102,9 @@ static int finish_merge(struct integration *in, struct err *err) {
   return STATUS_USAGE;
 }
 
-/* Finds the worktree of a session, ID, or of a child, ID-TURN, by its branch: that has the same turn
- * at its end, and the id in it or else is this session's. Returns its path, new; NULL: there is
- * none, or err says why that is not known. */
+/* Finds the worktree of a session, ID, or of a child, ID-TURN, by its branch: that has the same
+ * turn at its end, and the id in it or else is this session's. Returns its path, new; NULL: there
+ * is none, or err says why that is not known. */
 static char *worktree_of(const struct integration *in, const char *branch, char id[STORE_ID_BYTES],
                          struct err *err) {
   AUTO(git_answer_deinit) struct git_answer list = {0};
@@ -129,7 +129,7 @@ static char *worktree_of(const struct integration *in, const char *branch, char 
 }
 
 /* Has the branch take over what its child left elsewhere. */
-static bool take_work(const struct integration *in, const char *branch, struct err *err) {
+static bool integrate_take_work(const struct integration *in, const char *branch, struct err *err) {
   char id[STORE_ID_BYTES] = "";
   char_auto_t *path = worktree_of(in, branch, id, err);
   if (path == NULL)
@@ -169,7 +169,7 @@ static int check_merged(struct integration *in, const char *branch, struct err *
     merging_give_up(&in->note);
     return STATUS_USAGE;
   }
-  tell(in, "checked", json_pack("{ss si}", "branch", branch, "exit", exit));
+  integrate_tell(in, "checked", json_pack("{ss si}", "branch", branch, "exit", exit));
   if (exit == 0 && in->note.own && /* what a check changed is no part of the merge */
       !git_did(in->folder, err, "checkout-index", "--force", "--all", "--quiet", NULL))
     return STATUS_USAGE;
@@ -177,9 +177,9 @@ static int check_merged(struct integration *in, const char *branch, struct err *
     return commit_merge(in, err) ? STATUS_COMPLETE : STATUS_USAGE;
   if (!merging_mend(&in->note, err))
     return STATUS_USAGE;
-  tell(in, "put_back",
-       json_pack("{ss si so}", "branch", branch, "exit", exit, "output",
-                 json_io_string(buf_c(&last))));
+  integrate_tell(in, "put_back",
+                 json_pack("{ss si so}", "branch", branch, "exit", exit, "output",
+                           json_io_string(buf_c(&last))));
   if (!in->json)
     cli_say(stdout, "put back: %s, the check ended with %d:\n", branch, exit);
   for (struct str rest = buf_view(&last); !in->json && rest.n > 0;) {
@@ -201,7 +201,7 @@ static int stop_merge(struct integration *in, const char *branch, const struct g
   }
   if (!in->json)
     cli_say(stdout, "not merged: %s\n", branch);
-  (void)tell_conflicts(in, false);
+  (void)integrate_tell_conflicts(in, false);
   if (!in->json)
     puts("resolve them in these files, and leave no conflict markers; the merge is finished "
          "afterwards");
@@ -211,7 +211,7 @@ static int stop_merge(struct integration *in, const char *branch, const struct g
 static int merge_branch(struct integration *in, const char *branch, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   bool holds;
-  if (!take_work(in, branch, err))
+  if (!integrate_take_work(in, branch, err))
     return STATUS_USAGE;
   char_auto_t *tip = trees_tip(in->folder, branch, err);
   if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
@@ -236,7 +236,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     if (!merging_end(&in->note, false, err))
       return STATUS_USAGE;
   }
-  tell(in, "merged", json_io_string(branch));
+  integrate_tell(in, "merged", json_io_string(branch));
   if (!in->json)
     cli_say(stdout, "merged: %s\n", branch);
   return STATUS_COMPLETE;

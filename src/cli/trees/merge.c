@@ -73,7 +73,7 @@ static bool choose_target(struct merging *m, struct err *err) {
 
 /* Finds where the target is checked out: "" if nowhere, or only in a bare repository. Of a tree
  * whose repository lies apart from it, git names the repository. */
-static bool find_place(struct merging *m, struct err *err) {
+static bool merge_find_place(struct merging *m, struct err *err) {
   char index[1100];
   struct err ignored;
   print_into(m->ref, sizeof m->ref, "refs/heads/%.450s", m->into);
@@ -114,7 +114,7 @@ static bool open_note(struct merging *m, struct err *err) {
 
 static bool find_target(struct merging *m, const char *into, struct err *err) {
   m->into = into ? xstrdup(into) : NULL;
-  if ((into == NULL && !choose_target(m, err)) || !find_place(m, err) || !open_note(m, err))
+  if ((into == NULL && !choose_target(m, err)) || !merge_find_place(m, err) || !open_note(m, err))
     return false;
   m->target = trees_tip(m->t->cwd, m->into, err);
   if (m->target == NULL && err->code != ERR_IO)
@@ -245,7 +245,7 @@ static bool check_merge(struct merging *m, struct err *err) {
 }
 
 /* Is the merge where it belongs, as git has it now? */
-static bool verify(struct merging *m, struct err *err) {
+static bool merge_verify(struct merging *m, struct err *err) {
   bool moved, holds = m->squash;
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!merging_holds(m->t->cwd, m->commit, m->ref, &moved, err) ||
@@ -265,15 +265,15 @@ static bool move_branch(struct merging *m, struct err *err) {
       return false;
     ok = merging_begin(&m->note, m->commit, m->ref, err);
     if (ok && m->place[0] != '\0')
-      ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify",
-                   "--no-verify-signatures", m->commit, NULL);
+      ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-merge_verify",
+                   "--no-merge_verify-signatures", m->commit, NULL);
     else if (ok)
       ok = git_did(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit, m->target,
                    NULL);
   }
   if (!ok)
     merging_give_up(&m->note);
-  return ok && verify(m, err) && merging_end(&m->note, false, err);
+  return ok && merge_verify(m, err) && merging_end(&m->note, false, err);
 }
 
 static int tell_conflicts(const struct merging *m, bool json) {
@@ -408,7 +408,7 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
   return ok ? status : cli_fail_with(STATUS_USAGE, "merge", err);
 }
 
-static int merge_one(const struct cli_args *args, const char *word) {
+static int merge_named(const struct cli_args *args, const char *word) {
   struct store_ref ref;
   AUTO(trees_deinit) struct trees t = {0};
   struct err err = {0};
@@ -418,12 +418,12 @@ static int merge_one(const struct cli_args *args, const char *word) {
   return merge_session(args, &t, &ref, &err);
 }
 
-/* One that is in conflict or does not pass the check keeps the others out of nothing. */
+/* A session that is in conflict or does not pass the check keeps the others out of nothing. */
 static int merge_run(const struct cli_args *args) {
   int status = STATUS_COMPLETE;
   cli_errors_as_json(cli_flag(args, "json"));
   for (size_t i = 0; i < args->word_count; i++) {
-    int one = merge_one(args, args->words[i]);
+    int one = merge_named(args, args->words[i]);
     status = status == STATUS_COMPLETE || one == STATUS_USAGE ? one : status;
   }
   return status;

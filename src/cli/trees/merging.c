@@ -115,13 +115,13 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
 /* --- locks of git's --- */
 
 /* git closes a lock before it has done with it: so one that is at work counts, too. */
-static bool is_held(const struct stat *lock, const char *folder, bool any) {
+static bool merging_is_held(const struct stat *lock, const char *folder, bool any) {
   return orphan_at_work(folder, any ? "" : GIT_PROGRAM, lock);
 }
 
 void merging_await(const char *folder, bool any) {
   const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-  for (int i = 0; i < LIMIT_TERM_GRACE_MS / 20 && is_held(NULL, folder, any); i++)
+  for (int i = 0; i < LIMIT_TERM_GRACE_MS / 20 && merging_is_held(NULL, folder, any); i++)
     (void)nanosleep(&pause, NULL);
 }
 
@@ -135,7 +135,7 @@ static bool is_unlocked(const char *git_dir, const char *name, const char *folde
   if (lstat(buf_c(&path), &st) != 0)
     return true;
   view_put_age(&age, clock_real_ms() - (int64_t)st.st_mtim.tv_sec * 1000);
-  if (is_held(&st, folder, false))
+  if (merging_is_held(&st, folder, false))
     return err_set(err, ERR_LOCKED, "a git is at work in %.300s: it has had %.300s for %s", folder,
                    buf_c(&path), buf_c(&age));
   if (!ours)
@@ -397,8 +397,8 @@ static bool undo_own(const struct merging_note *n, struct err *err) {
   return ok;
 }
 
-/* Undoes it where others work, too, unless it was finished. git forgets that it was merging, but for
- * a merge of somebody else's. */
+/* Undoes it where others work, too, unless it was finished. git forgets that it was merging, but
+ * for a merge of somebody else's. */
 static bool undo_careful(const struct merging_note *n, const char *head, struct err *err) {
   struct err ignored;
   if (n->from[0] == '\0' || strcmp(head, n->from) == 0) {

@@ -1,8 +1,8 @@
 /* Lines added and removed: a table, and the smallest script by comparison with a slow method. */
 
 #include "base/buf.h"
-#include "support/test.h"
 #include "git/linediff.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
