@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "git/stand_in.h"
+#include "git/repo_config.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -207,7 +207,8 @@ bool repo_make_worktrees(const struct repo *repo, struct err *err) {
 static bool copy_sparse(const struct repo *repo, const char *name, struct err *err) {
   struct buf path = {0}, settings = {0};
   buf_printf(&path, "%s/config.worktree", buf_c(&repo->git_dir));
-  bool ok = stand_in_copy_settings(buf_c(&path), &settings, err);
+  bool extensions = false, by_worktree = false;
+  bool ok = repo_config_copy(buf_c(&path), &extensions, &by_worktree, &settings, err);
   buf_clear(&path);
   buf_printf(&path, "%s/worktrees/%s/config.worktree", buf_c(&repo->common), name);
   ok = ok && (settings.n == 0 || file_write_new(buf_c(&path), buf_view(&settings), err));

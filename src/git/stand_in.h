@@ -50,7 +50,4 @@ void stand_in_unmask(const struct stand_in *s, struct buf *text);
 void stand_in_give(struct stand_in *s);
 void stand_in_drop(void);
 
-/* Appends those lines of a configuration file that a stand-in has; `file` may be missing. */
-bool stand_in_copy_settings(const char *file, struct buf *out, struct err *err) MUST_CHECK;
-
 #endif
