@@ -1,6 +1,6 @@
 /* repo_config.h - the keys of a repository's configuration that are data: how files are written,
- * who commits, the addresses of remotes and submodules. All others are left out, since they may run a
- * program or lead elsewhere. */
+ * who commits, the addresses of remotes and submodules. All others are left out, since they may run
+ * a program or lead elsewhere. */
 #ifndef SEGUE_GIT_REPO_CONFIG_H
 #define SEGUE_GIT_REPO_CONFIG_H
 
