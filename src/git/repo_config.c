@@ -124,7 +124,7 @@ static bool take_setting_value(struct settings_text *t, struct buf *out) {
         continue;
       if (at == NULL)
         return false;
-      c = to[at - from];
+      c = (unsigned char)to[at - from];
       buf_putc(out, (char)c);
       end = out->n;
       continue;

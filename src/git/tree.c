@@ -598,7 +598,7 @@ static enum tree_step ask_listing(struct tree *t, enum tree_listing listing) {
     t->words[n++] = i == 0 ? "--" : t->specs_of[i - 1];
   t->words[n] = NULL;
   t->argv = t->words;
-  t->listing = listing;
+  t->listing = (int)listing;
   return TREE_LIST;
 }
 

@@ -1045,8 +1045,6 @@ static void job_over(struct git_job *job) {
     tell_job(job);
 }
 
-static void job_next(struct git_job *job);
-
 /* Returns true if git met files that another session's git was just making, and gave up: the job
  * starts again from the list. */
 static bool meets_another(struct git_job *job, const struct git_answer *answer) {
