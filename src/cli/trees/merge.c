@@ -265,8 +265,8 @@ static bool move_branch(struct merging *m, struct err *err) {
       return false;
     ok = merging_begin(&m->note, m->commit, m->ref, err);
     if (ok && m->place[0] != '\0')
-      ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-merge_verify",
-                   "--no-merge_verify-signatures", m->commit, NULL);
+      ok = git_did(m->place, err, "merge", "--ff-only", "--quiet", "--no-verify",
+                   "--no-verify-signatures", m->commit, NULL);
     else if (ok)
       ok = git_did(m->t->cwd, err, "update-ref", "-m", "segue merge", m->ref, m->commit, m->target,
                    NULL);
