@@ -32,7 +32,8 @@ struct git_job {
   struct list_node in_session;
   struct session *session;
   worktree_over over;
-  long turn; /* the child's, or 0 */
+  void (*then)(struct session *s, long turn, worktree_over over); /* instead of telling; or NULL */
+  long turn;                                                      /* the child's, or 0 */
   const struct git_step *steps;
   size_t at;
   unsigned tries;
@@ -1003,6 +1004,14 @@ static void job_free(struct git_job *job) {
 static void tell_job(void *ctx) {
   struct git_job *job = ctx;
   struct session *s = job->session;
+  if (job->then != NULL && !job->cancelled && job->err.code == ERR_NONE) {
+    void (*then)(struct session * s, long turn, worktree_over over) = job->then;
+    worktree_over told = job->over;
+    long turn = job->turn;
+    job_free(job);
+    then(s, turn, told);
+    return;
+  }
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
   struct buf message = {0};
   json_t *data = NULL;
@@ -1111,7 +1120,7 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   job->session_id = xstrdup(s->core.session);
   job->branch = copy_or_null(w->branch);
   job->base = copy_or_null(job->remakes && w->head ? w->head : w->base);
-  if (w->asked == WORKTREE_COMMITTING) {
+  if (steps == git_commit_steps) {
     free(job->base);
     job->base = NULL;
   }
@@ -1128,21 +1137,39 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   return job;
 }
 
-void worktree_start(struct session *s, long turn, worktree_over over) {
-  const struct worktree *w = core_worktree(&s->core, turn);
-  if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
-    return;
-  bool makes = w->asked == WORKTREE_MAKING;
-  if (w->asked == WORKTREE_ADOPTING)
-    git_serve_do(adopt_work, tell_job, job_new(s, w, turn, NULL, over));
-  else
-    job_next(job_new(s, w, turn, makes ? git_make_steps : git_commit_steps, over));
+static void begin_commit(struct session *s, long turn, worktree_over over) {
+  job_next(job_new(s, core_worktree(&s->core, turn), turn, git_commit_steps, over));
 }
 
+static void make_again(struct session *s, long turn, worktree_over over) {
+  const struct worktree *w = core_worktree(&s->core, turn);
+  struct git_job *job = job_new(s, w, turn, git_make_steps, over);
+  job->then = w->asked == WORKTREE_COMMITTING ? begin_commit : NULL;
+  job_next(job);
+}
+
+/* git still knows where the HEAD of one that is gone was: the branch follows that first. */
 void worktree_again(struct session *s, long turn, worktree_over over) {
   const struct worktree *w = core_worktree(&s->core, turn);
   assert(w != NULL && w->made);
-  job_next(job_new(s, w, turn, git_make_steps, over));
+  struct git_job *job = job_new(s, w, turn, NULL, over);
+  job->then = make_again;
+  git_serve_do(adopt_work, tell_job, job);
+}
+
+void worktree_start(struct session *s, long turn, worktree_over over) {
+  const struct worktree *w = core_worktree(&s->core, turn);
+  struct stat st;
+  if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
+    return;
+  if (w->asked == WORKTREE_ADOPTING)
+    git_serve_do(adopt_work, tell_job, job_new(s, w, turn, NULL, over));
+  else if (w->asked == WORKTREE_MAKING)
+    job_next(job_new(s, w, turn, git_make_steps, over));
+  else if (w->made && lstat(w->path, &st) != 0 && errno == ENOENT)
+    worktree_again(s, turn, over);
+  else
+    begin_commit(s, turn, over);
 }
 
 void worktree_cancel(struct session *s) {

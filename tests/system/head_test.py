@@ -107,6 +107,13 @@ def what_a_soft_reset_leaves_in_the_files_is_no_loss(box):
     expect(git(box, "cat-file", "-p", run.branch + ":b") == "b", "the work is not committed")
 
 
+def a_folder_that_is_gone_is_made_again_where_its_head_was(box):
+    run = Run(box, "git checkout -q -b mine; " + COMMIT + '; rm -rf "$PWD"')
+    expect(git(box, "cat-file", "-p", run.branch + ":b") == "b", "its work is not on the branch")
+    path = of_type(run.log, "workspace")[1]["data"]["path"]
+    expect(git(box, "rev-parse", "HEAD", at=path) == run.tip(), "it is not made again")
+
+
 def commits_left_behind_stop_the_session(box):
     run = Run(box, COMMIT + "; git reset -q --hard HEAD~1", status=7)
     stop = of_type(run.log, "session_stop")[0]
@@ -169,5 +176,5 @@ def a_judge_is_told(box):
 if __name__ == "__main__":
     sys.exit(main([its_own_branch_is_only_recorded, strays_are_adopted, a_detached_head_is_adopted, a_renamed_branch_is_adopted,
                    rewritten_commits_are_adopted_and_the_old_ones_kept, what_a_soft_reset_leaves_in_the_files_is_no_loss,
-                   commits_left_behind_stop_the_session, another_calls_reset_leaves_them_behind_too, here_the_agents_branch_is_followed,
+                   a_folder_that_is_gone_is_made_again_where_its_head_was, commits_left_behind_stop_the_session, another_calls_reset_leaves_them_behind_too, here_the_agents_branch_is_followed,
                    the_users_own_tree_stops_it, what_its_user_does_there_meanwhile_does_not, a_judge_is_told]))
