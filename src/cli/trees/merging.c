@@ -105,8 +105,9 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
   *exit = result.exit_status;
   struct str text = str_trim(buf_view(&result.out));
   const char *from = text.p + text.n;
-  for (int lines = 0; from > text.p && lines < CHECK_LINES; lines += from[-1] == '\n')
-    from--;
+  for (int lines = 0; from > text.p; from--)
+    if (from[-1] == '\n' && ++lines == CHECK_LINES)
+      break;
   if (text.n > 0)
     buf_safe(last, (struct str){from, (size_t)(text.p + text.n - from)}, true);
   return true;
