@@ -113,7 +113,7 @@ static json_t *heads_tell(const struct head_watch *w) {
                                    .base = w->base,
                                    .known = w->known,
                                    .commits_only = true};
-  struct work work;
+  AUTO(work_deinit) struct work work = {0};
   struct err err;
   if (!after->is_repo)
     return NULL;
@@ -128,7 +128,6 @@ static json_t *heads_tell(const struct head_watch *w) {
       json_object_set_new(told, "work", json_string(work_state_name(work.state)));
     if (work.lacks[0] != '\0')
       json_object_set_new(told, "lacks", json_string(work.lacks));
-    work_deinit(&work);
   } else if (strays || moves) {
     log_warn("%s", err.text);
   }

@@ -964,7 +964,7 @@ static void adopt_work(void *ctx) {
                                    .branch = job->branch,
                                    .base = job->base,
                                    .commits_only = true};
-  struct work w;
+  AUTO(work_deinit) struct work w = {0};
   if (!work_find(&where, &w, &job->err))
     return;
   json_t *from = w.tip[0] ? json_string(w.tip) : json_null();
@@ -975,7 +975,6 @@ static void adopt_work(void *ctx) {
   else if (!follows || work_adopt(&where, &w, &job->err))
     job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
   json_decref(from);
-  work_deinit(&w);
 }
 
 /* --- a job: its steps, and what the session hears --- */
