@@ -5,6 +5,7 @@
 #include "format/json_object.h"
 #include "git/run.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -369,6 +370,16 @@ enum { SUBMODULE_DEPTH = 8 }; /* deeper ones are taken for dirty */
 
 static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth);
 
+static bool has_entries(const char *folder) {
+  DIR *dir = opendir(folder);
+  size_t n = 0;
+  while (dir != NULL && n <= 2 && readdir(dir) != NULL)
+    n++;
+  if (dir != NULL)
+    (void)closedir(dir);
+  return n > 2; /* besides . and .. */
+}
+
 /* Asks each submodule on its own: git's status does not look into them (git.h). */
 static bool has_dirty_submodule(const char *folder, unsigned depth) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
@@ -387,6 +398,7 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
     buf_clear(&inner);
     buf_printf(&inner, "%s/%s", folder, path + 1);
     dirty = there && (depth >= SUBMODULE_DEPTH || is_dirty(buf_c(&inner), NULL, depth + 1));
+    dirty = dirty || (!there && has_entries(buf_c(&inner))); /* git does not see what is there */
   }
   return dirty;
 }

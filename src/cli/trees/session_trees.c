@@ -164,10 +164,12 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   bool ok = true;
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
-    struct err ignored;
+    struct err why;
     ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
-    if (ok && branches)
-      (void)git_did(t->cwd, &ignored, "branch", "-D", "--quiet", "--", item->branch, NULL);
+    if (ok && branches &&
+        !git_did(t->cwd, &why, "branch", "-D", "--quiet", "--", item->branch, NULL) &&
+        strstr(why.text, "checked out") != NULL)
+      cli_say(stderr, "segue: its branch stays: %s\n", why.text);
   }
   return ok;
 }
