@@ -475,6 +475,7 @@
 #define LIMIT_FORGE_COMMENT_COUNT 100u      /* of its comments */
 #define LIMIT_FORGE_TITLE_BYTES   200u      /* of a pull request's title */
 #define LIMIT_FORGE_BODY_BYTES    60000u    /* of a pull request's text; forges take some 65,000 */
+#define LIMIT_OPEN_TRIES          100u      /* of opening a path while others rename things */
 #define LIMIT_GIT_TRACE_BYTES     16777216u /* what the git programs of a call told of themselves */
 #define LIMIT_GIT_TRACE_PAIRS     1000u /* different commands in different working trees of it */
 #define LIMIT_SUBMODULE_COUNT     1000u /* checked out in one worktree, nested ones too */

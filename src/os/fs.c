@@ -1,6 +1,8 @@
 /* Does file operations that only Linux has. */
 #include "os/fs.h"
 
+#include "base/limits.h"
+
 #include "base/str.h"
 #include "os/clock.h"
 
@@ -70,7 +72,11 @@ int fs_open_beneath(int folder, const char *path, int flags) {
   struct open_how how = {.flags = (unsigned long long)flags,
                          .mode = flags & O_CREAT ? CREATED_MODE : 0,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-  long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+  long fd;
+  unsigned tries = 0;
+  do /* a rename anywhere while it looks at ".." makes the kernel give up: openat2(2) */
+    fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+  while (fd < 0 && errno == EAGAIN && ++tries < LIMIT_OPEN_TRIES);
   if (fd < 0 && (errno == ENOSYS || errno == EPERM))
     return open_by_steps(folder, path, flags);
   return (int)fd;
