@@ -2,7 +2,6 @@
 #include "os/fs.h"
 
 #include "base/limits.h"
-
 #include "base/str.h"
 #include "os/clock.h"
 
