@@ -11,6 +11,7 @@
 
 struct served_job {
   struct list_node in_queue;
+  json_t *sandbox;
   void (*run)(void *ctx), (*done)(void *ctx);
   void *ctx;
 };
@@ -31,7 +32,7 @@ static struct {
   uv_thread_t thread; /* the loop's */
   uv_async_t *wake;
   struct list queue; /* the first one runs */
-  struct served_question *served_question;
+  struct served_question *question;
 } server;
 
 /* --- the loop's side --- */
@@ -45,12 +46,16 @@ static void on_served(void *ctx, struct git_answer *answer) {
 }
 
 static void serve_on_wake(uv_async_t *wake) {
-  struct served_question *q = server.served_question;
+  struct served_question *q = server.question;
   (void)wake;
   if (q == NULL)
     return;
-  server.served_question = NULL;
+  server.question = NULL;
   git_begin(&q->git, server.processes);
+  LIST_EACH(struct served_job, job, in_queue, &server.queue) {
+    q->git.sandbox = job->sandbox;
+    break;
+  }
   q->ok = git_ask(&q->git, q->ask, on_served, q, q->err);
   if (!q->ok) {
     git_deinit(&q->git);
@@ -70,6 +75,7 @@ static void first_done(void *ctx) {
   list_remove(&server.queue, &job->in_queue);
   start_first();
   job->done(job->ctx);
+  json_decref(job->sandbox);
   free(job);
 }
 
@@ -80,10 +86,12 @@ static void start_first(void) {
   }
 }
 
-void git_serve_do(void (*run)(void *ctx), void (*done)(void *ctx), void *ctx) {
+void git_serve_do(const json_t *sandbox, void (*run)(void *ctx), void (*done)(void *ctx),
+                  void *ctx) {
   struct served_job *job = xcalloc(1, sizeof *job);
   assert(server.loop != NULL);
-  *job = (struct served_job){.run = run, .done = done, .ctx = ctx};
+  *job = (struct served_job){
+      .sandbox = json_incref((json_t *)sandbox), .run = run, .done = done, .ctx = ctx};
   list_push_back(&server.queue, &job->in_queue);
   if (server.queue.count == 1)
     start_first();
@@ -99,7 +107,7 @@ static bool git_served(const struct git_ask *ask, struct git_answer *answer, str
     return err_set(err, ERR_LIMIT, "there is no thread in which to wait for git");
   if (uv_sem_init(&q.over, 0) != 0)
     return err_set(err, ERR_LIMIT, "there is no semaphore to wait for git");
-  server.served_question = &q;
+  server.question = &q;
   (void)uv_async_send(server.wake);
   uv_sem_wait(&q.over);
   uv_sem_destroy(&q.over);

@@ -179,7 +179,7 @@ void head_watch_end(struct head_watch *w, const struct core *core, const struct 
   w->seen = json_incref((json_t *)seen);
   w->then = on_done;
   w->ends = w->busy = true;
-  git_serve_do(watch_work, watch_after, w);
+  git_serve_do(json_object_get(core->config, "sandbox"), watch_work, watch_after, w);
 }
 
 json_t *head_watch_take(struct head_watch *w) {

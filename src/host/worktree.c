@@ -1048,7 +1048,7 @@ static void job_over(struct git_job *job) {
                repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
   repo_deinit(&repo);
   if (keeps)
-    git_serve_do(keep_submodules, tell_job, job);
+    git_serve_do(job->git.sandbox, keep_submodules, tell_job, job);
   else
     tell_job(job);
 }
@@ -1153,7 +1153,7 @@ void worktree_again(struct session *s, long turn, worktree_over over) {
   assert(w != NULL && w->made);
   struct git_job *job = job_new(s, w, turn, NULL, over);
   job->then = make_again;
-  git_serve_do(adopt_work, tell_job, job);
+  git_serve_do(job->git.sandbox, adopt_work, tell_job, job);
 }
 
 void worktree_start(struct session *s, long turn, worktree_over over) {
@@ -1161,9 +1161,10 @@ void worktree_start(struct session *s, long turn, worktree_over over) {
   struct stat st;
   if (w == NULL || w->asked == WORKTREE_IDLE || s->core.status != SESSION_RUNNING)
     return;
-  if (w->asked == WORKTREE_ADOPTING)
-    git_serve_do(adopt_work, tell_job, job_new(s, w, turn, NULL, over));
-  else if (w->asked == WORKTREE_MAKING)
+  if (w->asked == WORKTREE_ADOPTING) {
+    struct git_job *job = job_new(s, w, turn, NULL, over);
+    git_serve_do(job->git.sandbox, adopt_work, tell_job, job);
+  } else if (w->asked == WORKTREE_MAKING)
     job_next(job_new(s, w, turn, git_make_steps, over));
   else if (w->made && lstat(w->path, &st) != 0 && errno == ENOENT)
     worktree_again(s, turn, over);
