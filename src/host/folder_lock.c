@@ -81,13 +81,21 @@ static bool is_held(const char *file) {
   return held;
 }
 
+/* A shared store is never asked here, on the loop: what is kept counts until folder_look, or a
+ * program that begins, finds that it need not be. */
+static bool counts_as_kept(const json_t *said) {
+  if (store_is_address(folder_word(said, "logs")))
+    return json_object_get(said, "kept") != NULL;
+  return still_kept(said);
+}
+
 /* Examines one right and removes it if nobody has it any more. Returns true if it is in the way. */
 static bool examine_right(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
   json_t *said = folder_read(file);
   const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
   bool own = strcmp(session, ask->session) == 0, held = is_held(file);
-  bool kept = !held && !own && still_kept(said);
+  bool kept = !held && !own && counts_as_kept(said);
   bool in_way = !own && (held || kept) && folders_meet(path, ask->path);
   if (in_way) {
     print_into(holder->session, sizeof holder->session, "%s", session);
@@ -153,7 +161,13 @@ static bool kept_for_changes(const char *file, const json_t *said) {
   return strcmp(folder_word(said, "kept"), "changes") == 0 && !is_held(file);
 }
 
-void folder_drop_committed(const char *path) {
+/* Returns true for a right without a process whose session's log, in a shared store, says that it
+ * does not stop any more, or is gone. Waits for the server. */
+static bool kept_for_nothing(const char *file, const json_t *said) {
+  return store_is_address(folder_word(said, "logs")) && !is_held(file) && !still_kept(said);
+}
+
+void folder_drop_unneeded(const char *path) {
   char locks[PATHS_BYTES];
   struct err ignored;
   buf_auto_t file = {0};
@@ -161,40 +175,72 @@ void folder_drop_committed(const char *path) {
   while (next_right(dir, locks, &file)) {
     json_auto_t *said = folder_read(buf_c(&file));
     const char *folder = folder_word(said, "folder");
-    if (folders_meet(folder, path) && kept_for_changes(buf_c(&file), said) && all_committed(folder))
+    if (folders_meet(folder, path) &&
+        ((kept_for_changes(buf_c(&file), said) && all_committed(folder)) ||
+         kept_for_nothing(buf_c(&file), said)))
       (void)unlink(buf_c(&file));
   }
+}
+
+/* Ends a look: gives up the right if nothing is kept by it. */
+static void end_look(struct folder_look *look, bool needless) {
+  bool free_now = needless && unlink(look->file) == 0;
+  free(look->file);
+  json_decref(look->said);
+  look->file = NULL;
+  look->said = NULL;
+  if (free_now)
+    look->freed(look->ctx);
 }
 
 static void folder_on_looked(void *ctx, struct git_answer *answer) {
   struct folder_look *look = ctx;
   json_auto_t *said = folder_read(look->file); /* its session may have gone on meanwhile */
-  bool free_now =
-      nothing_is_left(answer) && kept_for_changes(look->file, said) && unlink(look->file) == 0;
-  free(look->file);
-  look->file = NULL;
-  if (free_now)
-    look->freed(look->ctx);
+  end_look(look, nothing_is_left(answer) && kept_for_changes(look->file, said));
 }
 
-bool folder_look(struct folder_look *look, const struct folder_holder *holder, uint64_t now_ms) {
+static bool ask_git(struct folder_look *look) {
+  struct err ignored;
+  struct git_ask ask = what_is_left;
+  ask.folder = folder_word(look->said, "folder");
+  return kept_for_changes(look->file, look->said) &&
+         git_ask(&look->git, &ask, folder_on_looked, look, &ignored);
+}
+
+static void ask_store(uv_work_t *work) {
+  struct folder_look *look = work->data;
+  look->needless = kept_for_nothing(look->file, look->said);
+}
+
+static void on_store_answered(uv_work_t *work, int status) {
+  struct folder_look *look = work->data;
+  bool needless = status == 0 && look->needless;
+  if (needless || look->ending || !ask_git(look))
+    end_look(look, needless);
+}
+
+bool folder_look(struct folder_look *look, const struct folder_holder *holder, uv_loop_t *loop) {
   char locks[PATHS_BYTES];
   struct err ignored;
   buf_auto_t file = {0};
-  if (look->file != NULL || now_ms < look->next_ms || !paths_state("locks", locks, &ignored))
+  if (look->file != NULL || uv_now(loop) < look->next_ms ||
+      !paths_state("locks", locks, &ignored))
     return false;
-  look->next_ms = now_ms + LIMIT_FOLDER_LOOK_MS / 5;
+  look->next_ms = uv_now(loop) + LIMIT_FOLDER_LOOK_MS / 5;
   buf_printf(&file, "%s/%s%s", locks, holder->session, suffix);
-  json_auto_t *said = folder_read(buf_c(&file));
-  struct git_ask ask = what_is_left;
-  ask.folder = holder->path;
-  if (kept_for_changes(buf_c(&file), said) &&
-      git_ask(&look->git, &ask, folder_on_looked, look, &ignored))
-    look->file = buf_take(&file);
+  look->said = folder_read(buf_c(&file));
+  look->file = buf_take(&file);
+  look->store_asked.data = look;
+  bool begun = store_is_address(folder_word(look->said, "logs"))
+                   ? uv_queue_work(loop, &look->store_asked, ask_store, on_store_answered) == 0
+                   : ask_git(look);
+  if (!begun)
+    end_look(look, false);
   return true;
 }
 
 void folder_look_end(struct folder_look *look, uv_loop_t *loop) {
+  look->ending = true;
   git_cancel(&look->git);
   while (look->file != NULL)
     uv_run(loop, UV_RUN_ONCE);

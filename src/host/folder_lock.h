@@ -1,7 +1,7 @@
 /* folder_lock.h - the right to edit a folder, which only one session has at a time, in any process.
  *
- *   folder_drop_committed(path)       before a program that runs one session begins
- *   folder_look(&look, &holder, now)  the same while a session waits for that folder
+ *   folder_drop_unneeded(path)        before a program that runs one session begins
+ *   folder_look(&look, &holder, loop) the same while a session waits for that folder
  *   right = folder_take(&ask, &holder, &err)
  *   folder_give(right, keep)          at the session's end or stop
  *   folder_release(session, &err)     a person releases what a stopped session keeps
@@ -9,7 +9,8 @@
  * Two folders conflict when, by their real paths, they are the same or one lies in the other. A
  * right is a file of the session in locks/ of the user's state folder, with a lock that dies with
  * its process; a kept right is that file without a lock, and counts as long as the session's log
- * says that it is stopped. Blocks only to read a few small files. */
+ * says that it is stopped. Blocks only to read a few small files: where that log is in a shared store,
+ * a kept right counts until the next folder_look has asked there. */
 #ifndef SEGUE_HOST_FOLDER_LOCK_H
 #define SEGUE_HOST_FOLDER_LOCK_H
 
@@ -17,6 +18,7 @@
 #include "git/git.h"
 #include "store/store.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -42,19 +44,23 @@ struct folder_right *folder_take(const struct folder_ask *ask, struct folder_hol
  * has left changes. */
 enum folder_keep { FOLDER_KEEP_NOT, FOLDER_KEEP_QUESTION, FOLDER_KEEP_CHANGES };
 void folder_give(struct folder_right *owned_right, enum folder_keep keep);
-/* Gives up rights kept for changes, in this folder or around it, that git finds to be committed by
- * now. Waits for git, before there is a process table. */
-void folder_drop_committed(const char *path);
-/* Looks on the loop whether the changes for which a stopped session keeps a folder are committed by
- * now, and if so gives up its right and calls `freed`. One at a time: false, it is not yet time. */
+/* Gives up rights in this folder or around it that are kept for nothing by now: git finds the
+ * changes committed, or the session goes on no more. Waits for git and the store, before there is a
+ * process table. */
+void folder_drop_unneeded(const char *path);
+/* Looks beside the loop whether that is so of the right in the way, and if so gives it up and calls
+ * `freed`. One at a time: false, it is not yet time. */
 struct folder_look {
   struct git git; /* its owner begins it, and sets `freed` */
   void (*freed)(void *ctx);
   void *ctx;
-  char *file; /* the right; NULL: no look is under way */
+  char *file;   /* the right; NULL: no look is under way */
+  json_t *said; /* its contents then */
+  uv_work_t store_asked;
+  bool needless, ending;
   uint64_t next_ms;
 };
-bool folder_look(struct folder_look *look, const struct folder_holder *holder, uint64_t now_ms);
+bool folder_look(struct folder_look *look, const struct folder_holder *holder, uv_loop_t *loop);
 /* Ends a look that is under way, and waits for that. Not from a callback. */
 void folder_look_end(struct folder_look *look, uv_loop_t *loop);
 /* Gives up the right kept by a session that is not running. False: it kept none. */

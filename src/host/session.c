@@ -738,7 +738,7 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
       session_run_effects(s, &batch);
   } else if (answer == FOLDER_TAKEN && !gives_up_waiting(s, &holder, w->since_ms)) {
     uint64_t now_ms = uv_now(s->host->loop);
-    if (holder.kept && now_ms >= w->look_ms && folder_look(&q->look, &holder, now_ms))
+    if (holder.kept && now_ms >= w->look_ms && folder_look(&q->look, &holder, s->host->loop))
       w->look_ms = now_ms + LIMIT_FOLDER_LOOK_MS;
     if (strcmp(w->told_of, holder.session) != 0) {
       memcpy(w->told_of, holder.session, sizeof w->told_of);

@@ -22,7 +22,7 @@ static int run_run(const struct cli_args *args) {
     return cli_fail("run", &err);
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
-  folder_drop_committed(setup.cwd);
+  folder_drop_unneeded(setup.cwd);
   if (!ui_init(&ui, "run", mode, cli_value(args, "logs"), setup.registry, &err))
     return cli_fail_with(STATUS_FAILED, "run", &err);
   if (!ui_take_flags(&ui, args, &err)) {
