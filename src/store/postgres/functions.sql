@@ -753,21 +753,23 @@ $$;
 -- Writes the n-th line of a chain and those after it, unless another worker was quicker.
 CREATE OR REPLACE FUNCTION segue.chain_put(p_name text, p_n bigint, p_lines bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE v_last bigint; v_hash text; v_line bytea;
+DECLARE v_last bigint; v_hash text; v_line bytea; v_entry jsonb;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('segue.chain.' || p_name));
   SELECT c.n, segue.hash_of(c.line) INTO v_last, v_hash FROM segue.chain c WHERE c.name = p_name ORDER BY c.n DESC LIMIT 1;
-  IF coalesce(v_last, 0) <> p_n - 1 THEN
+  v_last := coalesce(v_last, 0);
+  v_hash := coalesce(v_hash, repeat('0', 64));
+  IF v_last <> p_n - 1 THEN
     RETURN false;
   END IF;
-  v_hash := coalesce(v_hash, repeat('0', 64));
-  FOREACH v_line IN ARRAY p_lines LOOP -- as record_line_close makes a line
-    IF encode(sha256(convert_to(v_hash, 'UTF8') || substring(v_line FROM 1 FOR octet_length(v_line) - 75)), 'hex')
-         IS DISTINCT FROM segue.hash_of(v_line)
-       OR (p_name = 'heads' AND NOT coalesce(segue.is_head(convert_from(v_line, 'UTF8')::jsonb), false)) THEN
+  FOREACH v_line IN ARRAY p_lines LOOP -- each is as record_line_close makes it
+    v_last := v_last + 1;
+    v_hash := encode(sha256(convert_to(v_hash, 'UTF8') || substring(v_line FROM 1 FOR octet_length(v_line) - 75)), 'hex');
+    v_entry := convert_from(v_line, 'UTF8')::jsonb;
+    IF v_hash IS DISTINCT FROM segue.hash_of(v_line) OR (v_entry->>'n')::bigint IS DISTINCT FROM v_last
+       OR (p_name = 'heads' AND NOT coalesce(segue.is_head(v_entry), false)) THEN
       RAISE EXCEPTION 'this is not the next line of %', p_name;
     END IF;
-    v_hash := segue.hash_of(v_line);
   END LOOP;
   INSERT INTO segue.chain (name, n, line)
   SELECT p_name, p_n - 1 + l.n, l.l FROM unnest(p_lines) WITH ORDINALITY AS l (l, n);
