@@ -173,26 +173,26 @@ void session_head(const struct session *s, enum ledger_kind kind, struct ledger_
   memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
 }
 
-static void seal(struct session *s, const struct ledger_entry *head) {
-  ledger_writer_add(&s->host->sealer, head, s->host->sync_now);
-}
-
-/* Seals the log after its decision's last record, if that is a stop or an end. */
+/* Seals the log after its decision's last record, if that is a stop or an end. What others may take,
+ * also when it has got its first records here: its loss would be seen although it never stopped. */
 static void seal_end(struct session *s) {
   struct ledger_entry head;
   bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
   if (s->log == NULL)
     return;
   if (s->cut != NULL)
-    seal(s, &s->cut_head);
+    ledger_writer_add(&s->host->sealer, &s->cut_head, s->host->sync_now);
   json_decref(s->cut);
   s->cut = NULL;
   uint64_t seq = store_log_seq(s->log);
-  if (!over || s->core.seq != seq || s->sealed_seq == seq)
+  bool taken = !over && s->sealed_seq == 0 && store_is_address(s->host->store->where);
+  if ((!over || s->core.seq != seq || s->sealed_seq == seq) && !taken)
     return;
   s->sealed_seq = seq;
   session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
-  seal(s, &head);
+  if (taken)
+    head.kind = LEDGER_HELD;
+  ledger_writer_add(&s->host->sealer, &head, s->host->sync_now && !taken);
 }
 
 const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,

@@ -175,8 +175,28 @@ def its_own_lines_are_counted():
                "its lines")
 
 
+def a_log_that_never_stopped_is_missed():
+    """The ledger has the head of what a worker has taken: a session that vanishes while it is at work, or is cut off."""
+    for how in ("gone", "cut"):
+        with Fleet("1s") as store:
+            store.serve()
+            sid = store.submit(store.workflow(600))[0]
+            held = "SELECT count(*) FROM segue.chain WHERE position('\"type\":\"held\"'::bytea IN line) > 0"
+            store.until(lambda s=store: s.sql(held) == "2", "its heads are in the ledger")
+            expect(store.segue("verify", store.store).returncode == 0, store.segue("verify", store.store))
+            if how == "gone":
+                store.sql(f"DELETE FROM segue.session WHERE id = '{sid}'; DELETE FROM segue.line WHERE session = '{sid}'")
+            else:
+                store.sql(f"UPDATE segue.session SET seq = 1, bytes = (SELECT at FROM segue.line WHERE session = '{sid}' AND seq = 2), "
+                          f"hash = decode((SELECT segue.hash_of(line) FROM segue.line WHERE session = '{sid}' AND seq = 1), 'hex') "
+                          f"WHERE id = '{sid}'; DELETE FROM segue.line WHERE session = '{sid}' AND seq > 1")
+            seen = store.segue("verify", store.store)
+            expect(seen.returncode == 1 and b"missing" in seen.stdout + seen.stderr, how, seen)
+
+
 if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as shared_daemon_test.SERVER:
-        sys.exit(main([each_function_with_every_argument_wrong, all_right_but_for_the_word, its_own_lines_are_counted]))
+        sys.exit(main([each_function_with_every_argument_wrong, all_right_but_for_the_word, its_own_lines_are_counted,
+                       a_log_that_never_stopped_is_missed]))
