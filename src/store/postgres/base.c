@@ -44,12 +44,13 @@ static void write_uuid(const char hex[SHA256_HEX], char out[STORE_ID_BYTES]) {
 }
 
 void base_rename(struct pg_base *pg) {
-  unsigned char b[32];
-  char hex[SHA256_HEX], word[STORE_ID_BYTES];
+  unsigned char b[16];
+  char hex[SHA256_HEX] = "", word[STORE_ID_BYTES];
   random_fill(b, sizeof b);
-  sha256_hex(b, sizeof b, NULL, 0, hex);
+  for (size_t i = 0; i < sizeof b; i++)
+    print_into(hex + 2 * i, 3, "%02x", b[i]);
   write_uuid(hex, word);
-  sha256_hex(word, sizeof word - 1, NULL, 0, hex);
+  sha256_hex(b, sizeof b, NULL, 0, hex);
   (void)pthread_mutex_lock(&pg->lock);
   memcpy(pg->heartbeat.word, word, sizeof word);
   write_uuid(hex, pg->heartbeat.worker);

@@ -25,13 +25,13 @@ END $$;
 
 -- Returns the id of the worker that has this word. Nobody finds a word by its id.
 CREATE OR REPLACE FUNCTION segue.who(p_word uuid) RETURNS uuid
-LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-  SELECT encode(substring(sha256(convert_to(p_word::text, 'UTF8')) FROM 1 FOR 16), 'hex')::uuid
+LANGUAGE sql IMMUTABLE AS $$ -- without a search path of its own it is a part of who calls it
+  SELECT encode(substring(sha256(uuid_send(p_word)) FROM 1 FOR 16), 'hex')::uuid
 $$;
 
 -- Returns the hash that a line of a log or a chain ends with.
 CREATE OR REPLACE FUNCTION segue.hash_of(p_line bytea) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT AS $$
+LANGUAGE sql IMMUTABLE AS $$
   SELECT encode(substring(p_line FROM octet_length(p_line) - 65 FOR 64), 'escape')
 $$;
 
@@ -362,9 +362,13 @@ CREATE OR REPLACE FUNCTION segue.append(p_word uuid, p_id uuid, p_fence bigint, 
 RETURNS TABLE (o_result text, o_seq bigint, o_hash text, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE s segue.session; v_worker uuid := segue.who(p_word); v_new bigint := p_seq + cardinality(p_lines);
-        v_bytes bigint; v_hash bytea := decode(segue.hash_of(p_lines[cardinality(p_lines)]), 'hex');
+        v_line bytea; v_bytes bigint := 0; v_hash bytea; v_ats bigint[] := '{}';
 BEGIN
-  SELECT sum(octet_length(l) + 1) INTO v_bytes FROM unnest(p_lines) AS l;
+  FOREACH v_line IN ARRAY p_lines LOOP
+    v_ats := v_ats || v_bytes;
+    v_bytes := v_bytes + octet_length(v_line) + 1;
+  END LOOP;
+  v_hash := decode(segue.hash_of(v_line), 'hex');
   UPDATE segue.session t
      SET seq = v_new, bytes = t.bytes + v_bytes, hash = v_hash, rest = p_rest,
          state = CASE WHEN p_rest = 'ended' THEN 'ended' ELSE t.state END,
@@ -378,8 +382,7 @@ BEGIN
   RETURNING t.* INTO s;
   IF FOUND THEN
     INSERT INTO segue.line (session, seq, at, line)
-    SELECT p_id, p_seq + l.n, s.bytes - v_bytes + sum(octet_length(l.l) + 1) OVER (ORDER BY l.n) - octet_length(l.l) - 1, l.l
-      FROM unnest(p_lines) WITH ORDINALITY AS l (l, n);
+    SELECT p_id, p_seq + l.n, s.bytes - v_bytes + l.a, l.l FROM unnest(v_ats, p_lines) WITH ORDINALITY AS l (a, l, n);
     o_result := 'ok';
   ELSE
     SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
