@@ -8,9 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,12 +27,48 @@ static void tmpdir_folder(struct buf *out) {
   buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
 }
 
+/* Programs that use the folder hold it together (flock); whoever has it alone finds only what others
+ * have left that were killed. */
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static int hold_fd = -1;
+
+static void tmpdir_sweep(const char *folder) {
+  DIR *all = opendir(folder);
+  buf_auto_t path = {0};
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL; buf_clear(&path)) {
+    struct err ignored;
+    buf_printf(&path, "%s/%s", folder, e->d_name);
+    if (strncmp(e->d_name, "segue-", strlen("segue-")) == 0)
+      (void)!tmpdir_remove(path.p, &ignored);
+  }
+  if (all != NULL)
+    closedir(all);
+}
+
+/* Holds the folder for the life of this program; a new one, if somebody removed what was held. */
+static void tmpdir_hold(const char *folder, const struct stat *st) {
+  struct stat held;
+  (void)pthread_mutex_lock(&hold_lock);
+  if (hold_fd < 0 || fstat(hold_fd, &held) != 0 || held.st_ino != st->st_ino) {
+    fs_close(hold_fd);
+    hold_fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (hold_fd >= 0 && flock(hold_fd, LOCK_EX | LOCK_NB) == 0)
+      tmpdir_sweep(folder);
+    if (hold_fd >= 0)
+      (void)flock(hold_fd, LOCK_SH);
+  }
+  (void)pthread_mutex_unlock(&hold_lock);
+}
+
 /* Makes the user's own folder. Returns false if somebody else has its name. */
 static bool tmpdir_enter(struct buf *out) {
   struct stat st;
   tmpdir_folder(out);
-  return (mkdir(out->p, 0700) == 0 || errno == EEXIST) && lstat(out->p, &st) == 0 &&
-         S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+  bool ok = (mkdir(out->p, 0700) == 0 || errno == EEXIST) && lstat(out->p, &st) == 0 &&
+            S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+  if (ok)
+    tmpdir_hold(out->p, &st);
+  return ok;
 }
 
 /* Tries twice: another program that ends may remove the empty folder between two of our steps. */

@@ -98,7 +98,7 @@ static bool heartbeat_register(struct pg_base *pg, struct conn *conn, enum conn_
   }
   heartbeat_put_labels(&labels);
   const struct conn_arg args[] = {
-      arg_text(h->word),        arg_text(h->name),
+      arg_text(h->word),          arg_text(h->name),
       arg_text(buf_c(&labels)),   arg_text(SEGUE_VERSION),
       arg_number(ttl, h->ttl_ms), arg_text(h->former[0] ? h->former : NULL)};
   uint64_t sent = clock_boot_ms();

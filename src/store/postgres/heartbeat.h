@@ -30,8 +30,8 @@ struct heartbeat {
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   atomic_bool answers;          /* the store answered the last request */
   _Atomic unsigned term;        /* changes each time the lease is lost */
-  char word[STORE_ID_BYTES]; /* only the store is told: who has it is this worker */
-  char worker[STORE_ID_BYTES]; /* its id, which everybody may read: the word's hash (segue.who) */
+  char word[STORE_ID_BYTES];    /* only the store is told: who has it is this worker */
+  char worker[STORE_ID_BYTES];  /* its id, which everybody may read: the word's hash (segue.who) */
   /* previous word, to be told to the store: its worker gave up but lives */
   char former[STORE_ID_BYTES];
   char name[HEARTBEAT_NAME_BYTES]; /* HOST:PID */

@@ -24,8 +24,7 @@
 
 enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, APPEND_ARGS = 7 };
 
-static const char append_sql[] =
-    "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7)";
+static const char append_sql[] = "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7)";
 
 /* Holds a batch as the arguments of segue.append, and owns their texts. */
 struct append_call {
@@ -761,7 +760,8 @@ bool shared_set_aside(struct store_log *base, const char *to, struct err *err) {
 bool shared_arrive(struct store_log *base, struct err *err) {
   struct shared_log *log = (struct shared_log *)base;
   FAULT_POINT("arrive_before");
-  bool ok = ask_moved(log, "SELECT segue.arrive($1, $2, $3, $4)", shared_rest_of(&log->summary), err);
+  bool ok =
+      ask_moved(log, "SELECT segue.arrive($1, $2, $3, $4)", shared_rest_of(&log->summary), err);
   FAULT_POINT("arrive_after");
   log->in_transit = !ok;
   return ok;
