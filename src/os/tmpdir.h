@@ -6,7 +6,7 @@
  * they are in the folder above itself.
  *
  * What killed programs have left there is removed by the next one that makes one, when no other
- * uses the folder.
+ * has one.
  *
  * These functions block; they may run in a pool thread. */
 #ifndef SEGUE_OS_TMPDIR_H
