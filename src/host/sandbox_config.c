@@ -25,10 +25,10 @@ static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, S
 
 static const struct sandbox_key {
   const char *name;
-  enum { WORD, FLAG, PATHS, HOSTS, LIMITS, LINE } type;
+  enum { WORD, FLAG, PATHS, HOSTS, LIMITS, LINE, COMMANDS } type;
   const char *const *words;
 } sandbox_keys[] = {
-    {"level", WORD, level_words},     {"commands", WORD, level_words},
+    {"level", WORD, level_words},     {"commands", COMMANDS, level_words},
     {"least", WORD, level_words},     {"mechanism", WORD, mechanism_words},
     {"network", WORD, network_words}, {"namespaces", FLAG, NULL},
     {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
@@ -106,6 +106,30 @@ static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml
   return true;
 }
 
+/* Reads commands: a level, or what its programs may do beyond what they inherit. */
+static bool read_commands(json_t *out, const char *path, const struct yaml_node *node,
+                          struct err *err) {
+  static const char *const names[] = {"network", "read", "write", NULL};
+  if (node->kind != YAML_MAP) {
+    if (!sandbox_one_of(path, node, "commands", level_words, err))
+      return false;
+    json_object_set_new(out, "commands", json_stringn(word_of(node).p, word_of(node).n));
+    return true;
+  }
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *key = node->pairs[i].key, *value = node->pairs[i].value;
+    if (str_index(key->text, names, ARRAY_LEN(names) - 1) < 0)
+      return yaml_unknown(err, path, key, "sandbox: commands has no key",
+                          str_nearest(key->text, names), "use network, read or write");
+    bool ok = str_eq_c(key->text, "network") &&
+              sandbox_one_of(path, value, "commands: network", network_words, err);
+    if (!ok && (str_eq_c(key->text, "network") || !are_paths(path, value, err)))
+      return false;
+  }
+  json_object_set_new(out, "commands", yaml_to_json(node));
+  return true;
+}
+
 static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err) {
   const char *names[ARRAY_LEN(sandbox_keys) + 1] = {NULL};
   for (size_t i = 0; i < ARRAY_LEN(sandbox_keys); i++) {
@@ -129,6 +153,8 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     else if ((key->type == PATHS && are_paths(path, pair->value, err)) ||
              (key->type == HOSTS && are_hosts(path, pair->value, err)))
       json_object_set_new(out, key->name, yaml_to_json(pair->value));
+    else if (key->type == COMMANDS)
+      return read_commands(out, path, pair->value, err);
     else
       return key->type == LIMITS && sandbox_read_limits(out, path, pair->value, err);
     return true;
@@ -271,6 +297,11 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   return out;
 }
 
+void sandbox_keep_inherited(const json_t *before, json_t *config) {
+  json_object_set(json_object_get(config, "sandbox"), "inherited",
+                  json_object_get(json_object_get(before, "sandbox"), "inherited"));
+}
+
 void sandbox_make_ready(json_t *config) {
   json_object_set_new(json_object_get(config, "sandbox"), "limits_by",
                       json_string(group_can_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
@@ -333,6 +364,9 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "limits: pids cannot be enforced here: for root only control groups limit the "
                    "number of processes, and none is delegated (systemd: Delegate=yes): run it as "
                    "an ordinary user, or leave pids out");
+  if (choice.widened)
+    *note = "its sandbox and network may narrow what commands inherit of the agents, not widen it: "
+            "only sandbox: {commands: ...} in config.yaml does";
   if (!command && !choice.asked && json_object_get(sandbox, "fell_back") != NULL)
     *note = "agents run without a sandbox here (segue doctor says why): write sandbox: off in "
             "config.yaml if that is intended";
