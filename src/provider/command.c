@@ -172,20 +172,22 @@ static const char *const *own_argv(struct arena *arena, const char *const *argv)
  * hold of it, its limits; NULL: it is another program. */
 static json_t *integrate_apart(const struct provider_env *env, const struct call_request *request,
                                struct arena *arena, const char **variable) {
-  const json_t *limits = json_object_get(request->sandbox, "limits");
   if (strcmp(request->argv[0], "segue") != 0 || request->argv[1] == NULL ||
       strcmp(request->argv[1], "integrate") != 0 || !sandbox_policy_holds(request))
     return NULL;
-  json_auto_t *words = json_clone_top(env->sandbox);
-  json_t *secret = json_array();
+  json_t *words = json_clone(env->sandbox), *names = json_array(), *secret = json_array();
+  json_object_set(words, "inherited", (json_t *)request->sandbox);
   for (size_t i = 0; env->own_folders != NULL && env->own_folders[i] != NULL; i++)
     json_array_append_new(secret, json_text(str_from(env->own_folders[i])));
   json_array_extend(secret, json_object_get(words, "secret"));
   json_object_set_new(words, "secret", secret);
-  json_auto_t *both = json_pack("{sO sO}", "call", request->sandbox, "sandbox", words);
-  char_auto_t *text = json_dump_text(both, JSON_COMPACT);
+  for (size_t i = 0; env->pass_env != NULL && env->pass_env[i] != NULL; i++)
+    json_array_append_new(names, json_text(str_from(env->pass_env[i])));
+  json_auto_t *config = json_pack("{so so}", "sandbox", words, "env", names);
+  char_auto_t *text = json_dump_text(config, JSON_COMPACT);
   *variable = arena_printf(arena, SANDBOX_POLICY_CHECK "=%s", text);
-  return json_pack("{ss sO*}", "level", sandbox_level_name(SANDBOX_OFF), "limits", limits);
+  return json_pack("{ss sO*}", "level", sandbox_level_name(SANDBOX_OFF), "limits",
+                   json_object_get(request->sandbox, "limits"));
 }
 
 static struct command_run *command_run_new(const struct provider *self,

@@ -29,8 +29,7 @@ struct sandbox_policy_spec {
 
 enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
 
-/* Tells a `segue integrate` of the session what holds its check: {"call": of its call_start,
- * "sandbox": of the configuration}. It is no more held itself than segue's own git is. */
+/* Has the configuration for the check of a session's `segue integrate`: "sandbox" and "env". */
 #define SANDBOX_POLICY_CHECK "SEGUE_CHECK_SANDBOX"
 
 struct confined {

@@ -97,28 +97,24 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   return true;
 }
 
-/* Finds what holds a check, and the configuration for it. Both are new; *held may be NULL. */
-static json_t *check_config(const json_t *session_config, json_t **held, struct err *err) {
+/* Returns the configuration for a check, see merging_check. NULL: it cannot be read. */
+static json_t *check_config(const json_t *session_config, struct err *err) {
   const char *told = getenv(SANDBOX_POLICY_CHECK);
-  json_t *both = told && session_config == NULL ? json_loads(told, 0, NULL) : NULL, *out = NULL;
   struct config user;
-  if (json_is_object(both)) { /* by the session that runs this */
-    *held = json_incref(json_object_get(both, "call"));
-    return both;
-  }
+  if (told != NULL && session_config == NULL)
+    return json_loads(told, 0, NULL);
   if (!config_load(&user, err))
     return NULL;
-  out = config_for_check(&user, session_config);
-  *held = sandbox_of_call(out, NULL, NULL, true);
+  json_t *config = config_for_check(&user, session_config);
   config_deinit(&user);
-  return out;
+  return config;
 }
 
 bool merging_check(const char *folder, const char *command, const json_t *config, int *exit,
                    struct buf *last, struct err *err) {
   const char *argv[] = {"sh", "-c", "exec sh -c \"$1\" 2>&1", "sh", command, NULL};
-  json_auto_t *held = NULL;
-  json_auto_t *own = check_config(config, &held, err);
+  json_auto_t *own = check_config(config, err);
+  json_auto_t *held = sandbox_of_call(own, NULL, NULL, true);
   const struct run_program_spec spec = {
       .argv = argv, .folder = folder, .wall_ms = LIMIT_CALL_WALL_MS, .held = held, .config = own};
   if (own == NULL)
