@@ -3,13 +3,10 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "os/loop.h"
 #include "os/process.h"
-#include "os/tmpdir.h"
-#include "provider/sandbox_policy.h"
+#include "provider/provider.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,40 +48,43 @@ static void on_end(void *ctx, struct process_result *p) {
   }
 }
 
-/* Runs it within what holds it, in a private folder, with the environment of a session's. */
-static void run_held(const struct run_program_spec *spec, const struct process_spec *how,
-                     uv_loop_t *loop, struct process_table *table, struct running *r) {
+static void on_held_end(void *ctx, struct call_result *result) {
+  struct running *r = ctx;
+  r->ok = result->has_exit || err_set(r->err, ERR_IO, "%s", result->message);
+  r->result->exit_status = result->exit;
+  r->result->out = result->text.bytes;
+  result->text.bytes = (struct buf){0};
+  if (result->class == CLASS_DENIED)
+    buf_puts(&r->result->denied, result->message);
+  call_result_deinit(result);
+}
+
+/* Runs it as a session's command, within what holds it. */
+static void run_held(const struct run_program_spec *spec, uv_loop_t *loop,
+                     struct process_table *table, struct running *r) {
+  char session[48];
   struct arena arena = {0};
-  struct confined held = {0};
-  const struct provider_env env = {.loop = loop,
-                                   .processes = table,
-                                   .cwd = spec->folder,
-                                   .sandbox = json_object_get(spec->config, "sandbox")};
-  const struct call_request request = {
-      .session = "", .argv = spec->argv, .edit = true, .sandbox = spec->held};
-  struct provider_sink sink = {.ctx = r};
-  struct sandbox_policy_spec wanted = {
-      .env = &env, .request = &request, .cwd = spec->folder, .argv = spec->argv, .sink = &sink};
   struct arena_list names = {0};
-  struct err left;
   size_t i;
   const json_t *name;
   json_array_foreach(json_object_get(spec->config, "env"), i, name)
     arena_list_add(&arena, &names, str_from(json_string_value(name)));
-  char *tmpdir = tmpdir_make(r->err);
-  wanted.tmpdir = tmpdir;
-  if (tmpdir != NULL)
-    wanted.envp = process_env_build(&arena, tmpdir, names.items, NULL, r->err);
-  if (wanted.envp != NULL &&
-      sandbox_policy_start(&wanted, how, NULL, on_end, r, &held, r->err) != NULL)
-    (void)uv_run(loop, UV_RUN_DEFAULT);
-  sandbox_policy_end(&held);
-  if (r->ok && r->result->exit_status != 0 &&
-      !sandbox_policy_denied(&wanted, buf_view(&r->result->err), &r->result->denied))
-    (void)sandbox_policy_denied(&wanted, buf_view(&r->result->out), &r->result->denied);
-  if (tmpdir != NULL && !tmpdir_remove(tmpdir, &left))
-    log_warn("%s", left.text);
-  free(tmpdir);
+  const struct provider_env env = {.loop = loop,
+                                   .processes = table,
+                                   .cwd = spec->folder,
+                                   .pass_env = names.items,
+                                   .sandbox = json_object_get(spec->config, "sandbox")};
+  print_into(session, sizeof session, "check-%ld", (long)getpid());
+  const struct call_request request = {.session = session,
+                                       .argv = spec->argv,
+                                       .edit = true,
+                                       .gates = true,
+                                       .timeout_ms = r->wall_ms,
+                                       .stall_ms = r->wall_ms,
+                                       .sandbox = spec->held};
+  const struct provider_sink sink = {.done = on_held_end, .ctx = r};
+  (void)provider_command.ops->start(&provider_command, &env, &request, &sink);
+  (void)uv_run(loop, UV_RUN_DEFAULT);
   arena_deinit(&arena);
 }
 
@@ -109,7 +109,7 @@ bool run_program_run(const struct run_program_spec *spec, struct run_program_res
   struct process_table *table = process_table_new(&loop, err);
   if (table != NULL) {
     if (spec->held != NULL)
-      run_held(spec, &process, &loop, table, &r);
+      run_held(spec, &loop, table, &r);
     else if (process_start(table, &process, NULL, on_end, &r, err) != NULL)
       (void)uv_run(&loop, UV_RUN_DEFAULT);
     process_table_free(table);

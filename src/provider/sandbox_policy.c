@@ -748,28 +748,20 @@ static void denied_look(const struct confining *c, struct str path, enum denial_
   }
 }
 
-/* Writes "read /x; its network", and then the one setting. */
 static void denied_tell(const struct confining *c, const struct denied_lists *found,
                         struct buf *why) {
   const json_t *words = c->spec->request->sandbox;
   const char *read = buf_c(&found->read), *write = buf_c(&found->write);
-  const bool reads = read[0] != '\0', writes = write[0] != '\0';
-  buf_printf(why, "its sandbox (%s by %s) denied it, as it says, ",
+  buf_printf(why, "its sandbox (%s by %s) denied it, as its output says, what sandbox: {commands: ",
              json_string_value(json_object_get(words, "level")),
              json_string_value(json_object_get(words, "mechanism")));
-  buf_printf(why, "%s%s%s%s%s%s: if you want that, sandbox: {commands: ", reads ? "to read " : "",
-             read, reads && writes ? " and " : "", writes ? "to write " : "", write,
-             found->network ? ((reads || writes) ? " and the network" : "the network") : "");
-  if (found->off) {
-    buf_puts(why, "off} in config.yaml allows it");
-    return;
-  }
-  buf_puts(why, "{");
-  if (reads)
-    buf_printf(why, "read: [%s]%s", read, writes || found->network ? ", " : "");
-  if (writes)
-    buf_printf(why, "write: [%s]%s", write, found->network ? ", " : "");
-  buf_printf(why, "%s}} in config.yaml allows it", found->network ? "network: open" : "");
+  if (found->off)
+    buf_printf(why, "off} in config.yaml would allow: to write %s", write);
+  else
+    buf_printf(why, "{%s%s%s%s%s%s%s%s}} in config.yaml would allow", read[0] ? "read: [" : "",
+               read, read[0] ? "]" : "", read[0] && (write[0] || found->network) ? ", " : "",
+               write[0] ? "write: [" : "", write, write[0] ? "]" : "",
+               found->network ? write[0] ? ", network: open" : "network: open" : "");
 }
 
 bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,

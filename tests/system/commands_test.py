@@ -90,7 +90,7 @@ def a_command_has_the_agents_sandbox():
         expect(sandbox_of(log) == {"level": "guard", "mechanism": "landlock", "from": "work"}, sandbox_of(log))
         expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "work", "level": "guard"}, log[0])
         message = stopped(log, "denied")
-        expect(f"sandbox: {{commands: {{read: [{box.key}]}}}} in config.yaml allows it" in message, message)
+        expect(f"sandbox: {{commands: {{read: [{box.key}]}}}} in config.yaml would allow" in message, message)
         expect("mend" not in {r["movement"] for r in of_type(log, "turn_start")}, "an agent was asked to mend it")
         box.segue("inbox", "--logs", box.logs, out="sandbox")
         box.sandbox(commands={"read": [box.key]})  # the one setting
@@ -104,7 +104,7 @@ def at_the_start_it_ends_before_anybody_is_paid():
                                WORK % ("", "COMPLETE"), status=1)
         expect({r["provider"] for r in of_type(log, "call_start")} == {"command"}, "an agent was asked")
         stopped(log, "provider_error")
-        expect(b"in config.yaml allows it" in done.stdout + done.stderr, done)
+        expect(b"in config.yaml would allow" in done.stdout + done.stderr, done)
         box.kept(done.stdout, done.stderr)
 
 
@@ -131,7 +131,7 @@ def setup_has_it_and_says_so():
     with Place() as box:
         done, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", status=1, head="setup: [make -s]\n")
         box.kept(done.stdout, done.stderr)
-        expect("in config.yaml allows it" in json.dumps(log), log[-1])
+        expect("in config.yaml would allow" in json.dumps(log), log[-1])
         expect(not of_type(log, "call_start"), "an agent was asked")
         box.sandbox(commands="off")
         _, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", head="setup: [test -r ~/.ssh/id]\n")
@@ -147,7 +147,7 @@ def checks_of_merges_have_it():
         done, log, path = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree")
         done = box.segue("merge", path, "--logs", box.logs, "--check", "make -s", status=3)
         box.kept(done.stdout, done.stderr)
-        expect(b"in config.yaml allows it" in done.stdout + done.stderr, done)
+        expect(b"in config.yaml would allow" in done.stdout + done.stderr, done)
         box.sandbox(commands={"read": [box.key]})
         box.segue("merge", path, "--logs", box.logs, "--check", "make -s", status=0)
     with Place(do="echo y > f-$$") as box:

@@ -397,15 +397,13 @@ static void look_at_linger(struct doctor_report *r) {
 static int compare_sandbox(const char *command, const struct config *user, struct err *err) {
   json_auto_t *config = config_for_check(user, NULL);
   json_auto_t *held = sandbox_of_call(config, NULL, NULL, true);
-  const char *argv[] = {"sh", "-c", command, NULL};
+  const char *argv[] = {"sh", "-c", "exec sh -c \"$1\" 2>&1", "sh", command, NULL};
   char folder[PATHS_BYTES];
   int exits[2];
-  if (held == NULL) {
-    puts("commands run without a sandbox here: there is nothing to compare");
-    return STATUS_COMPLETE;
+  if (held == NULL || getcwd(folder, sizeof folder) == NULL) {
+    err_set(err, ERR_INVALID, "commands run without a sandbox here: there is nothing to compare");
+    return STATUS_USAGE;
   }
-  if (getcwd(folder, sizeof folder) == NULL)
-    print_into(folder, sizeof folder, "/");
   for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
     AUTO(run_program_result_deinit) struct run_program_result result = {0};
     const struct run_program_spec spec = {.argv = argv,
@@ -417,8 +415,8 @@ static int compare_sandbox(const char *command, const struct config *user, struc
       return STATUS_USAGE;
     exits[i] = result.exit_status;
     cli_say(stdout, "%s: exit %d\n", i == 0 ? cli_text(held, "level") : "off", exits[i]);
-    if (exits[i] != 0 && result.err.n > 0)
-      cli_say(stdout, "%s\n", buf_c(&result.err));
+    if (exits[i] != 0)
+      cli_say(stdout, STR_FMT "\n", STR_ARG(str_trim(buf_view(&result.out))));
     if (result.denied.n > 0)
       cli_say(stdout, "%s\n", buf_c(&result.denied));
   }
