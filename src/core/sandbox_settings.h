@@ -49,8 +49,8 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
                     bool command, struct sandbox_choice *out);
 
 /* Returns what a call_start says of it: {"level", "mechanism"?, "image"?, "network"?, "from"?,
- * "limits"?: {"memory"?, "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and where
- * sandbox_choose returns false. */
+ * "limits"?: {"memory"?, "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and
+ * where sandbox_choose returns false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

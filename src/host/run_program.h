@@ -16,8 +16,8 @@ struct run_program_spec {
   const char *folder; /* NULL: ours */
   struct str input;   /* its standard input, borrowed */
   uint64_t wall_ms;   /* 0: LIMIT_INVARIANT_WALL_MS */
-  /* What holds it, as a call_start says it, and a session's configuration. Then it runs as that
-   * session's commands do: in a folder, without input, both its outputs in `out`. NULL: nothing. */
+  /* Its sandbox, as a call_start says it, and a session's configuration. Then it runs as that
+   * session's commands do: in a folder, without input, both its outputs in `out`. NULL: none. */
   const json_t *held, *config;
 };
 

@@ -25,10 +25,10 @@ static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, S
 
 static const struct sandbox_key {
   const char *name;
-  enum { WORD, FLAG, PATHS, HOSTS, LIMITS, LINE, COMMANDS } type;
+  enum { WORD, FLAG, PATHS, HOSTS, LIMITS, LINE } type;
   const char *const *words;
 } sandbox_keys[] = {
-    {"level", WORD, level_words},     {"commands", COMMANDS, level_words},
+    {"level", WORD, level_words},     {"commands", WORD, level_words},
     {"least", WORD, level_words},     {"mechanism", WORD, mechanism_words},
     {"network", WORD, network_words}, {"namespaces", FLAG, NULL},
     {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
@@ -106,27 +106,22 @@ static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml
   return true;
 }
 
-/* Reads commands: a level, or what its programs may do beyond what they inherit. */
+static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err);
+
+/* Reads what commands may do beyond what they inherit. */
 static bool read_commands(json_t *out, const char *path, const struct yaml_node *node,
                           struct err *err) {
   static const char *const names[] = {"network", "read", "write", NULL};
-  if (node->kind != YAML_MAP) {
-    if (!sandbox_one_of(path, node, "commands", level_words, err))
-      return false;
-    json_object_set_new(out, "commands", json_stringn(word_of(node).p, word_of(node).n));
-    return true;
-  }
+  json_t *own = json_object();
+  json_object_set_new(out, "commands", own);
   for (size_t i = 0; i < node->count; i++) {
-    const struct yaml_node *key = node->pairs[i].key, *value = node->pairs[i].value;
+    const struct yaml_node *key = node->pairs[i].key;
     if (str_index(key->text, names, ARRAY_LEN(names) - 1) < 0)
       return yaml_unknown(err, path, key, "sandbox: commands has no key",
                           str_nearest(key->text, names), "use network, read or write");
-    bool ok = str_eq_c(key->text, "network") &&
-              sandbox_one_of(path, value, "commands: network", network_words, err);
-    if (!ok && (str_eq_c(key->text, "network") || !are_paths(path, value, err)))
+    if (!read_key(own, path, &node->pairs[i], err))
       return false;
   }
-  json_object_set_new(out, "commands", yaml_to_json(node));
   return true;
 }
 
@@ -137,6 +132,8 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     names[i] = key->name;
     if (!str_eq_c(pair->key->text, key->name))
       continue;
+    if (pair->value->kind == YAML_MAP && strcmp(key->name, "commands") == 0)
+      return read_commands(out, path, pair->value, err);
     if (key->type == WORD && sandbox_one_of(path, pair->value, key->name, key->words, err)) {
       struct str word = word_of(pair->value);
       json_object_set_new(out, key->name, json_stringn(word.p, word.n));
@@ -153,8 +150,6 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     else if ((key->type == PATHS && are_paths(path, pair->value, err)) ||
              (key->type == HOSTS && are_hosts(path, pair->value, err)))
       json_object_set_new(out, key->name, yaml_to_json(pair->value));
-    else if (key->type == COMMANDS)
-      return read_commands(out, path, pair->value, err);
     else
       return key->type == LIMITS && sandbox_read_limits(out, path, pair->value, err);
     return true;

@@ -751,17 +751,25 @@ static void denied_look(const struct confining *c, struct str path, enum denial_
 static void denied_tell(const struct confining *c, const struct denied_lists *found,
                         struct buf *why) {
   const json_t *words = c->spec->request->sandbox;
-  const char *read = buf_c(&found->read), *write = buf_c(&found->write);
+  const char *read = buf_c(&found->read), *write = buf_c(&found->write), *before = "{";
   buf_printf(why, "its sandbox (%s by %s) denied it, as its output says, what sandbox: {commands: ",
              json_string_value(json_object_get(words, "level")),
              json_string_value(json_object_get(words, "mechanism")));
-  if (found->off)
+  if (found->off) {
     buf_printf(why, "off} in config.yaml would allow: to write %s", write);
-  else
-    buf_printf(why, "{%s%s%s%s%s%s%s%s}} in config.yaml would allow", read[0] ? "read: [" : "",
-               read, read[0] ? "]" : "", read[0] && (write[0] || found->network) ? ", " : "",
-               write[0] ? "write: [" : "", write, write[0] ? "]" : "",
-               found->network ? write[0] ? ", network: open" : "network: open" : "");
+    return;
+  }
+  if (read[0] != '\0') {
+    buf_printf(why, "%sread: [%s]", before, read);
+    before = ", ";
+  }
+  if (write[0] != '\0') {
+    buf_printf(why, "%swrite: [%s]", before, write);
+    before = ", ";
+  }
+  if (found->network)
+    buf_printf(why, "%snetwork: open", before);
+  buf_puts(why, "}} in config.yaml would allow");
 }
 
 bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,
