@@ -173,10 +173,12 @@ static const char *const *own_argv(struct arena *arena, const char *const *argv)
 static json_t *integrate_apart(const struct provider_env *env, const struct call_request *request,
                                struct arena *arena, const char **variable) {
   if (strcmp(request->argv[0], "segue") != 0 || request->argv[1] == NULL ||
-      strcmp(request->argv[1], "integrate") != 0 || !sandbox_policy_holds(request))
+      strcmp(request->argv[1], "integrate") != 0)
     return NULL;
-  json_t *words = json_clone(env->sandbox), *names = json_array(), *secret = json_array();
-  json_object_set(words, "inherited", (json_t *)request->sandbox);
+  json_t *words = env->sandbox ? json_clone(env->sandbox) : json_object();
+  json_t *names = json_array(), *secret = json_array();
+  if (sandbox_policy_holds(request))
+    json_object_set(words, "inherited", (json_t *)request->sandbox);
   for (size_t i = 0; env->own_folders != NULL && env->own_folders[i] != NULL; i++)
     json_array_append_new(secret, json_text(str_from(env->own_folders[i])));
   json_array_extend(secret, json_object_get(words, "secret"));

@@ -162,6 +162,9 @@ def checks_of_merges_have_it():
         stopped(log, "denied")
         box.sandbox(commands={"read": [box.key]})
         box.segue("resume", path, "--logs", box.logs, status=0)
+        box.sandbox(level="off")  # a session that inherits nothing keeps to that
+        _, _, path = box.run(flow, "--workspace", "worktree")
+        expect(sandbox_of(records(path)) is None, sandbox_of(records(path)))
 
 
 def a_workflow_narrows_and_never_widens():
