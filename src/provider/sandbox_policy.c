@@ -748,6 +748,24 @@ static void denied_look(const struct confining *c, struct str path, enum denial_
   }
 }
 
+/* Looks for a program that did not start for whoever called it by its name, and is in PATH:
+ * "sh: 1: cargo: not found". */
+static void denied_programs(const struct confining *c, struct str text,
+                            struct denied_lists *found) {
+  char name[64], path[PATH_MAX], real[PATH_MAX];
+  while (text.n > 0) {
+    struct str line = str_next_line(&text);
+    bool failed = str_has_any(line, "not found|ermission denied|No such file");
+    while (failed && line.n > 0) {
+      struct str word = str_trim(str_cut(&line, ':'));
+      print_into(name, sizeof name, STR_FMT, STR_ARG(word));
+      if (word.n > 0 && strpbrk(name, "/ ") == NULL && program_find(name, path, sizeof path) &&
+          realpath(path, real) != NULL && !may_read(c, real))
+        denied_add(&found->read, path);
+    }
+  }
+}
+
 static void denied_tell(const struct confining *c, const struct denied_lists *found,
                         struct buf *why) {
   const json_t *words = c->spec->request->sandbox;
@@ -784,6 +802,7 @@ bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str te
   if (spec->request->sandbox == NULL || is_off(spec->request->sandbox, &level))
     return false;
   sandbox_policy_gather(&c, level);
+  denied_programs(&c, text, &found);
   while (denial_next(&text, &path, &kind))
     denied_look(&c, path, kind, &found);
   const bool any = found.read.n > 0 || found.write.n > 0 || found.network;

@@ -249,6 +249,16 @@ def words_alone_are_no_denial():
         expect(of_type(log, "session_end")[-1]["outcome"] == "abort", log[-1])
 
 
+def a_program_that_is_not_seen_is_a_denial():
+    with Place() as box:
+        os.makedirs(box.dir + "/home/bin")
+        os.chmod(box.file("home/bin/tool", "#!/bin/sh\n"), 0o755)
+        for line, read in (("tool", True), ("no-such-tool", False), ("echo tool is not seen; exit 1", False)):
+            flow = WORK % ("sandbox: strict,", "test") + command(["sh", "-c", line], end=END.replace("mend", "ABORT"))
+            _, log, _ = box.run(flow, status=7 if read else 3, env={"PATH": "/usr/bin:/bin:" + box.dir + "/home/bin"})
+            expect(not read or f"read: [{box.dir}/home/bin/tool]" in stopped(log, "denied"), log[-1])
+
+
 def plan_and_doctor_say_it():
     with Place() as box:
         flow = box.file("w.yaml", "name: w\nprovider: stranger\nmovements:\n" + WORK % ("", "test") + command(["make"]) + MEND)
@@ -326,4 +336,4 @@ if __name__ == "__main__":
     sys.exit(main([a_command_has_the_agents_sandbox, at_the_start_it_ends_before_anybody_is_paid, gates_invariants_and_groups,
                    setup_has_it_and_says_so, checks_of_merges_have_it, a_workflow_narrows_and_never_widens, the_narrowest_agent_counts,
                    only_the_users_file_lifts_it, a_session_keeps_what_its_log_says, bwrap_has_it_too, words_alone_are_no_denial,
-                   plan_and_doctor_say_it, toolchains_work]))
+                   a_program_that_is_not_seen_is_a_denial,                   plan_and_doctor_say_it, toolchains_work]))
