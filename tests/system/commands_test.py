@@ -55,10 +55,12 @@ class Place(Box):
 
     def run(self, movements, *words, status=0, head="", **kw):
         flow = self.file("w.yaml", f"name: w\nprovider: stranger\n{head}judge: {{stages: [phase1_tag]}}\nmovements:\n{movements}")
-        done = self.segue("run", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd, *words, status=status, **kw)
+        done = self.segue("run", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd, *words, **kw)
         path = max(self.begun(), key=os.path.getmtime)
         verified(self, path)
-        return done, records(path), path
+        log = records(path)
+        expect(status in (None, done.returncode), done, [r for r in log if r["type"] in ("call_start", "call_end", "session_stop")])
+        return done, log, path
 
     def kept(self, *texts):
         """The key got nowhere: into no log, no file of the workspace and no output."""
@@ -85,7 +87,7 @@ def stopped(log, reason, cls="denied"):
 def a_command_has_the_agents_sandbox():
     with Place() as box:
         flow = WORK % ("", "test") + command(["make", "-s"]) + MEND
-        done, log, path = box.run(flow, status=7, err=())
+        done, log, path = box.run(flow, status=7)
         box.kept(done.stdout, done.stderr)
         expect(sandbox_of(log) == {"level": "guard", "mechanism": "landlock", "from": "work"}, sandbox_of(log))
         expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "work", "level": "guard"}, log[0])
