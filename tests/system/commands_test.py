@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, expect, main, need_build, needs, of_type, others_can_run, records, skip, verified
+from daemon import DaemonBox
+from support import expect, main, need_build, needs, of_type, others_can_run, records, skip, verified
 
 LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
 KEY = "KEY-OF-SSH"
@@ -23,7 +24,7 @@ WORK = "  - {name: work, edit: true, instruction: do it, %s rules: [{condition: 
 MEND = "  - {name: mend, edit: true, instruction: mend it, rules: [{condition: done, next: ABORT}, {condition: no, next: ABORT}]}\n"
 
 
-class Place(Box):
+class Place(DaemonBox):
     """A home folder with a key, a repository, and an agent that does what do.sh says, held by guard."""
 
     def __init__(self, do="true", **sandbox):
@@ -230,6 +231,24 @@ def a_session_keeps_what_its_log_says():
             expect((log[-1].get("outcome") == "complete") == read, log[-1])
 
 
+def a_daemon_and_a_fork_do_the_same():
+    with Place() as box:
+        flow = box.file("w.yaml", "name: w\nprovider: stranger\njudge: {stages: [phase1_tag]}\nmovements:\n" + WORK % ("", "test") +
+                        command(["make", "-s"]) + MEND)
+        box.serve()
+        box.segue("submit", flow, "-t", "t", "--wait", "-C", box.cwd, status=7)
+        path = box.log_paths()[0]
+        stopped(records(path), "denied")
+        box.segue("fork", path, "--from", "test", "--logs", box.logs, status=1)  # nobody was paid in it
+        forked = max(box.log_paths(), key=os.path.getmtime)
+        expect(forked != path and sandbox_of(records(forked))["from"] == "work", records(forked)[-1])
+        box.kept()
+        box.sandbox(commands="off")
+        box.end()
+        box.serve()
+        box.segue("resume", path, "--logs", box.logs, status=0)
+
+
 def bwrap_has_it_too():
     needs("bwrap")
     if subprocess.run(["bwrap", "--unshare-user", "--ro-bind", "/", "/", "true"], capture_output=True).returncode:
@@ -337,5 +356,5 @@ if __name__ == "__main__":
         skip("this kernel has no Landlock")
     sys.exit(main([a_command_has_the_agents_sandbox, at_the_start_it_ends_before_anybody_is_paid, gates_invariants_and_groups,
                    setup_has_it_and_says_so, checks_of_merges_have_it, a_workflow_narrows_and_never_widens, the_narrowest_agent_counts,
-                   only_the_users_file_lifts_it, a_session_keeps_what_its_log_says, bwrap_has_it_too, words_alone_are_no_denial,
+                   only_the_users_file_lifts_it, a_session_keeps_what_its_log_says, a_daemon_and_a_fork_do_the_same, bwrap_has_it_too, words_alone_are_no_denial,
                    a_program_that_is_not_seen_is_a_denial,                   plan_and_doctor_say_it, toolchains_work]))
