@@ -286,7 +286,8 @@ def plan_and_doctor_say_it():
         plan = json.loads(box.segue("plan", flow, "--json", status=0).stdout)
         test = [m for m in plan["movements"] if m["name"] == "test"][0]
         expect(test["sandbox"] == {"level": "guard", "mechanism": "landlock", "from": "work"}, test)
-        box.segue("plan", flow, out="guard by landlock as of work")
+        expect(plan["commands"] == test["sandbox"], plan["commands"])
+        box.segue("plan", flow, out=("make, sandbox guard by landlock as of work", "commands  setup, invariants and checks"))
         box.segue("doctor", "--sandbox", "make -s", status=1, out=("guard: exit 2", "off: exit 0", f"read: [{box.key}]", "they differ"))
         box.segue("doctor", "--sandbox", "exit 3", status=0, out=("guard: exit 3", "off: exit 3", "both end alike"))
 

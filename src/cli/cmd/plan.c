@@ -352,6 +352,11 @@ static void plan_print(const json_t *plan) {
   plan_row(&page, "workflow", COLOUR_DIM, &text);
   json_array_foreach(json_object_get(plan, "movements"), i, m)
     plan_print_movement(&page, m);
+  if (json_object_get(plan, "commands") != NULL) {
+    buf_puts(&text, "setup, invariants and checks of merges: sandbox ");
+    plan_put_sandbox(&text, json_object_get(plan, "commands"));
+    plan_row(&page, "commands", COLOUR_DIM, &text);
+  }
   plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
   plan_print_budget(&page, json_object_get(plan, "budget"));
