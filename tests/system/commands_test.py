@@ -153,6 +153,7 @@ def checks_of_merges_have_it():
         expect(b"in config.yaml would allow" in done.stdout + done.stderr, done)
         box.sandbox(commands={"read": [box.key]})
         box.segue("merge", path, "--logs", box.logs, "--check", "make -s", status=0)
+        expect(not os.listdir(box.dir + "/tmp"), "it left", os.listdir(box.dir + "/tmp"))
     with Place(do="echo y > f-$$") as box:
         flow = ("  - name: parts\n    parallel:\n      - {name: work, workspace: worktree, edit: true, instruction: do it, "
                 "rules: [{condition: done}, {condition: no}]}\n"
