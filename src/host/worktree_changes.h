@@ -41,13 +41,13 @@ struct tree_item {
 
 struct trees {
   char session[STORE_ID_BYTES];
-  char *cwd;      /* where it was started: a folder in the repository */
-  char *task;     /* its first line */
-  json_t *config; /* of its start; or NULL */
-  char *main;     /* the branch of the repository's own tree when its worktree was made, or NULL */
-  bool has_main;  /* that is known; main NULL: none was checked out */
-  char *base;     /* the commit at its start, if it worked in that folder; or NULL: not known */
-  json_t *source; /* where the task came from: config.source; or NULL */
+  char *cwd;       /* where it was started: a folder in the repository */
+  char *task;      /* its first line */
+  json_t *config;  /* of its start; or NULL */
+  char *main;      /* the branch of the repository's own tree when its worktree was made, or NULL */
+  bool has_main;   /* that is known; main NULL: none was checked out */
+  char *base;      /* the commit at its start, if it worked in that folder; or NULL: not known */
+  json_t *source;  /* where the task came from: config.source; or NULL */
   json_t *remotes; /* their addresses when its worktree was made; or NULL: not known */
   struct tree_item *items;
   size_t count;

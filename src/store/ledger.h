@@ -17,7 +17,7 @@
 enum ledger_kind {
   LEDGER_END,
   LEDGER_STOP,
-  LEDGER_CUT,    /* seq is the last record that a person kept: later ones no longer count */
+  LEDGER_CUT,     /* seq is the last record that a person kept: later ones no longer count */
   LEDGER_REMOVED, /* the log is not missing: a person removed it */
   LEDGER_HELD     /* a worker of a shared store took it, and wrote its first records */
 };

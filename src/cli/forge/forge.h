@@ -20,10 +20,10 @@
 enum forge_kind { FORGE_ISSUE, FORGE_PR };
 
 struct forge {
-  char *folder; /* folder of the repository */
-  char *remote; /* its name */
-  char *url;    /* address to push to */
-  bool is_glab; /* otherwise gh */
+  char *folder;  /* folder of the repository */
+  char *remote;  /* its name */
+  char *url;     /* address to push to */
+  bool is_glab;  /* otherwise gh */
   char *host;    /* of the project; NULL: a name without a dot, which is the user's own */
   char *project; /* its path there: OWNER/NAME; NULL: a folder, which only its own git knows */
   char *owner;   /* of the branches, with gh, if that is another: the project is that of upstream */
