@@ -55,7 +55,9 @@ static bool base_git(const struct base *b, const struct base_git *how, const cha
     return err_set(err, ERR_LIMIT, "git %.40s: the tree has too many files", words[0]);
   char what[60];
   print_into(what, sizeof what, "git %.40s", words[0]);
-  return git_complain(what, answer, err);
+  (void)git_complain(what, answer, err);
+  err->code = ERR_CORRUPT; /* something cannot be read */
+  return false;
 }
 
 #define GIT_WORDS_OF(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -306,10 +308,8 @@ bool base_check_out(struct base *b, const char *tree, const char *copy, struct e
   if (!base_did(b, &out, GIT_WORDS_OF("read-tree", tree), err) ||
       !base_did(b, &out, GIT_WORDS_OF("checkout-index", "-a", "-f", "-q"), err) ||
       !base_did(b, &back, GIT_WORDS_OF("add", "-A", "-f", "."), err) ||
-      !base_id(b, &back, GIT_WORDS_OF("write-tree"), found, err)) {
-    err->code = err->code == ERR_INVALID ? ERR_CORRUPT : err->code; /* objects are missing */
+      !base_id(b, &back, GIT_WORDS_OF("write-tree"), found, err))
     return false;
-  }
   if (strcmp(found, tree) != 0)
     return err_set(err, ERR_CORRUPT, "the copy is %.12s, and %.12s was recorded", found, tree);
   return make_repository(b, tree, copy, back.index, err);

@@ -19,6 +19,8 @@
  *
  * A copy is a repository of its own with one commit: checks ask git for the list of files, say.
  *
+ * ERR_CORRUPT: something could not be read, or is not as it was recorded.
+ *
  * Functions block and run git (git/git.h): for the command line or a pool thread. */
 #ifndef SEGUE_EVIDENCE_BASE_H
 #define SEGUE_EVIDENCE_BASE_H
@@ -42,7 +44,6 @@ bool base_open(struct base *b, const char *folder, const char *private_dir,
 void base_close(struct base *b); /* accepts a zeroed one */
 
 bool base_take_all(struct base *b, char tree[BASE_TREE_BYTES], struct err *err) MUST_CHECK;
-/* ERR_CORRUPT: a commit that is named by its id is gone. */
 bool base_of_commit(struct base *b, const char *revision, char tree[BASE_TREE_BYTES],
                     struct err *err) MUST_CHECK;
 
@@ -52,7 +53,6 @@ bool base_list(struct base *b, const char *tree, struct file_listing *out,
 bool base_mix(struct base *b, const char *tree, const struct file_listing *other,
               const struct str *files, size_t count, char out[BASE_TREE_BYTES],
               struct err *err) MUST_CHECK;
-/* ERR_CORRUPT: what is checked out is not what was recorded. */
 bool base_check_out(struct base *b, const char *tree, const char *copy, struct err *err) MUST_CHECK;
 
 /* Reads files for check_files_find; ctx is the base. */
