@@ -95,13 +95,6 @@ static bool matches_any(const json_t *patterns, struct str path) {
   return false;
 }
 
-static bool has_usual_name(struct str path) {
-  for (size_t i = 0; i < ARRAY_LEN(usual); i++)
-    if (protect_matches(str_from(usual[i]), path))
-      return true;
-  return false;
-}
-
 static bool is_build_file(struct str path) {
   struct str name = base_name(path);
   for (size_t i = 0; i < ARRAY_LEN(unnamed); i++)
@@ -113,6 +106,14 @@ static bool is_build_file(struct str path) {
 static bool is_in_code(struct str path) {
   struct str rest = path, top = str_cut(&rest, '/');
   return rest.p != NULL && str_among(top, "src lib bin app apps pkg cmd internal source");
+}
+
+/* Among code, test_counts.c is about tests; only Python has tests of such names there. */
+static bool has_usual_name(struct str path) {
+  bool code = is_in_code(path) && !str_ends(path, ".py"), found = false;
+  for (size_t i = 0; i < ARRAY_LEN(usual) && !found; i++)
+    found = protect_matches(str_from(usual[i]), path) && !(code && strcmp(usual[i], "test_*") == 0);
+  return found;
 }
 
 /* --- the search --- */
