@@ -285,8 +285,8 @@ void check_files_find(const struct check_files_spec *spec, const struct file_lis
     size_t from = s.done,
            n = s.queued - from < CHECK_FILES_BATCH ? s.queued - from : CHECK_FILES_BATCH;
     long bytes = 0;
-    for (size_t i = 0; i < n; i++) /* what git prints has a bound */
-      if ((bytes += l->files[s.queue[from + i]].size + 100) > 8 * 1024 * 1024)
+    for (size_t i = 0; i < n; i++)
+      if ((bytes += l->files[s.queue[from + i]].size + 100) > CHECK_FILES_BATCH_BYTES)
         n = i > 0 ? i : 1;
     struct buf texts[CHECK_FILES_BATCH] = {0};
     size_t which[CHECK_FILES_BATCH];

@@ -61,8 +61,13 @@ struct check_files_spec {    /* all borrowed */
 typedef void (*check_files_read)(void *ctx, const struct file_listing *l, const size_t *which,
                                  size_t n, struct buf *texts);
 
-/* Fills why[l->count]. Files over CHECK_FILE_BYTES are not read for names. */
-enum { CHECK_FILE_BYTES = 256 * 1024, CHECK_FILES_BATCH = 256 };
+/* Files over CHECK_FILE_BYTES are not read for names; a batch is what one `read` is asked for. */
+enum {
+  CHECK_FILE_BYTES = 256 * 1024,
+  CHECK_FILES_BATCH = 256,
+  CHECK_FILES_BATCH_BYTES = 8 * 1024 * 1024 /* what git prints has a bound */
+};
+/* Fills why[l->count]. */
 void check_files_find(const struct check_files_spec *spec, const struct file_listing *l,
                       check_files_read read, void *ctx, enum check_file *why);
 
