@@ -34,7 +34,7 @@ static bool base_git(const struct base *b, const struct base_git *how, const cha
   buf_printf(&dir, "GIT_DIR=%s", b->folder);
   buf_printf(&tree, "GIT_WORK_TREE=%s", how->top ? how->top : b->folder);
   buf_printf(&index, "GIT_INDEX_FILE=%s/%s", b->folder, how->index ? how->index : "index");
-  struct git_ask ask = {.folder = b->folder,
+  struct git_ask ask = {.folder = "/", /* the private one may be in a repository */
                         .input = how->input,
                         .extra = {buf_c(&dir), buf_c(&tree), buf_c(&index),
                                   "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"},
@@ -268,11 +268,13 @@ bool base_mix(struct base *b, const char *tree, const struct file_listing *other
         buf_printf(&lines, "%s %.*s\t" STR_FMT "%c", file ? file->mode : "0", (int)strlen(tree),
                    file ? file->hash : zeros, STR_ARG(files[i]), '\0');
     }
+  print_into(out, BASE_TREE_BYTES, "%s", tree);
+  if (count == 0)
+    return true;
   if (!base_did(b, &how, GIT_WORDS_OF("read-tree", tree), err))
     return false;
   how.input = buf_view(&lines);
-  return (count == 0 ||
-          base_did(b, &how, GIT_WORDS_OF("update-index", "-z", "--index-info"), err)) &&
+  return base_did(b, &how, GIT_WORDS_OF("update-index", "-z", "--index-info"), err) &&
          base_id(b, &how, GIT_WORDS_OF("write-tree"), out, err);
 }
 

@@ -20,6 +20,9 @@
  *   new check  the base, with the check's       if files of the check changed, and others, and the
  *              files as they are now            old check passes
  *
+ * A run that somebody has made already (a session's own check, the one before its work) is put into
+ * r.facts.runs after runs_begin, with no_old_check, and is not made again.
+ *
  * Trees that are the same are run once. If the old check fails, it is run once more: a check that
  * passes then is flaky, and said to be. */
 #ifndef SEGUE_EVIDENCE_RUNS_H
