@@ -335,7 +335,7 @@ void base_read(void *ctx, const struct file_listing *l, const size_t *which, siz
     struct str head = str_next_line(&rest);
     const char *space = memrchr(head.p, ' ', head.n);
     long size;
-    if (space == NULL ||
+    if (!str_starts(head, l->files[which[i]].hash) || space == NULL ||
         !str_to_long((struct str){space + 1, head.n - (size_t)(space + 1 - head.p)}, &size) ||
         size < 0 || (size_t)size >= rest.n)
       continue; /* it is missing */

@@ -313,6 +313,17 @@ static bool tree_has(const struct file_listing *l, struct str folder, struct str
   return found;
 }
 
+/* Does a program say this of the word? Its own name stands at the beginning of the line. */
+static bool is_about(struct str line, struct str word) {
+  bool found = false;
+  for (size_t i = 1; i + word.n <= line.n && !found; i++) {
+    struct str left = {line.p + i - 1, 1}, right = {line.p + i + word.n, i + word.n < line.n};
+    found = memcmp(line.p + i, word.p, word.n) == 0 && str_span(left, "._-+@") == 0 &&
+            str_span(right, "._-/+@") == 0;
+  }
+  return found;
+}
+
 bool check_files_missed(const struct check_files_spec *spec, const struct file_listing *l,
                         struct str output) {
   static const char missing[] = "No such file|not found|cannot open|can't open|not importable|"
@@ -323,13 +334,9 @@ bool check_files_missed(const struct check_files_spec *spec, const struct file_l
       continue;
     if (str_has(line, "no makefile found"))
       return true;
-    while (next_path(&text, &word)) {
-      char name[256];
-      print_into(name, sizeof name, "%.*s", STR_ARG(word));
-      if (word.n > 2 && word.n < sizeof name && str_has(line, name) &&
-          !tree_has(l, str_from(spec->folder), word))
+    while (next_path(&text, &word))
+      if (is_about(line, word) && !tree_has(l, str_from(spec->folder), word))
         return true;
-    }
   }
   return false;
 }

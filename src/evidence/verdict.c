@@ -65,8 +65,7 @@ static const struct {
     [EVIDENCE_SHOWN] = {"shown",
                         "The check fails without the work and passes with it, and so does the "
                         "check as it was."},
-    [EVIDENCE_NOT_SHOWN] = {"not_shown", "The check says nothing about the work: it passes "
-                                         "without it, too."},
+    [EVIDENCE_NOT_SHOWN] = {"not_shown", "The check shows nothing about the work."},
     [EVIDENCE_OLD_CHECK_FAILS] = {"old_check_fails",
                                   "The check as it was before the work does not pass on it."},
     [EVIDENCE_ONLY_CHECK_CHANGED] = {"only_check_changed",

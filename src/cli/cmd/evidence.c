@@ -170,7 +170,7 @@ static void run_check(struct evidencing *e) {
   if (!ran && err.code == ERR_LIMIT)
     end = CHECK_TOO_SLOW;
   runs_ended(r, end, result.exit_status, buf_view(&result.out), clock_mono_ms() - began,
-             ran ? NULL : err.text);
+             end == CHECK_NOT_STARTED ? err.text : NULL);
 }
 
 static bool run_all(struct evidencing *e, bool tell, struct err *err) {
@@ -226,6 +226,8 @@ static void tell_remarks(const struct evidence_runs *r, const char *before, stru
                fall == COUNTS_HOLD ? "tests failed" : falls[fall]);
   else if (r->evidence == EVIDENCE_OLD_CHECK_FAILS)
     buf_printf(out, "%sIt passes only with its own files as the work left them.\n", before);
+  if (r->evidence == EVIDENCE_NOT_SHOWN && passes)
+    buf_printf(out, "%sIt passes without the work, too.\n", before);
   if (r->facts.no_old_check)
     buf_printf(out, "%sThe check could not be run before the work, so there is no old one.\n",
                before);
@@ -251,7 +253,7 @@ static void tell_runs(const struct evidence_runs *r, bool markdown, struct buf *
 
 static void tell_files(const struct evidence_runs *r, const char *before, struct buf *out) {
   const json_t *file;
-  size_t i, count = json_array_size(r->changes);
+  size_t i;
   for (int check = 1; check >= 0; check--) {
     size_t shown = 0, all = 0;
     json_array_foreach(r->changes, i, file) {
@@ -270,8 +272,6 @@ static void tell_files(const struct evidence_runs *r, const char *before, struct
     if (all > 0)
       buf_putc(out, '\n');
   }
-  if (count == 0)
-    buf_printf(out, "%sno file differs\n", before);
 }
 
 /* Appends the last lines of the run that decided against the work. */

@@ -125,6 +125,9 @@ TEST(a_check_that_was_not_there_is_told_from_one_that_fails) {
       {"python3 -m unittest discover -s tests", "tests/a.py", "tests: No such file\n", false},
       {"make test", "Makefile", "cc: error: a.c: No such file or directory\n", false},
       {"sh ci/run.sh", "a", "FAIL ci/run.sh\n", false},
+      {"sh ci/run.sh", "ci/run.sh", "sh: 1: sed: not found\n", false},
+      {"sh ci/run.sh", "ci/run.sh", "cat: tests/a.sh: No such file or directory\n", false},
+      {"./tests/all.sh", "a", "sh: 1: ./tests/all.sh: not found\n", true},
   };
   for (size_t i = 0; i < ARRAY_LEN(missed); i++) {
     AUTO(listing_deinit) struct file_listing l = {0};
