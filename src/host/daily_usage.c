@@ -261,8 +261,8 @@ static void book_read(struct daily_usage *book) {
   }
 }
 
-/* What the book says of earlier calls is on the disk before another one starts because of it: after a
- * power failure the day's budget is not spent again. Others' lines are synced, too. */
+/* Brings to the disk all that the book says of earlier calls, before another one starts because of
+ * it: after a power failure the day's budget is not spent again. Others' lines are synced, too. */
 static void book_sync(struct daily_usage *book) {
   if (book->fd <= 0 || book->synced == book->at)
     return;

@@ -173,8 +173,9 @@ void session_head(const struct session *s, enum ledger_kind kind, struct ledger_
   memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
 }
 
-/* Seals the log after its decision's last record, if that is a stop or an end. What others may take,
- * also when it has got its first records here: its loss would be seen although it never stopped. */
+/* Seals the log after its decision's last record, if that is a stop or an end. What others may
+ * take, also when it has got its first records here: then its loss is seen although it never
+ * stopped. */
 static void seal_end(struct session *s) {
   struct ledger_entry head;
   bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;

@@ -27,8 +27,8 @@ static void tmpdir_folder(struct buf *out) {
   buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
 }
 
-/* Programs with something in the folder hold it together (flock); whoever has it alone finds only what
- * others have left that were killed. */
+/* Programs with something in the folder hold it together (flock); whoever has it alone finds only
+ * what others have left that were killed. */
 static struct {
   pthread_mutex_t lock;
   unsigned count; /* of ours in it */

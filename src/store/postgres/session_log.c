@@ -103,7 +103,7 @@ static void shared_scan_batch(struct shared_log *log) {
   }
 }
 
-/* What the row has to say after the batch, and the lines do not, is computed here, and goes to the
+/* The row has to say more after the batch than the lines do. That is computed here, and goes to the
  * server in the same statement as they do: the row and the log cannot differ. */
 static void append_call_init(struct append_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;

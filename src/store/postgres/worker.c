@@ -10,8 +10,9 @@
  * session that is just being taken or released stands in none of them for a moment.
  *
  * DESIGN, fences. Each change of owner raises the fence of the session's row, and each append and
- * release names the fence it was taken with, and the worker's word. A worker that was cut off, and believes that it still
- * holds a session, is thus refused by the server, however late its request arrives. */
+ * release names the fence it was taken with, and the worker's word. A worker that was cut off, and
+ * believes that it still holds a session, is thus refused by the server, however late its request
+ * arrives. */
 #include "store/postgres/session_log.h"
 
 #include "base/fault.h"
