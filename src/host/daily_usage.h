@@ -12,8 +12,8 @@
  * processes need no lock. Before it answers, a process reads on from where it was. A line is
  * written when a call's record is decided, so a crash never loses what was used. Where
  * a day is bounded, it is synced before a call is allowed. A torn or foreign line is ignored.
- * Without a state folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The
- * provider `command` is never counted and never refused: a program costs nothing.
+ * Without a state folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are
+ * removed. The provider `command` is never counted and never refused: a program costs nothing.
  *
  * Single-threaded; small reads and writes, on the loop. */
 #ifndef SEGUE_HOST_DAILY_USAGE_H
