@@ -187,8 +187,10 @@ static bool trust_keep(const struct trust *t, struct err *err) {
   char temp[sizeof t->entry + 24];
   buf_auto_t text = {0};
   if (json_same(json_object_get(t->last, "doc"), t->workflow->doc) &&
-      json_same(json_object_get(t->last, "asks"), t->asks))
-    return utimensat(AT_FDCWD, t->entry, NULL, 0) == 0 || errno != 0; /* it was run today */
+      json_same(json_object_get(t->last, "asks"), t->asks)) {
+    (void)utimensat(AT_FDCWD, t->entry, NULL, 0); /* it was run today */
+    return true;
+  }
   json_auto_t *entry = json_pack("{ss ss sO sO}", "project", t->project, "file", t->file, "asks",
                                  t->asks, "doc", t->workflow->doc);
   json_write(entry, &text);
@@ -227,7 +229,7 @@ static bool is_starter(const char *path) {
 
 static bool in_ci(void) {
   const char *ci = getenv("CI");
-  return ci != NULL && !str_among(str_from(ci), "0 false") && ci[0] != '\0';
+  return ci != NULL && ci[0] != '\0';
 }
 
 static void trust_print(FILE *out, const json_t *asks) {

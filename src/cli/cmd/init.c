@@ -29,7 +29,7 @@ static bool init_make_folder(const char *parent, const char *name, struct err *e
   if (mkdir(path, 0755) != 0 && errno != EEXIST)
     return err_set_errno(err, errno, "cannot make %s", path);
   return (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) ||
-         err_set(err, ERR_USAGE, "%s is no folder of its own: segue writes through no link", path);
+         err_set(err, ERR_IO, "%s is no folder of its own: segue writes through no link", path);
 }
 
 /* Puts the starter's text with the workflow's name in it. */
