@@ -118,13 +118,12 @@ static void asks_find(struct trust *t) {
 static bool trust_place(struct trust *t, const char *path, struct err *err) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
   buf_auto_t key = {0};
+  print_into(folder, sizeof folder, "%.*s/", (int)(strrchr(path, '/') - path), path);
+  size_t top = paths_project(folder, t->project);
+  t->file = path + top + (top > 1 ? 1 : 0);
+  t->project[top > 0 ? strlen(t->project) : 0] = '\0';
   if (!paths_state("trust", folder, err))
     return false;
-  print_into(t->project, sizeof t->project, "%s", path);
-  *(strrchr(t->project, '/') + 1) = '\0';
-  size_t top = paths_project(t->project, t->project);
-  t->file = path + (top > 0 ? top + 1 : 0);
-  t->project[top > 0 ? strlen(t->project) : 0] = '\0';
   buf_printf(&key, "%s\n%s", t->project, t->file);
   sha256_hex(key.p, key.n, NULL, 0, hash);
   print_into(t->entry, sizeof t->entry, "%s/%.4s", folder, hash); /* so there are not too many */
