@@ -3,8 +3,6 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "cli/json_io.h"
-#include "core/decide.h"
 #include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -12,30 +10,30 @@
 #include "git/linediff.h"
 #include "host/paths.h"
 #include "host/resume_options.h"
-#include "os/clock.h"
 #include "os/fs.h"
 #include "os/orphans.h"
 #include "structured/invariant.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct trust {
-  const struct setup *setup;
+  const struct capability *providers;
+  struct workflow *workflow;    /* as the file says it, without what the command line puts in */
+  struct buf text;              /* the file's */
+  json_t *config, *asks, *last; /* last: the entry of the last run; or NULL */
+  char sha256[SHA256_HEX];      /* of the resolved document */
   char entry[PATHS_BYTES + 8];  /* the file that remembers it */
   char project[PATHS_BYTES];    /* the main checkout, or "" */
   const char *file;             /* below it; or absolute */
-  struct workflow *workflow;    /* as the file says it, without what the command line puts in */
-  json_t *config, *asks, *last; /* last: the entry; or NULL */
 };
 
 static void trust_deinit(struct trust *t) {
   workflow_unref(t->workflow);
+  buf_deinit(&t->text);
   json_decref(t->config);
   json_decref(t->asks);
   json_decref(t->last);
@@ -57,54 +55,45 @@ static void asks_put(struct trust *t, const struct movement *m, struct str what,
 }
 
 /* Compares what confines a program of the movement with what is usual here. */
-static void asks_program(struct trust *t, const struct movement *m, const struct capability *c,
-                         bool command, struct str what) {
+static void asks_program(struct trust *t, const struct movement *m, struct str provider,
+                         const char *const *argv) {
+  const struct capability *c = argv ? NULL : capability_find(t->providers, provider);
   struct sandbox_choice own, usual;
-  char how[96];
-  if (!sandbox_choose(t->config, m, c, command, &own) ||
-      !sandbox_choose(t->config, NULL, c, command, &usual))
+  char how[64] = "without a sandbox";
+  buf_auto_t what = {0};
+  if (!sandbox_choose(t->config, m, c, argv != NULL, &own) ||
+      !sandbox_choose(t->config, NULL, c, argv != NULL, &usual) ||
+      (own.level != SANDBOX_OFF && own.level >= usual.level && own.network >= usual.network))
     return;
-  if (own.level == SANDBOX_OFF || own.level < usual.level) {
-    print_into(how, sizeof how, "with sandbox %s", sandbox_level_name(own.level));
-    asks_put(t, m, what, own.level == SANDBOX_OFF ? "without a sandbox" : how);
+  if (own.level != SANDBOX_OFF)
+    print_into(how, sizeof how, "with sandbox %s, network %s", sandbox_level_name(own.level),
+               sandbox_network_name(own.network));
+  buf_str(&what, argv ? STR("runs") : provider);
+  for (size_t i = 0; argv != NULL && argv[i] != NULL; i++) {
+    buf_putc(&what, ' ');
+    buf_quoted(&what, str_from(argv[i]));
   }
-  if (own.network < usual.network) {
-    print_into(how, sizeof how, "with network %s", sandbox_network_name(own.network));
-    asks_put(t, m, what, how);
-  }
-}
-
-static void asks_command(struct trust *t, const struct movement *m, const char *const *argv) {
-  buf_auto_t words = {0};
-  buf_puts(&words, "runs");
-  for (size_t i = 0; argv[i] != NULL; i++) {
-    buf_putc(&words, ' ');
-    buf_quoted(&words, str_from(argv[i]));
-  }
-  asks_program(t, m, NULL, true, buf_view(&words));
+  asks_put(t, m, buf_view(&what), how);
 }
 
 static void asks_agents(void *ctx, const struct reachable_part *part) {
   struct trust *t = ctx;
-  const struct capability *table = registry_capabilities(t->setup->registry);
   for (size_t i = 0; i < part->count; i++)
-    asks_program(t, &t->workflow->movements[part->movement],
-                 capability_find(table, part->who[i].provider), false, part->who[i].provider);
+    asks_program(t, &t->workflow->movements[part->movement], part->who[i].provider, NULL);
 }
 
 static void asks_find(struct trust *t) {
   const struct workflow *wf = t->workflow;
-  bool *all = xcalloc(wf->movement_count + 1, sizeof *all);
-  t->asks = json_array();
+  bool *all = xcalloc(wf->movement_count, sizeof *all);
   memset(all, true, wf->movement_count);
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     const struct invariants *list = m->structured ? m->structured->invariants : NULL;
     if (m->argv != NULL)
-      asks_command(t, m, m->argv);
+      asks_program(t, m, STR(""), m->argv);
     for (size_t k = 0; k < invariants_count(list); k++)
       if (invariants_get(list, k)->argv != NULL)
-        asks_command(t, m, invariants_get(list, k)->argv);
+        asks_program(t, m, STR(""), invariants_get(list, k)->argv);
     for (size_t k = 0; k < json_array_size(m->secrets); k++)
       asks_put(t, m, json_view(json_array_get(m->secrets, k)), "is shown to it");
   }
@@ -114,8 +103,8 @@ static void asks_find(struct trust *t) {
 
 /* --- what is remembered --- */
 
-/* Finds the entry of a file. */
-static bool trust_place(struct trust *t, const char *path, struct err *err) {
+/* Finds what is remembered of a file. */
+static bool trust_recall(struct trust *t, const char *path, struct err *err) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
   buf_auto_t key = {0};
   print_into(folder, sizeof folder, "%.*s/", (int)(strrchr(path, '/') - path), path);
@@ -126,104 +115,69 @@ static bool trust_place(struct trust *t, const char *path, struct err *err) {
     return false;
   buf_printf(&key, "%s\n%s", t->project, t->file);
   sha256_hex(key.p, key.n, NULL, 0, hash);
-  print_into(t->entry, sizeof t->entry, "%s/%.4s", folder, hash); /* so there are not too many */
+  print_into(t->entry, sizeof t->entry, "%s/%.4s", folder, hash); /* their number is bounded */
+  json_auto_t *last = json_load_file(t->entry, 0, NULL);
+  if (str_eq_c(json_view_at(last, "project"), t->project) &&
+      str_eq_c(json_view_at(last, "file"), t->file))
+    t->last = json_incref(last);
   return true;
 }
 
-static bool trust_load(struct trust *t, const struct setup *setup, struct err *err) {
+/* Reads the file, and finds out what it asks for. Returns false if it has errors. */
+static bool trust_load(struct trust *t, const struct setup *setup) {
   static const char *const flags[] = {"provider", "providers", "model"};
   AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
-  const struct workflow_source source = {.path = setup->workflow_path};
-  t->setup = setup;
+  struct err err;
+  t->providers = registry_capabilities(setup->registry);
+  t->asks = json_array();
   t->config = json_clone_top(setup->config);
   for (size_t i = 0; i < ARRAY_LEN(flags); i++)
     json_object_del(t->config, flags[i]);
-  if (setup->starts && setup->workflow->inputs != NULL)
-    t->workflow =
-        preflight_load(source, setup->cwd, t->config, setup->registry, &errors, &warnings, NULL);
-  else
-    t->workflow = workflow_ref(setup->workflow);
-  if (errors.count > 0) {
-    *err = errors.items[0];
+  if (!file_read(setup->workflow_path, LIMIT_WORKFLOW_BYTES, &t->text, &err))
     return false;
-  }
+  const struct workflow_source source = {
+      .path = setup->workflow_path, .text = buf_c(&t->text), .n = t->text.n};
+  t->workflow =
+      preflight_load(source, setup->cwd, t->config, setup->registry, &errors, &warnings, NULL);
+  if (errors.count > 0)
+    return false;
+  workflow_hash(t->workflow, t->sha256);
   asks_find(t);
-  if (!trust_place(t, setup->workflow_path, err))
-    return false;
-  t->last = json_load_file(t->entry, JSON_DECODE_ANY, NULL);
-  if (!str_eq_c(json_view_at(t->last, "project"), t->project) ||
-      !str_eq_c(json_view_at(t->last, "file"), t->file)) {
-    json_decref(t->last);
-    t->last = NULL;
-  }
   return true;
-}
-
-/* Returns all entries of files that ask for something; or only forgets what was not run for long. */
-static json_t *trust_entries(bool wanted) {
-  char folder[PATHS_BYTES], path[PATHS_BYTES + 256];
-  struct err ignored;
-  json_t *all = json_array();
-  DIR *dir = paths_state("trust", folder, &ignored) ? opendir(folder) : NULL;
-  const struct dirent *entry;
-  struct stat st;
-  while (dir != NULL && (entry = readdir(dir)) != NULL) {
-    print_into(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-      continue;
-    json_auto_t *value = wanted ? json_load_file(path, 0, NULL) : NULL;
-    if (st.st_mtime < clock_real_ms() / 1000 - LIMIT_TRUST_UNUSED_S)
-      (void)unlink(path);
-    else if (json_array_size(json_object_get(value, "asks")) > 0)
-      json_array_append(all, value);
-  }
-  if (dir != NULL)
-    closedir(dir);
-  return all;
 }
 
 static bool trust_keep(const struct trust *t, struct err *err) {
   char temp[sizeof t->entry + 24];
-  buf_auto_t text = {0};
-  if (json_same(json_object_get(t->last, "doc"), t->workflow->doc) &&
-      json_same(json_object_get(t->last, "asks"), t->asks)) {
-    (void)utimensat(AT_FDCWD, t->entry, NULL, 0); /* it was run today */
+  buf_auto_t entry = {0};
+  json_auto_t *value =
+      json_pack("{ss ss ss sO so}", "project", t->project, "file", t->file, "sha256", t->sha256,
+                "asks", t->asks, "text", json_text(buf_view(&t->text)));
+  if (json_same(value, t->last))
     return true;
-  }
-  json_auto_t *entry = json_pack("{ss ss sO sO}", "project", t->project, "file", t->file, "asks",
-                                 t->asks, "doc", t->workflow->doc);
-  json_write(entry, &text);
+  json_write(value, &entry);
   print_into(temp, sizeof temp, "%s.%ld", t->entry, (long)getpid());
   (void)unlink(temp);
-  if (!file_write_new(temp, buf_view(&text), err))
-    return false;
-  if (t->last == NULL)
-    json_decref(trust_entries(false));
-  return rename(temp, t->entry) == 0 || err_set_errno(err, errno, "cannot write %s", t->entry);
+  return file_write_new(temp, buf_view(&entry), err) &&
+         (rename(temp, t->entry) == 0 || err_set_errno(err, errno, "cannot write %s", t->entry));
 }
 
 /* --- before a session --- */
 
 static bool is_trusted_place(const char *path) {
-  char folders[2][PATHS_BYTES];
+  char folders[2][PATHS_BYTES], real[PATH_MAX];
   bool below = false;
   paths_called(folders[0], folders[1]);
-  for (size_t i = 0; i < 2; i++) {
-    char_auto_t *real = folders[i][0] ? realpath(folders[i], NULL) : NULL;
-    below |= real != NULL && fs_below(path, real) != NULL;
-  }
+  for (size_t i = 0; i < 2; i++)
+    below |= realpath(folders[i], real) != NULL && fs_below(path, real) != NULL;
   return below;
 }
 
-static bool is_starter(const char *path) {
-  char name[256];
-  struct err ignored;
-  buf_auto_t written = {0}, starter = {0};
-  const char *base = strrchr(path, '/') + 1;
-  print_into(name, sizeof name, "%.*s", (int)(strcspn(base, ".")), base);
-  init_starter(name, &starter);
-  return file_read(path, LIMIT_WORKFLOW_BYTES, &written, &ignored) &&
-         str_eq(buf_view(&written), buf_view(&starter));
+static bool is_starter(const struct trust *t) {
+  buf_auto_t starter = {0}, name = {0};
+  const char *base = basename(t->file);
+  buf_append(&name, base, strcspn(base, "."));
+  init_starter(buf_c(&name), &starter);
+  return str_eq(buf_view(&t->text), buf_view(&starter));
 }
 
 static bool in_ci(void) {
@@ -232,45 +186,29 @@ static bool in_ci(void) {
 }
 
 static void trust_print(FILE *out, const json_t *asks) {
-  const json_t *ask;
-  size_t i;
-  json_array_foreach((json_t *)asks, i, ask)
-    cli_say(out, "  %s\n", json_string_value(ask));
-}
-
-/* Puts a document as lines of text. */
-static void trust_lines(const json_t *doc, struct buf *out) {
-  char_auto_t *text = json_dump_text(doc, JSON_INDENT(1));
-  for (const char *p = text; *p != '\0'; p++)
-    if (p[0] == '\\' && p[1] == 'n')
-      buf_putc(out, *p++ == '\\' ? '\n' : *p);
-    else if (p[0] != ',' || p[1] != '\n') /* a list's new last item is one line */
-      buf_putc(out, *p);
+  for (size_t i = 0; i < json_array_size(asks); i++)
+    cli_say(out, "  %s\n", json_string_value(json_array_get(asks, i)));
 }
 
 static void tell_changed(const struct trust *t) {
-  buf_auto_t last = {0}, now = {0};
   long added, removed;
-  const char *slash = strrchr(t->file, '/');
-  trust_lines(json_object_get(t->last, "doc"), &last);
-  trust_lines(t->workflow->doc, &now);
-  linediff_count(buf_view(&last), buf_view(&now), &added, &removed);
-  if (added + removed > 0)
-    cli_say(stderr, "%s changed since your last run (+%ld -%ld)\n", slash ? slash + 1 : t->file,
-            added, removed);
+  linediff_count(json_view_at(t->last, "text"), buf_view(&t->text), &added, &removed);
+  if (added + removed == 0)
+    cli_say(stderr, "what %s refers to changed since your last run\n", basename(t->file));
+  else
+    cli_say(stderr, "%s changed since your last run (+%ld -%ld)\n", basename(t->file), added,
+            removed);
 }
 
 /* Asks a person, unless that was answered beforehand. */
 static bool ask_person(const struct cli_args *args, json_t *config, const json_t *more,
                        struct err *err) {
-  const char *word = args->words[0], *by = "asked";
+  const char *word = args->words[0], *by = in_ci() ? "CI" : "asked";
   if (!resume_options_by_person(args->command->name, word, err))
     return false;
   if (cli_flag(args, "trust")) {
     by = "--trust";
-  } else if (in_ci()) {
-    by = "CI";
-  } else {
+  } else if (!in_ci()) {
     cli_say(stderr, "%s asks for more than a sandbox gives:\n", word);
     trust_print(stderr, more);
     if (cli_flag(args, "untrusted") || cli_asks("trust it?") != CLI_SAID_YES)
@@ -283,40 +221,36 @@ static bool ask_person(const struct cli_args *args, json_t *config, const json_t
 
 bool trust_asked(struct setup *setup, const struct cli_args *args, struct err *err) {
   AUTO(trust_deinit) struct trust t = {0};
-  bool held, typed = strpbrk(args->words[0], "/.") != NULL && !cli_flag(args, "untrusted");
-  if (is_trusted_place(setup->workflow_path))
-    return true;
-  if (!trust_load(&t, setup, err))
-    return false;
   json_auto_t *more = json_array();
+  bool held, typed = strpbrk(args->words[0], "/.") != NULL && !cli_flag(args, "untrusted");
+  if (is_trusted_place(setup->workflow_path) || !trust_load(&t, setup))
+    return true;
+  bool keeps = trust_recall(&t, setup->workflow_path, err) && !in_ci();
   for (size_t i = 0; i < json_array_size(t.asks); i++)
     if (!asks_have(json_object_get(t.last, "asks"), json_array_get(t.asks, i)))
       json_array_append(more, json_array_get(t.asks, i));
-  if (json_array_size(more) > 0 &&
-      (t.last != NULL || !(typed || is_starter(setup->workflow_path)))) {
-    if (!ask_person(args, setup->config, more, err))
-      return false;
-  } else if (t.last != NULL && !cli_flag(args, "quiet")) {
+  bool wants = t.last != NULL || !(typed || is_starter(&t));
+  if (json_array_size(more) > 0 && wants && !ask_person(args, setup->config, more, err))
+    return false;
+  if (json_array_size(more) == 0 && t.last != NULL && !cli_flag(args, "quiet") &&
+      !str_eq_c(json_view_at(t.last, "sha256"), t.sha256))
     tell_changed(&t);
-  }
-  char_auto_t *program = in_ci() ? NULL : orphan_program((long)getpid(), &held);
-  if (program == NULL && !in_ci() && !trust_keep(&t, err))
+  char_auto_t *program = keeps ? orphan_program((long)getpid(), &held) : NULL;
+  if (keeps && program == NULL && !trust_keep(&t, err))
     log_warn("%s", err->text);
   return true;
 }
 
 bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
   AUTO(setup_deinit) struct setup setup = {.config = json_object()};
-  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   char_auto_t *path = realpath(json_word_at(body, "workflow"), NULL);
-  if (path == NULL || is_trusted_place(path))
+  if (path == NULL || strlen(path) >= sizeof setup.workflow_path)
     return true;
+  print_into(setup.workflow_path, sizeof setup.workflow_path, "%s", path);
   print_into(setup.cwd, sizeof setup.cwd, "%s", json_word_at(body, "cwd"));
   if (!config_load(&setup.user, err) || (setup.registry = backends_new(&setup.user, err)) == NULL)
     return false;
   config_resolve(&setup.user, setup.config);
-  if (!setup_load(&setup, path, &errors, &warnings))
-    return true;
   bool ok = trust_asked(&setup, args, err);
   json_object_set(body, "trust", json_object_get(setup.config, "trust"));
   return ok;
@@ -324,20 +258,23 @@ bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
 
 /* --- the command --- */
 
-static void trust_list(bool json) {
-  json_auto_t *all = trust_entries(true);
-  json_t *entry;
-  size_t i;
-  json_array_foreach(all, i, entry) {
-    json_object_del(entry, "doc");
-    if (!json)
-      cli_say(stdout, "%s%s%s\n", cli_text(entry, "project"),
-              cli_word(entry, "project")[0] ? "/" : "", cli_text(entry, "file"));
-    if (!json)
-      trust_print(stdout, json_object_get(entry, "asks"));
+static int trust_list(void) {
+  char folder[PATHS_BYTES], path[PATHS_BYTES + 256];
+  struct err err = {0};
+  DIR *dir = paths_state("trust", folder, &err) ? opendir(folder) : NULL;
+  const struct dirent *entry;
+  while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    print_into(path, sizeof path, "%s/%s", folder, entry->d_name);
+    json_auto_t *value = json_load_file(path, 0, NULL);
+    const json_t *asks = json_object_get(value, "asks");
+    const char *project = json_word_at(value, "project");
+    if (json_array_size(asks) > 0)
+      cli_say(stdout, "%s%s%s\n", project, *project ? "/" : "", json_word_at(value, "file"));
+    trust_print(stdout, asks);
   }
-  if (json)
-    json_io_print(all, JSON_IO_COMPACT);
+  if (dir != NULL)
+    closedir(dir);
+  return STATUS_COMPLETE;
 }
 
 static int trust_run(const struct cli_args *args) {
@@ -345,9 +282,8 @@ static int trust_run(const struct cli_args *args) {
   AUTO(trust_deinit) struct trust t = {0};
   struct err err = {0};
   int status;
-  cli_errors_as_json(cli_flag(args, "json"));
   if (cli_flag(args, "list"))
-    return trust_list(cli_flag(args, "json")), STATUS_COMPLETE;
+    return trust_list();
   if (args->word_count == 0)
     return cli_refuse("trust", "name a workflow, or give --list");
   if (!resume_options_by_person("trust", args->words[0], &err))
@@ -355,9 +291,9 @@ static int trust_run(const struct cli_args *args) {
   if (!setup_flags(&setup, args, &status) ||
       !setup_workflow(&setup, args, args->words[0], false, &status))
     return status;
-  bool ok = trust_load(&t, &setup, &err);
+  bool ok = trust_load(&t, &setup) && trust_recall(&t, setup.workflow_path, &err);
   if (ok && cli_flag(args, "remove")) {
-    ok = unlink(t.entry) == 0 || errno == ENOENT || err_set_errno(&err, errno, "%s", t.entry);
+    (void)unlink(t.entry);
   } else if (ok && (ok = trust_keep(&t, &err))) {
     cli_say(stdout, "trusted: %s\n", setup.workflow_path);
     trust_print(stdout, t.asks);

@@ -182,22 +182,11 @@ bool checks_names(const struct movement *m, struct str path) {
   return found;
 }
 
-/* Returns true for segue's own folder in a workspace, whose workflows a person runs next. */
-static bool is_own_folder(struct str path) {
-  for (size_t n = 0; path.n > 0; path = from_at(path, n < path.n ? n + 1 : n)) {
-    const char *slash = memchr(path.p, '/', path.n);
-    n = slash ? (size_t)(slash - path.p) : path.n;
-    if (str_eq_c((struct str){path.p, n}, ".segue"))
-      return true;
-  }
-  return false;
-}
-
 static bool is_protected(const json_t *patterns, struct str path) {
   for (size_t i = 0; i < json_array_size(patterns); i++)
     if (protect_matches(json_view(json_array_get(patterns, i)), path))
       return true;
-  return is_own_folder(path);
+  return protect_matches(STR(".segue"), path); /* whose workflows a person runs next */
 }
 
 bool protect_needs(const struct workflow *wf, struct str path) {

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/config.h"
 #include "host/key_leak.h"
@@ -249,14 +248,6 @@ static bool launch_take_place(const struct launch_body *p) {
     return false;
   json_object_set(p->l->config, "workspace", set);
   return true;
-}
-
-/* Takes down by whose word it may have more than a sandbox gives: whoever submits it has asked. */
-static bool launch_take_trust(const struct launch_body *p) {
-  const json_t *trust = json_object_get(p->body, "trust");
-  if (trust != NULL && !str_among(json_view(trust), "CI --trust asked"))
-    return err_set(p->err, ERR_INVALID, "trust must be CI, --trust or asked");
-  return launch_take_text(p, "trust");
 }
 
 /* Reads a member that is an absolute path, or {"text": ...}, which leaves *path NULL. */
@@ -625,7 +616,7 @@ static bool launch_read(struct launch_body *p) {
   ok = ok && resume_options_members_known(p->body, "", members, p->err) && launch_take_cwd(p) &&
        launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
        launch_take_options(p) && launch_take_place(p) && launch_take_turn(p) &&
-       launch_take_trust(p);
+       launch_take_text(p, "trust");
   if (ok) {
     json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());

@@ -14,8 +14,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -534,61 +532,43 @@ void changes_forget(struct changes_seen *seen) {
 
 /* --- segue's own folder in a workspace --- */
 
-/* Adds `name` of the folder `above`, and what is below it; its path is "" or ends with a slash. */
-static void own_folder_add(int above, const char *below, const char *name, json_t *seen) {
+static void own_folder_look(int above, const char *name, struct buf *seen) {
   struct stat st;
-  char path[PATH_MAX];
-  int n = snprintf(path, sizeof path, "%s%s/", below, name);
-  if (n >= (int)sizeof path || json_object_size(seen) >= LIMIT_OWN_FOLDER_COUNT ||
-      fstatat(above, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+  if (seen->n > LIMIT_OWN_FOLDER_BYTES || fstatat(above, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
     return;
-  bool is_folder = S_ISDIR(st.st_mode); /* its times change with what is in it */
+  bool is_folder = S_ISDIR(st.st_mode); /* its time changes with what is in it */
   struct timespec at = is_folder ? (struct timespec){0} : st.st_ctim;
-  json_object_setn_new(seen, path, (size_t)n - 1,
-                       json_pack("[IIII]", (json_int_t)st.st_ino, (json_int_t)st.st_mode,
-                                 (json_int_t)at.tv_sec, (json_int_t)at.tv_nsec));
+  buf_printf(seen, "%s/%ju %o %jd.%ld\n", name, (uintmax_t)st.st_ino, st.st_mode,
+             (intmax_t)at.tv_sec, at.tv_nsec);
   int fd = is_folder ? openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
   DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
   const struct dirent *entry;
   while (dir != NULL && (entry = readdir(dir)) != NULL)
     if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-      own_folder_add(fd, path, entry->d_name, seen);
+      own_folder_look(fd, entry->d_name, seen);
+  buf_putc(seen, '\n');
   if (dir != NULL)
     closedir(dir);
 }
 
-json_t *changes_own_folder(const char *top) {
-  json_t *seen = json_object();
+char *changes_own_folder(const char *top) {
+  struct buf seen = {0};
   int fd = fs_open_folder(top);
   if (fd >= 0)
-    own_folder_add(fd, "", ".segue", seen);
+    own_folder_look(fd, ".segue", &seen);
   fs_close(fd);
-  return seen;
+  return buf_take(&seen);
 }
 
-static void own_folder_differs(json_t *from, const json_t *to, struct call_result *result) {
-  const char *path;
-  json_t *was, *file;
+void changes_own_tell(const char *top, const char *before, struct call_result *result) {
+  char_auto_t *now = before ? changes_own_folder(top) : NULL;
+  bool differs = before != NULL && strcmp(now, before) != 0;
+  const json_t *file;
   size_t i;
-  json_object_foreach(from, path, was) {
-    bool told = json_same(was, json_object_get(to, path));
-    json_array_foreach(result->files, i, file)
-      told |= str_eq_c(json_view_at(file, "path"), path);
-    if (told)
-      continue;
-    if (result->files == NULL)
-      result->files = json_array();
-    if (json_array_size(result->files) >= LIMIT_TREE_TOLD &&
-        json_array_remove(result->files, LIMIT_TREE_TOLD - 1) == 0)
-      result->files_more++;
-    json_array_append_new(result->files, json_pack("{ss}", "path", path));
-  }
-}
-
-void changes_own_tell(const char *top, json_t *before, struct call_result *result) {
-  if (before == NULL)
-    return;
-  json_auto_t *now = changes_own_folder(top);
-  own_folder_differs(before, now, result);
-  own_folder_differs(now, before, result);
+  json_array_foreach(result->files, i, file)
+    differs &= !str_starts(json_view_at(file, "path"), ".segue/");
+  if (differs && result->files == NULL)
+    result->files = json_array();
+  if (differs)
+    json_array_insert_new(result->files, 0, json_pack("{ss}", "path", ".segue"));
 }

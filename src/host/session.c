@@ -395,7 +395,7 @@ static void leave_gate(struct open_call *call, const struct call_result *result)
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
-  json_decref(call->own_folder);
+  free(call->own_folder);
   head_watch_free(call->head);
   free(call->blob_err);
   free(call->provider_session);

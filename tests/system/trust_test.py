@@ -108,6 +108,12 @@ def a_change_is_said_and_more_is_asked_for(box: Own):
     expect(box.run().stderr == b"", "said once")
     box.project(told.replace("params", "# a comment\nparams"))
     expect(box.run().stderr == b"", "a comment changes nothing")
+    os.makedirs(box.cwd + "/.segue/facets/personas")
+    box.file("work/.segue/facets/personas/p.md", "one")
+    box.project(told + "  - {name: never, persona: p, instruction: Do it., rules: [{condition: when(true), next: COMPLETE}]}\n")
+    box.run(err=b"w.yaml changed since your last run (+1 -1)\n")
+    box.file("work/.segue/facets/personas/p.md", "two")
+    box.run(err=b"what w.yaml refers to changed since your last run\n")
     box.project(FLOW.replace("sh, -c", "bash, -c"))
     for word in ("w", flow, "./.segue/workflows/w.yaml"):
         box.run(word, status=2, err="work: runs 'bash' '-c'")
@@ -115,8 +121,6 @@ def a_change_is_said_and_more_is_asked_for(box: Own):
     expect(start_of(box.log_paths()[-1]) == "--trust", "the log says so")
     expect(box.run().stderr == b"" and start_of(box.log_paths()[-1]) is None, "it is remembered")
     box.segue("trust", "--list", status=0, out=flow.replace(box.cwd, os.path.realpath(box.cwd)))
-    listed = json.loads(box.segue("trust", "--list", "--json").stdout)
-    expect([(e["project"], e["file"]) for e in listed] == [(os.path.realpath(box.cwd), ".segue/workflows/w.yaml")], listed)
     box.segue("trust", "--remove", "w", status=0)
     expect(box.segue("trust", "--list").stdout == b"", "removed")
     box.run(status=2)
@@ -146,8 +150,8 @@ def a_typed_path_is_consent_once(box: Own):
 def what_it_can_ask_for(box: Own):
     box.config({"sandbox": {"level": "strict", "network": "none"}, "secrets": ["DEPLOY"]})
     agent = "name: a\nprovider: claude\nmovements:\n  - {name: work, instruction: Do it., %s rules: [{condition: done, next: COMPLETE}]}\n"
-    for words, asked in (("", b""), ("sandbox: off,", b"work: claude without a sandbox"), ("sandbox: guard,", b"work: claude with sandbox guard"),
-                         ("network: open,", b"work: claude with network open"), ("secrets: [DEPLOY],", b"work: DEPLOY is shown to it")):
+    for words, asked in (("", b""), ("sandbox: off,", b"work: claude without a sandbox"), ("sandbox: guard,", b"work: claude with sandbox guard, network none"),
+                         ("network: open,", b"work: claude with sandbox strict, network open"), ("secrets: [DEPLOY],", b"work: DEPLOY is shown to it")):
         box.project(agent % words, "a")
         done = box.segue("trust", "a", status=0)
         expect(asked in done.stdout and done.stdout.count(b"\n") == 1 + (asked != b""), words, done)
@@ -235,8 +239,6 @@ def submit_asks_at_once():
         box.wait_status(sid, "complete")
         expect(start_of(f"{box.logs}/{sid}.ndjson") == "--trust", "its log says so")
         box.wait_status(box.segue(*words, status=0).stdout.decode().strip(), "complete")
-        status, value = box.ask("POST", "/v1/sessions", {"workflow": flow, "cwd": box.cwd, "trust": "me"})
-        expect(status == 422 and "trust must be" in json.dumps(value), status, value)
         box.end()
 
 
