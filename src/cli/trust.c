@@ -152,7 +152,7 @@ static bool trust_keep(const struct trust *t, struct err *err) {
   json_auto_t *value =
       json_pack("{ss ss ss sO so}", "project", t->project, "file", t->file, "sha256", t->sha256,
                 "asks", t->asks, "text", json_text(buf_view(&t->text)));
-  if (json_same(value, t->last))
+  if (value == NULL || json_same(value, t->last)) /* no log could hold its path either */
     return true;
   json_write(value, &entry);
   print_into(temp, sizeof temp, "%s.%ld", t->entry, (long)getpid());
