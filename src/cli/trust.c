@@ -123,10 +123,11 @@ static bool trust_recall(struct trust *t, const char *path, struct err *err) {
   return true;
 }
 
-/* Reads the file, and finds out what it asks for. Returns false if it has errors. */
+/* Reads the file, and finds out what it asks for. Inputs count only where it cannot be read without
+ * them. Returns false if it has errors. */
 static bool trust_load(struct trust *t, const struct setup *setup) {
   static const char *const flags[] = {"provider", "providers", "model"};
-  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
+  const json_t *const inputs[] = {NULL, setup->inputs};
   struct err err;
   t->providers = registry_capabilities(setup->registry);
   t->asks = json_array();
@@ -135,24 +136,36 @@ static bool trust_load(struct trust *t, const struct setup *setup) {
     json_object_del(t->config, flags[i]);
   if (!file_read(setup->workflow_path, LIMIT_WORKFLOW_BYTES, &t->text, &err))
     return false;
-  const struct workflow_source source = {
-      .path = setup->workflow_path, .text = buf_c(&t->text), .n = t->text.n};
-  t->workflow =
-      preflight_load(source, setup->cwd, t->config, setup->registry, &errors, &warnings, NULL);
-  if (errors.count > 0)
+  for (size_t i = 0; i < ARRAY_LEN(inputs) && t->workflow == NULL; i++) {
+    AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
+    const struct workflow_source source = {
+        .path = setup->workflow_path, .text = buf_c(&t->text), .n = t->text.n, .inputs = inputs[i]};
+    t->workflow =
+        preflight_load(source, setup->cwd, t->config, setup->registry, &errors, &warnings, NULL);
+    if (errors.count > 0) {
+      workflow_unref(t->workflow);
+      t->workflow = NULL;
+    }
+  }
+  if (t->workflow == NULL)
     return false;
   workflow_hash(t->workflow, t->sha256);
   asks_find(t);
   return true;
 }
 
+/* Remembers it, unless a program of a session ran it. */
 static bool trust_keep(const struct trust *t, struct err *err) {
   char temp[sizeof t->entry + 24];
+  bool held;
   buf_auto_t entry = {0};
   json_auto_t *value =
       json_pack("{ss ss ss sO so}", "project", t->project, "file", t->file, "sha256", t->sha256,
                 "asks", t->asks, "text", json_text(buf_view(&t->text)));
   if (value == NULL || json_same(value, t->last)) /* no log could hold its path either */
+    return true;
+  char_auto_t *program = orphan_program((long)getpid(), &held);
+  if (program != NULL)
     return true;
   json_write(value, &entry);
   print_into(temp, sizeof temp, "%s.%ld", t->entry, (long)getpid());
@@ -222,7 +235,7 @@ static bool ask_person(const struct cli_args *args, json_t *config, const json_t
 bool trust_asked(struct setup *setup, const struct cli_args *args, struct err *err) {
   AUTO(trust_deinit) struct trust t = {0};
   json_auto_t *more = json_array();
-  bool held, typed = strpbrk(args->words[0], "/.") != NULL && !cli_flag(args, "untrusted");
+  bool typed = strpbrk(args->words[0], "/.") != NULL && !cli_flag(args, "untrusted");
   if (is_trusted_place(setup->workflow_path) || !trust_load(&t, setup))
     return true;
   bool keeps = trust_recall(&t, setup->workflow_path, err) && !in_ci();
@@ -235,8 +248,7 @@ bool trust_asked(struct setup *setup, const struct cli_args *args, struct err *e
   if (json_array_size(more) == 0 && t.last != NULL && !cli_flag(args, "quiet") &&
       !str_eq_c(json_view_at(t.last, "sha256"), t.sha256))
     tell_changed(&t);
-  char_auto_t *program = keeps ? orphan_program((long)getpid(), &held) : NULL;
-  if (keeps && program == NULL && !trust_keep(&t, err))
+  if (keeps && !trust_keep(&t, err))
     log_warn("%s", err->text);
   return true;
 }
@@ -251,6 +263,7 @@ bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
   if (!config_load(&setup.user, err) || (setup.registry = backends_new(&setup.user, err)) == NULL)
     return false;
   config_resolve(&setup.user, setup.config);
+  setup.inputs = json_incref(json_object_get(body, "inputs"));
   bool ok = trust_asked(&setup, args, err);
   json_object_set(body, "trust", json_object_get(setup.config, "trust"));
   return ok;

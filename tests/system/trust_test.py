@@ -147,6 +147,19 @@ def a_typed_path_is_consent_once(box: Own):
     box.segue("run", "./g.yaml", "-t", "x", status=2, err="work: runs 'true' without a sandbox")
 
 
+def inputs_hide_nothing(box: Own):
+    """A file that is right only with its inputs is looked at with them."""
+    box.project(FLOW.replace("command:", 'timeout: "{input:check}", command:').replace('"{input:check}"],', "echo no],"))
+    box.segue("run", "w", "-t", "x", "-i", "check=5m", status=2, err="work: runs 'sh' '-c' 'echo no' without a sandbox")
+
+
+def what_a_program_ran_is_not_remembered(box: Own):
+    box.file("work/inner.yaml", HELD.replace("sandbox: guard, ", ""))
+    outer = HELD.replace('["true"], sandbox: guard', f'["{SEGUE}", run, ./inner.yaml, -t, x, -l, {box.dir}/inner]')
+    box.segue("run", box.file("work/outer.yaml", outer), "-t", "x", status=0)
+    expect([json.loads(Path(e).read_text())["file"] for e in entries(box)] == ["outer.yaml"] and os.listdir(box.dir + "/inner"), entries(box))
+
+
 def what_it_can_ask_for(box: Own):
     box.config({"sandbox": {"level": "strict", "network": "none"}, "secrets": ["DEPLOY"]})
     agent = "name: a\nprovider: claude\nmovements:\n  - {name: work, instruction: Do it., %s rules: [{condition: done, next: COMPLETE}]}\n"
@@ -317,7 +330,8 @@ def no_sandbox_reaches_what_is_trusted():
 
 if __name__ == "__main__":
     sys.exit(main([a_name_is_asked_for_once, worktrees_of_a_bare_repository_share_it, a_change_is_said_and_more_is_asked_for,
-                   what_facets_and_called_files_ask_for_counts, a_typed_path_is_consent_once, what_it_can_ask_for, in_ci_it_is_taken_as_given,
+                   what_facets_and_called_files_ask_for_counts, a_typed_path_is_consent_once, inputs_hide_nothing,
+                   what_a_program_ran_is_not_remembered, what_it_can_ask_for, in_ci_it_is_taken_as_given,
                    a_person_is_asked_at_the_terminal, what_ships_and_what_init_wrote_is_trusted, a_name_that_hides_a_shipped_one_is_said,
                    submit_asks_at_once, a_change_below_segue_stops_the_session, what_does_not_change_it_goes_on,
                    outside_a_repository_it_is_seen_too, with_bwrap_nothing_is_written, no_sandbox_reaches_what_is_trusted]))
