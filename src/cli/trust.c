@@ -126,14 +126,12 @@ static bool trust_recall(struct trust *t, const char *path, struct err *err) {
 /* Reads the file, and finds out what it asks for. Inputs count only where it cannot be read without
  * them. Returns false if it has errors. */
 static bool trust_load(struct trust *t, const struct setup *setup) {
-  static const char *const flags[] = {"provider", "providers", "model"};
   const json_t *const inputs[] = {NULL, setup->inputs};
   struct err err;
   t->providers = registry_capabilities(setup->registry);
   t->asks = json_array();
   t->config = json_clone_top(setup->config);
-  for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-    json_object_del(t->config, flags[i]);
+  json_object_set_new(t->config, "sandbox", json_clone_top(json_object_get(t->config, "sandbox")));
   if (!file_read(setup->workflow_path, LIMIT_WORKFLOW_BYTES, &t->text, &err))
     return false;
   for (size_t i = 0; i < ARRAY_LEN(inputs) && t->workflow == NULL; i++) {
@@ -149,6 +147,7 @@ static bool trust_load(struct trust *t, const struct setup *setup) {
   }
   if (t->workflow == NULL)
     return false;
+  sandbox_inherit(t->config, t->workflow, t->providers);
   workflow_hash(t->workflow, t->sha256);
   asks_find(t);
   return true;
@@ -254,6 +253,7 @@ bool trust_asked(struct setup *setup, const struct cli_args *args, struct err *e
 }
 
 bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
+  static const char *const flags[] = {"provider", "providers", "model"};
   AUTO(setup_deinit) struct setup setup = {.config = json_object()};
   char_auto_t *path = realpath(json_word_at(body, "workflow"), NULL);
   if (path == NULL || strlen(path) >= sizeof setup.workflow_path)
@@ -262,6 +262,8 @@ bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
   print_into(setup.cwd, sizeof setup.cwd, "%s", json_word_at(body, "cwd"));
   if (!config_load(&setup.user, err) || (setup.registry = backends_new(&setup.user, err)) == NULL)
     return false;
+  for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+    json_object_set(setup.config, flags[i], json_object_get(body, flags[i]));
   config_resolve(&setup.user, setup.config);
   setup.inputs = json_incref(json_object_get(body, "inputs"));
   bool ok = trust_asked(&setup, args, err);
