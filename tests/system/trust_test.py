@@ -160,6 +160,15 @@ def what_a_program_ran_is_not_remembered(box: Own):
     expect([json.loads(Path(e).read_text())["file"] for e in entries(box)] == ["outer.yaml"] and os.listdir(box.dir + "/inner"), entries(box))
 
 
+def a_command_with_the_agents_sandbox_asks_for_nothing(box: Own):
+    agent(box, "true")
+    flow = AGENT.replace("COMPLETE", "check") + '  - {name: check, command: ["true"], rules: [{condition: when(true), next: COMPLETE}]}\n'
+    box.project(flow, "agent")
+    box.segue("run", "agent", "-t", "x", status=0)
+    box.project(flow.replace("edit: true", "edit: true\n    sandbox: off"), "agent")
+    box.segue("run", "agent", "-t", "x", status=2, err=["  work: stranger without a sandbox\n", "  check: runs 'true' without a sandbox\n"])
+
+
 def what_it_can_ask_for(box: Own):
     box.config({"sandbox": {"level": "strict", "network": "none"}, "secrets": ["DEPLOY"]})
     agent = "name: a\nprovider: claude\nmovements:\n  - {name: work, instruction: Do it., %s rules: [{condition: done, next: COMPLETE}]}\n"
@@ -331,7 +340,8 @@ def no_sandbox_reaches_what_is_trusted():
 if __name__ == "__main__":
     sys.exit(main([a_name_is_asked_for_once, worktrees_of_a_bare_repository_share_it, a_change_is_said_and_more_is_asked_for,
                    what_facets_and_called_files_ask_for_counts, a_typed_path_is_consent_once, inputs_hide_nothing,
-                   what_a_program_ran_is_not_remembered, what_it_can_ask_for, in_ci_it_is_taken_as_given,
+                   what_a_program_ran_is_not_remembered,
+                   a_command_with_the_agents_sandbox_asks_for_nothing, what_it_can_ask_for, in_ci_it_is_taken_as_given,
                    a_person_is_asked_at_the_terminal, what_ships_and_what_init_wrote_is_trusted, a_name_that_hides_a_shipped_one_is_said,
                    submit_asks_at_once, a_change_below_segue_stops_the_session, what_does_not_change_it_goes_on,
                    outside_a_repository_it_is_seen_too, with_bwrap_nothing_is_written, no_sandbox_reaches_what_is_trusted]))
