@@ -396,6 +396,7 @@ static void leave_gate(struct open_call *call, const struct call_result *result)
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
+  free(call->own_folder);
   head_watch_free(call->head);
   free(call->blob_err);
   free(call->provider_session);
@@ -570,6 +571,7 @@ static void on_head(void *ctx) {
 static void see_head(struct open_call *call) {
   struct turn *turn = NULL;
   struct session *s = call->session;
+  changes_own_tell(call->top, call->own_folder, &call->result);
   (void)core_call(&s->core, call->call, &turn);
   if (call->head != NULL && !session_is_leaving(s))
     head_watch_end(call->head, &s->core, turn, s->env.cwd, call->result.git_seen, on_head);
@@ -1049,6 +1051,8 @@ static void start_provider(struct open_call *open) {
   open->started_ms = clock_real_ms();
   if (open->changes == NULL)
     changes_expect(&open->session->host->trees);
+  if (open->looks)
+    open->own_folder = changes_own_folder(open->top);
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
   session_steer(open->session, open->call);
 }

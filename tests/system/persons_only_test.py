@@ -152,6 +152,10 @@ def a_program_decides_nothing(box: Own):
     lines["release"] = f'"$S" resume {protects} --release'
     lines["protected"] = f'"$S" resume {protects}'
     lines["approved"] = f'"$S" approve {protects}'
+    box.file("work/.segue/workflows/more.yaml", ASKS) if os.makedirs(box.cwd + "/.segue/workflows") is None else None
+    lines["trust"] = '"$S" trust more'
+    lines["in CI"] = 'CI=1 "$S" run more -t x'
+    lines["trusted"] = '"$S" run more -t x --trust'
     lines["there"] = f'"$S" resume {undecided} --daemon --rule 1'
     before = [open(p, "rb").read() for p in (asks, undecided, protects)]
     own, ended, done = made(box, lines.values())
