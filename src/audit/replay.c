@@ -23,7 +23,8 @@ const char *replay_kind_name(enum replay_kind kind) {
                                                        [REPLAY_METHOD] = "method",
                                                        [REPLAY_RULE] = "rule",
                                                        [REPLAY_ASKS] = "asks",
-                                                       [REPLAY_HUMAN] = "human"};
+                                                       [REPLAY_HUMAN] = "human",
+                                                       [REPLAY_OLDER] = "older"};
   assert(kind < REPLAY_KIND_COUNT);
   return names[kind];
 }
@@ -129,6 +130,8 @@ static void replay_judgment(struct replay *r, const struct core *core, const jso
     else
       told.kind = same_word(told.method, told.method_now) ? REPLAY_SAME : REPLAY_METHOD;
     judging_deinit(&judging);
+    if (told.kind != REPLAY_SAME && json_int_at(record, "reader") < CHAIN_READER)
+      told.kind = REPLAY_OLDER;
   }
   r->counts[told.kind]++;
   on_turn(ctx, &told);

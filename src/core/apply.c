@@ -362,6 +362,12 @@ static bool apply_call_start(const struct fold *f) {
   fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
   if (!use_schema(f, call))
     return false;
+  struct str mark = fold_text(f, MEMBER_MARK);
+  uint32_t letter = tag_mark_letter(mark);
+  if (letter != 0) {
+    memcpy(turn->mark, mark.p, mark.n);
+    f->core->mark_letters |= letter;
+  }
   struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
   if (sha256.n == SHA256_HEX - 1)
     memcpy(call->prompt_sha256, sha256.p, sha256.n);

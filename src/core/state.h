@@ -12,6 +12,7 @@
 #include "core/spend.h"
 #include "core/workflow.h"
 #include "core/worktree.h"
+#include "extract/tag.h"
 #include "judge/stage.h"
 
 #include <jansson.h>
@@ -179,6 +180,7 @@ struct turn {
   json_t *stages;            /* array: bodies of the stage records */
   json_t *checks;            /* array: bodies of this round's check records */
   bool escalated;            /* a person is now asked for the value */
+  char mark[TAG_MARK_BYTES + 1]; /* the word that its work was asked for; "": none was */
   struct buf text;           /* the agent's answer */
   uint64_t text_seq;         /* record that holds it */
   bool has_exit;
@@ -224,6 +226,7 @@ struct core {
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
+  uint32_t mark_letters; /* the first letters of the marks so far, as tag_mark_letter has them */
   long iteration_count; /* turns except children's, which max_movements bounds */
   long *movement_counts;
   struct {     /* last finished turn of a command movement */

@@ -488,6 +488,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .options = call->options,
       .argv = step_argv(m, call->purpose, call->invariant),
       .prompt = buf_view(&call->prompt),
+      .mark = call->purpose == PURPOSE_EXECUTE ? str_from(turn->mark) : STR(""),
       .schema = call->schema,
       .schema_as = core->workflow->schema_as,
       .language = workflow_language(core->workflow),
@@ -644,6 +645,7 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     record_put_text(d, MEMBER_FILE, m->contracts[report - 1].name);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
+  record_put_bytes(d, MEMBER_MARK, r->mark);
   record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
     calls_put_schema(d, s->core, r->schema);
@@ -677,6 +679,7 @@ static struct call_request first_request(const struct core *core, const struct t
       .options = n->options,
       .argv = step_argv(m, n->purpose, n->invariant),
       .prompt = buf_view(&n->prompt.bytes),
+      .mark = n->mark,
       .schema = n->schema,
       .edit = n->purpose == PURPOSE_EXECUTE && m->writes,
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,
