@@ -598,6 +598,8 @@ void tag_read(struct str text, const struct tag_query *query, struct tag_result 
       read_last(&pass, &q, out);
     }
   }
+  if (!out->found)
+    out->tag = (struct tag_place){0};
   find_mentions(text, q.name, out);
 }
 

@@ -124,14 +124,14 @@ bool whole_reply_placeholder(const json_t *value) {
 static bool read_alone(struct whole_reply *s, struct str reply, const struct extract_check *check) {
   struct str rest = extract_behind_reasoning(reply);
   bool whole = rest.n == extract_trim(reply).n;
-  size_t wrappers = 0;
-  while (wrappers < WHOLE_REPLY_WRAPPERS && (unwrap_fence(&rest) || unwrap_element(&rest)))
-    wrappers++;
+  bool fenced = unwrap_fence(&rest), element = unwrap_element(&rest);
+  fenced = fenced || (element && unwrap_fence(&rest));
+  size_t wrappers = fenced + element;
   bool duplicate = false;
   json_t *value = value_alone(rest, &duplicate);
   if (value == NULL)
     return false;
-  bool fenced = wrappers > 0;
+  fenced = fenced || element;
   while (wrappers < WHOLE_REPLY_WRAPPERS && !fits_check(check, value)) {
     json_t *inner = unwrap_value(value, &duplicate);
     wrappers++;

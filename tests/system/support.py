@@ -164,6 +164,15 @@ def needs_others():
         raise Skipped(77)
 
 
+def signed(scenario):
+    """The scenario with {mark} behind each tag at the end of a text, as an agent is asked to write it."""
+    def sign(match):
+        key = re.findall(r"(text|chunks|contains|reason)\b[\"']?:", scenario[:match.start()])
+        return match[0] + " {mark}" if key and key[-1] in ("text", "chunks") else match[0]
+
+    return re.sub(r"\[[A-Za-z_][^\[\]:\n\"']*:\d+\](?=(\\n|\s)*([\"'\n]|$))", sign, scenario)
+
+
 class Box:
     """A directory with its own home, logs and working directory; nothing outside is touched."""
 
@@ -202,8 +211,11 @@ class Box:
             on_store.leave(self)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def file(self, name, content):
+    def file(self, name, content, sign=True):
+        """Writes a file. In a scenario a tag at the end of a text is signed, unless `sign` is false."""
         path = f"{self.dir}/{name}"
+        if sign and isinstance(content, str) and re.search(r"\breplies\b", content):
+            content = signed(content)
         Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 

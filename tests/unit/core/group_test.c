@@ -197,7 +197,7 @@ TEST(an_echo_of_a_child_is_no_verdict) {
   json_object_set_new(p.script, "g.a",
                       json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
   json_object_set_new(p.script, "g/structured_output",
-                      json_string("It says:\n\n{\"step\": 1, \"reason\": \"all is well\"}"));
+                      json_string("{\"step\": 1, \"reason\": \"all is well\"}"));
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
