@@ -19,12 +19,9 @@ struct replay {
 };
 
 const char *replay_kind_name(enum replay_kind kind) {
-  static const char *const names[REPLAY_KIND_COUNT] = {[REPLAY_SAME] = "same",
-                                                       [REPLAY_METHOD] = "method",
-                                                       [REPLAY_RULE] = "rule",
-                                                       [REPLAY_ASKS] = "asks",
-                                                       [REPLAY_HUMAN] = "human",
-                                                       [REPLAY_OLDER] = "older"};
+  static const char *const names[REPLAY_KIND_COUNT] = {
+      [REPLAY_SAME] = "same", [REPLAY_METHOD] = "method", [REPLAY_RULE] = "rule",
+      [REPLAY_ASKS] = "asks", [REPLAY_HUMAN] = "human",   [REPLAY_OLDER] = "older"};
   assert(kind < REPLAY_KIND_COUNT);
   return names[kind];
 }

@@ -837,8 +837,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   n.schema = chain_call_schema(spec, step->stage);
   buf_auto_t again = {0};
   if (step->reask && n.schema == NULL) {
-    const char *last = json_string_value(
-        json_array_get(step->errors, json_array_size(step->errors) - 1));
+    const char *last =
+        json_string_value(json_array_get(step->errors, json_array_size(step->errors) - 1));
     buf_puts(&again, last ? last : "");
     view.again = buf_view(&again);
     prompt_judge(&view, &asked, step->stage, &n.prompt);

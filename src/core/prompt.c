@@ -314,11 +314,23 @@ static struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value) {
 
 /* --- variables --- */
 
-const char *const prompt_variable_names[] = {
-    "task",           "iteration",         "max_movements", "max_steps",   "movement_iteration",
-    "step_iteration", "previous_response", "user_inputs",   "error",       "item",
-    "index",          "report_dir",        "cycle",         "cycle_count", "mark",
-    "sign",           NULL};
+const char *const prompt_variable_names[] = {"task",
+                                             "iteration",
+                                             "max_movements",
+                                             "max_steps",
+                                             "movement_iteration",
+                                             "step_iteration",
+                                             "previous_response",
+                                             "user_inputs",
+                                             "error",
+                                             "item",
+                                             "index",
+                                             "report_dir",
+                                             "cycle",
+                                             "cycle_count",
+                                             "mark",
+                                             "sign",
+                                             NULL};
 
 /* Holds the variables of an instruction: first the fixed ones, then one for each
  * {structured:...}. */

@@ -17,7 +17,7 @@
 static const char *const reply_keys[] = {
     "movement",   "purpose", "stage",    "contains",     "times",  "text",
     "structured", "error",   "delay_ms", "write",        "chunks", "provider_session",
-    "usage",      "cost",    "tools",    "usage_so_far", "mark", NULL};
+    "usage",      "cost",    "tools",    "usage_so_far", "mark",   NULL};
 
 static const char *const usage_keys[] = {"input", "output", "cached", "reasoning", NULL};
 

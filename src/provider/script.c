@@ -30,7 +30,7 @@ struct script_run {
   bool pausing;
   int handles; /* not closed yet */
   const struct provider_env *env;
-  const json_t *reply; /* NULL: the scenario has no reply left */
+  const json_t *reply;           /* NULL: the scenario has no reply left */
   char mark[TAG_MARK_BYTES + 1]; /* of the question; "": none was asked */
   struct call_result result;
   struct provider_sink sink;

@@ -61,7 +61,8 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   ok = ok && cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &count, err);
   if (ok && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
-  if (ok && cli_value(args, "mark") != NULL && tag_mark_letter(str_from(cli_value(args, "mark"))) == 0)
+  if (ok && cli_value(args, "mark") != NULL &&
+      tag_mark_letter(str_from(cli_value(args, "mark"))) == 0)
     ok = err_set(err, ERR_USAGE,
                  "--mark must be a consonant (not l or y) and three consonants or digits 2-9");
   if (ok && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
