@@ -744,8 +744,7 @@ static void report_ask(struct step *s, struct turn *turn, const struct report_st
 static void report_keep(struct step *s, struct turn *turn, const struct report_step *step) {
   struct record_draft d;
   char sha256[SHA256_HEX];
-  const struct buf *answer = step->call ? &step->call->text : &turn->text;
-  contract_sha256(buf_view(answer), sha256);
+  contract_sha256(report_answer(s->core, turn, step->call), sha256);
   step_turn_record(s, &d, RECORD_REPORT, turn);
   record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
   record_put_text(&d, MEMBER_FILE, step->contract->name);

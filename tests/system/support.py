@@ -428,6 +428,7 @@ name: every-way
 initial_movement: build
 max_movements: 20
 provider: script
+judge: {max_reasks: 0}
 movements:
   - name: build
     command: [sh, -c, 'echo $$ >> "$0"; %(command_delay)s echo built; exit 3', %(pids)s]
@@ -505,7 +506,7 @@ def replies(delay_ms):
         {"movement": "write", "purpose": "execute", "text": "second draft",
          "write": {"src/a.txt": "one\ntwo\n"}},
         {"movement": "review", "stage": "structured_output",
-         "text": "Here:\n```json\n{\"reason\": \"good\", \"step\": 1}\n```"},
+         "text": "```json\n{\"reason\": \"good\", \"step\": 1}\n```"},
         {"movement": "check", "purpose": "execute", "text": "Looked at it all.\n\n[CHECK:1]"},
         {"movement": "weigh", "purpose": "execute", "text": "feels light"},
         {"movement": "weigh", "stage": "structured_output", "error": {"class": "refused"}},
