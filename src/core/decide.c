@@ -319,7 +319,8 @@ static void step_execute(struct step *s, struct turn *turn, bool raise) {
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }
   prompt_execute(&view, &n.prompt);
-  if (prompt_asks_for_tag(m) && (m->argv != NULL || prompt_shows(&n.prompt, view.mark)))
+  if (prompt_asks_for_tag(m, view.interactive) &&
+      (m->argv != NULL || prompt_shows(&n.prompt, view.mark)))
     n.mark = view.mark;
   start_work(s, turn, &n);
 }

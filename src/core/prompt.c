@@ -452,17 +452,18 @@ static void add_cycle(struct variables *v) {
                arena_str(&v->arena, prompt_digits(count, v->view->cycle_count)));
 }
 
-static struct chain_spec own_spec(const struct movement *m) {
+static struct chain_spec own_spec(const struct movement *m, bool interactive) {
   return (struct chain_spec){.rules = m->rules,
+                             .interactive = interactive,
                              .rule_count = m->rule_count,
                              .movement = m->own_name,
                              .stages = m->judge.stages,
                              .stage_count = m->judge.stage_count};
 }
 
-bool prompt_asks_for_tag(const struct movement *m) {
+bool prompt_asks_for_tag(const struct movement *m, bool interactive) {
   const struct rule *offered[LIMIT_RULE_COUNT];
-  struct chain_spec spec = own_spec(m);
+  struct chain_spec spec = own_spec(m, interactive);
   bool listed = false;
   for (size_t i = 0; i < m->judge.stage_count; i++)
     listed |= m->judge.stages[i] == STAGE_PHASE1_TAG;
@@ -497,7 +498,7 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
   add_variable(&vars, STR("report_dir"), v->report_dir);
   add_variable(&vars, STR("user_inputs"), v->user_inputs);
   add_variable(&vars, STR("error"), v->error);
-  bool asks = prompt_asks_for_tag(v->movement);
+  bool asks = prompt_asks_for_tag(v->movement, v->interactive);
   add_variable(&vars, STR("mark"), asks ? v->mark : STR(""));
   add_variable(&vars, STR("sign"), asks ? sign_of(v, &vars.arena) : STR(""));
   if (v->movement->monitor != NULL)
@@ -645,8 +646,8 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
   buf_auto_t tags = {0};
   struct told_permission told = permission_told(v);
   struct arena arena = {0};
-  if (prompt_asks_for_tag(m)) {
-    struct chain_spec spec = own_spec(m);
+  if (prompt_asks_for_tag(m, v->interactive)) {
+    struct chain_spec spec = own_spec(m, v->interactive);
     prompt_criteria(&tags, &spec, m->own_name, true);
   }
   bool show_task = v->task.n > 0 && !template_uses(instruction, "task");

@@ -68,6 +68,7 @@ struct prompt_view {
   const json_t *check_first;        /* gate of its first run; or NULL */
   const json_t *said;               /* what people said while it ran, as in the state; or NULL */
   const json_t *unfinished;         /* what background tasks do that were stopped; or NULL */
+  bool interactive;                 /* interactive_only rules are shown */
   bool has_exit;
   int exit;
   struct str mark;        /* the word that the agent is to write behind its tag; or empty */
@@ -90,7 +91,7 @@ struct prompt_view {
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
 
 /* Returns whether the movement's work may end with a tag of its own, so that it is asked for one. */
-bool prompt_asks_for_tag(const struct movement *m);
+bool prompt_asks_for_tag(const struct movement *m, bool interactive);
 /* Returns whether the prompt shows the mark: a user's own template may not. */
 bool prompt_shows(const struct prompt *prompt, struct str mark);
 
