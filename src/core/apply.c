@@ -935,7 +935,8 @@ static bool apply_report(const struct fold *f) {
   struct str text = str_trim(answer); /* prompts show it without the surrounding blanks */
   struct kept_text *kept = kept_put(&turn->reports, step.contract->name);
   buf_str(&kept->text, text);
-  kept->seq = text.n == (step.call ? &step.call->text : &turn->text)->n ? seq : 0;
+  const struct buf *whole = step.call ? &step.call->text : &turn->text;
+  kept->seq = text.n == whole->n ? seq : 0;
   kept->judged = step.contract->judged;
   kept->since = (uint64_t)f->record->seq;
   contract_sha256(text, kept->sha256);

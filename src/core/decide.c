@@ -277,7 +277,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   step_drop_call(n);
 }
 
-/* Draws the mark of the turn: from a hash of the event's random bytes, since a token shows those. */
+/* Draws the turn's mark from a hash of the event's random bytes: a token shows those. */
 static void step_mark(const struct step *s, const struct turn *turn, char out[TAG_MARK_BYTES + 1]) {
   const struct core *core = s->core;
   struct str given = given_mark(core);
@@ -884,7 +884,7 @@ static void decide_put_judge(struct record_draft *d, const json_t *stages) {
 }
 
 /* Puts the version of the readers, and what became of the turn's mark, if one was asked. */
-static void put_reading(const struct step *s, const struct turn *turn, struct record_draft *d) {
+static void put_reader(const struct step *s, const struct turn *turn, struct record_draft *d) {
   struct judging_turn judging;
   struct tag_result tag;
   record_put_number(d, MEMBER_READER, CHAIN_READER);
@@ -912,7 +912,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   record_put_text(&d, MEMBER_TAG, buf_view(&tag));
   record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
   record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
-  put_reading(s, turn, &d);
+  put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);
@@ -931,7 +931,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
     record_put_null(&d, none[i]);
   record_put_word(&d, MEMBER_FAILURE, session_outcome_name(failure));
   record_put_tree(&d, MEMBER_REASON, json_text(str_from(reason)));
-  put_reading(s, turn, &d);
+  put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);

@@ -90,7 +90,7 @@ struct prompt_view {
 /* Renders the movement's own prompt. A command movement's is only its instruction (its stdin). */
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
 
-/* Returns whether the movement's work may end with a tag of its own, so that it is asked for one. */
+/* Returns whether the movement's work is asked to end with a tag of its own. */
 bool prompt_asks_for_tag(const struct movement *m, bool interactive);
 /* Returns whether the prompt shows the mark: a user's own template may not. */
 bool prompt_shows(const struct prompt *prompt, struct str mark);

@@ -41,8 +41,8 @@ void contract_sha256(struct str answer, char out[SHA256_HEX]);
 /* Appends the bytes of that file. */
 void contract_content(struct str answer, struct buf *out);
 
-/* Returns the text that a report keeps: a call's, or the turn's own answer without the line that its
- * mark signs. Borrowed from them. */
+/* Returns the text that a report keeps: a call's, or the turn's own answer without the line that
+ * its mark signs. Borrowed from them. */
 struct str report_answer(const struct core *core, const struct turn *turn, const struct call *call);
 /* Cuts that line off the answer of a turn that ends, so that no prompt shows it. */
 void forget_signed_line(const struct core *core, struct turn *turn);

@@ -77,16 +77,16 @@ static struct str without_signs(struct str s) {
 
 /* Returns the length of the first of `marks` that `s` begins with (`at_end`: ends with), 0 for
  * none. */
-static size_t one_of(struct str s, const char *const *marks, bool at_end) {
+static size_t tag_one_of(struct str s, const char *const *marks, bool at_end) {
   for (size_t i = 0; marks[i]; i++)
     if (at_end ? str_ends(s, marks[i]) : str_starts(s, marks[i]))
       return strlen(marks[i]);
   return 0;
 }
 
-static bool holds_one_of(struct str s, const char *const *marks) {
+static bool tag_holds_one_of(struct str s, const char *const *marks) {
   for (; s.n > 0; s = tag_skip(s, 1))
-    if (one_of(s, marks, false) > 0)
+    if (tag_one_of(s, marks, false) > 0)
       return true;
   return false;
 }
@@ -98,7 +98,7 @@ static struct str without_tokens(struct str s) {
       "<|end|>", "<|endoftext|>",   "<|return|>",      "<end_of_turn>",
       "<eos>",   "<|end_of_turn|>", "<|end_of_text|>", NULL};
   size_t n;
-  while ((s = str_trim(s)).n > 0 && s.p[s.n - 1] == '>' && (n = one_of(s, tokens, true)) > 0)
+  while ((s = str_trim(s)).n > 0 && s.p[s.n - 1] == '>' && (n = tag_one_of(s, tokens, true)) > 0)
     s.n -= n;
   return s;
 }
@@ -118,9 +118,9 @@ static const char mark_letters[] = "bcdfghjkmnpqrstvwxz",
                   mark_rest[] = "bcdfghjkmnpqrstvwxz23456789";
 
 uint32_t tag_mark_letter(struct str mark) {
-  const char *first = mark.n == TAG_MARK_BYTES
-                          ? memchr(mark_letters, str_lower(mark.p[0]), sizeof mark_letters - 1)
-                          : NULL;
+  const char *first = NULL;
+  if (mark.n == TAG_MARK_BYTES)
+    first = memchr(mark_letters, str_lower(mark.p[0]), sizeof mark_letters - 1);
   for (size_t i = 1; first != NULL && i < TAG_MARK_BYTES; i++)
     if (memchr(mark_rest, str_lower(mark.p[i]), sizeof mark_rest - 1) == NULL)
       first = NULL;
@@ -152,16 +152,16 @@ static const char *const openers[] = {"[", "［", "【", NULL}, *const closers[]
 static const char *const colons[] = {":", "：", NULL};
 
 /* Takes at most TAG_MARK_BYTES spaces. */
-static void skip_spaces(struct str *s) {
+static void skip_tag_spaces(struct str *s) {
   static const char *const spaces[] = {" ", "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", NULL};
   for (size_t i = 0; i < TAG_MARK_BYTES; i++)
-    *s = tag_skip(*s, one_of(*s, spaces, false));
+    *s = tag_skip(*s, tag_one_of(*s, spaces, false));
 }
 
-static bool take_one(struct str *s, const char *const *marks) {
-  size_t n = one_of(*s, marks, false);
+static bool take_tag_sign(struct str *s, const char *const *marks) {
+  size_t n = tag_one_of(*s, marks, false);
   *s = tag_skip(*s, n);
-  skip_spaces(s);
+  skip_tag_spaces(s);
   return n > 0;
 }
 
@@ -182,19 +182,20 @@ static int take_digit(struct str *s) {
 static size_t tag_match(struct str text, struct str name, long *number) {
   struct str s = text;
   if (s.n == 0 || (s.p[0] != '[' && s.p[0] != '\xEF' && s.p[0] != '\xE3') ||
-      !take_one(&s, openers) || s.n < name.n || !tag_folded_equal((struct str){s.p, name.n}, name))
+      !take_tag_sign(&s, openers) || s.n < name.n ||
+      !tag_folded_equal((struct str){s.p, name.n}, name))
     return 0;
   s = tag_skip(s, name.n);
-  skip_spaces(&s);
-  if (!take_one(&s, colons))
+  skip_tag_spaces(&s);
+  if (!take_tag_sign(&s, colons))
     return 0;
   int digit = take_digit(&s);
   if (digit < 0)
     return 0;
   for (*number = 0; digit >= 0; digit = take_digit(&s))
     *number = *number > (LONG_MAX - 9) / 10 ? LONG_MAX : *number * 10 + digit;
-  skip_spaces(&s);
-  size_t n = one_of(s, closers, false);
+  skip_tag_spaces(&s);
+  size_t n = tag_one_of(s, closers, false);
   return n > 0 ? (size_t)(s.p - text.p) + n : 0;
 }
 
@@ -247,7 +248,7 @@ enum { MAX_SIGNS = 1024 };
 /* Returns true if a sign among these takes a verdict away. */
 static bool takes_away(struct str signs) {
   static const char *const marks[] = {"?", "？", "...", "…", "~~", "<", "[ ]", "[]", NULL};
-  return holds_one_of(signs, marks);
+  return tag_holds_one_of(signs, marks);
 }
 
 /* Takes the mark of a list: "- ", "3. ", "- [x] ". */
@@ -281,7 +282,7 @@ static bool leads_on(struct str before) {
     before.n--;
   if (before.n > 1 && str_ends(before, "->"))
     return true;
-  return one_of(before, lead_ends, true) > 0;
+  return tag_one_of(before, lead_ends, true) > 0;
 }
 
 /* Returns the signs at the end of the words. */
@@ -304,7 +305,7 @@ static bool ends_well(struct str after, const struct tag_query *q, long number, 
     words = tag_skip(words, own.n);
   }
   return !says_something(words) && !takes_away(words) && !takes_away(signs) &&
-         (quoted || (!holds_one_of(signs, quotes) && !holds_one_of(words, quotes)));
+         (quoted || (!tag_holds_one_of(signs, quotes) && !tag_holds_one_of(words, quotes)));
 }
 
 /* Takes an element that stands around the tag alone off both. */
@@ -325,13 +326,13 @@ static bool is_verdict(struct str line, const struct tag_query *q, const struct 
   struct str gap = {line.p + tag->at + tag->n, tag->word - TAG_MARK_BYTES};
   struct str after = tag_skip(line, tag->at + tag->n + tag->word);
   without_element(&before, &after);
-  bool alone = !says_something(before), in_gap = holds_one_of(gap, quotes);
+  bool alone = !says_something(before), in_gap = tag_holds_one_of(gap, quotes);
   struct str beside = last_signs(before);
   if (beside.n > MAX_SIGNS || after.n > MAX_SIGNS)
     return false;
   if (takes_away(beside) || takes_away(gap))
     return false;
-  if (!alone && (!leads_on(before) || holds_one_of(beside, quotes)))
+  if (!alone && (!leads_on(before) || tag_holds_one_of(beside, quotes)))
     return false;
   return ends_well(after, q, tag->number, alone || in_gap);
 }
@@ -339,7 +340,7 @@ static bool is_verdict(struct str line, const struct tag_query *q, const struct 
 /* --- the lines of a text --- */
 
 /* Returns true if a line is closed: what stands below it is no part of its sentence. */
-static bool is_closed(struct str line, const struct tag_query *q) {
+static bool tag_line_closes(struct str line, const struct tag_query *q) {
   static const char *const ends[] = {".", "!", "。", "！", "…", "．", "｡", NULL};
   static const char *const behind[] = {" ", "*", "_",  "`",  "\"", "'",  ")",  "]",  "}",  "”", "’",
                                        "»", "›", "」", "』", "）", "】", "）", "］", "\t", NULL};
@@ -351,9 +352,9 @@ static bool is_closed(struct str line, const struct tag_query *q) {
   while (next_tag(line, tag.at + tag.n, q, &tag)) /* one that ends in a tag */
     if (tag.at + tag.n == line.n || tag.at + tag.n + tag.word == line.n)
       return true;
-  while ((n = one_of(line, behind, true)) > 0)
+  while ((n = tag_one_of(line, behind, true)) > 0)
     line.n -= n;
-  return one_of(line, ends, true) > 0;
+  return tag_one_of(line, ends, true) > 0;
 }
 
 struct fence {
@@ -429,7 +430,7 @@ static void pass_line(struct pass *pass, struct str line) {
     pass->last.closed = pass->closed;
     pass->last.fenced = pass->fence.mark != '\0';
     note_doubts(pass, said);
-    pass->closed = fence.mark != '\0' || is_closed(said, pass->query);
+    pass->closed = fence.mark != '\0' || tag_line_closes(said, pass->query);
   } else if (said.n > 2 && memchr("-*_`~=", said.p[0], 6) != NULL) { /* a rule, a fence */
     pass->closed = true;
   }
@@ -487,7 +488,7 @@ static bool is_tag_alone(struct str text, struct str s, const struct tag_query *
   if (word > 0 && has_mark(s, q, &here))
     rest = tag_skip(rest, word);
   size_t stops = 0, n;
-  while ((n = one_of(rest, (const char *const[]){".", "。", NULL}, false)) > 0 ||
+  while ((n = tag_one_of(rest, (const char *const[]){".", "。", NULL}, false)) > 0 ||
          (rest.n > 0 && memchr(" \t*_`", rest.p[0], 5) != NULL)) {
     stops += n > 0;
     rest = tag_skip(rest, n > 0 ? n : 1);

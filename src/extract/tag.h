@@ -52,8 +52,8 @@ struct tag_place {
   size_t line;           /* from 1 */
 };
 
-/* What became of the mark that was asked: it decides; it stands elsewhere; the last line's tag has
- * another word of its form; it is nowhere. */
+/* Says what became of the mark that was asked: it decides; it stands elsewhere; the last line's tag
+ * has another word of its form; it is nowhere. */
 enum tag_mark { TAG_UNASKED, TAG_PRESENT, TAG_ELSEWHERE, TAG_WRONG, TAG_MISSING, TAG_MARK_COUNT };
 
 struct tag_result {
@@ -70,7 +70,8 @@ struct tag_result {
 /* Work is linear in the text's length. */
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
 
-const char *tag_mark_name(enum tag_mark mark); /* "present" "elsewhere" "wrong" "missing"; NULL */
+/* "present" "elsewhere" "wrong" "missing"; NULL for none */
+const char *tag_mark_name(enum tag_mark mark);
 
 /* Makes a mark of random bytes. Its first letter is one whose bit is not in `used` (bit 0: b), if
  * one is left. */
@@ -85,7 +86,7 @@ bool tag_cut_marked(struct str *text, struct str name, struct str mark);
 /* Returns whether they are the same but for the case of ASCII letters. */
 bool tag_folded_equal(struct str a, struct str b);
 
-/* Length of the letter or digit of any script at the start of `s`, 0 if there is a sign or space. */
+/* Length of the letter or digit of any script at the start of `s`, 0 if there is none. */
 size_t tag_letter(struct str s);
 
 #endif

@@ -6,11 +6,11 @@
  *   whole_reply_deinit(&s)
  *
  * Only a reply that is one value and nothing else is an answer. Apart from it may stand white
- * space, reasoning sections, and at most WHOLE_REPLY_WRAPPERS of: a fence, an element such as
- * <tool_call>, a list of one item, a tool call's arguments, JSON in a string. A value that stands in
- * the report too is an echo; one with a blank text, or the placeholder of a form (<why>, ...), is no
- * answer. In any other reply the extractor looks for what could be one, to say where it is: text
- * around a value is never read for its meaning.
+ * space, reasoning sections, and at most WHOLE_REPLY_WRAPPERS of: one fence, one element such as
+ * <tool_call>, a list of one item, a tool call's arguments, JSON in a string. A value that stands
+ * in the report too is an echo; one with a blank text, or the placeholder of a form (<why>, ...),
+ * is no answer. In any other reply the extractor looks for what could be one, to say where it is:
+ * text around a value is never read for its meaning.
  *
  * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
  * Offsets and lengths are bytes of the reply. Work is linear in both texts. */

@@ -50,6 +50,13 @@ static long number_alone(struct str text, size_t i, size_t *n) {
   return fine && (in_tag || memchr(".,:/-+_$", *before, 8) == NULL) ? number : -1;
 }
 
+/* Returns the mark of code or quotation that is open behind this one. */
+static char quote_after(char open, char mark) {
+  if (open == mark)
+    return '\0';
+  return open ? open : mark;
+}
+
 bool reason_contradicts(struct str reason, long number, const struct tag_query *query) {
   struct str own = {0};
   char quote = '\0'; /* that is open: code or a quotation */
@@ -63,7 +70,7 @@ bool reason_contradicts(struct str reason, long number, const struct tag_query *
     char c = reason.p[i];
     n = 1;
     if (c == '`' || c == '"')
-      quote = quote == '\0' ? c : quote == c ? '\0' : quote;
+      quote = quote_after(quote, c);
     if (own.n > 0 && own.n <= reason.n - i &&
         tag_folded_equal((struct str){reason.p + i, own.n}, own)) {
       n = own.n;
@@ -455,8 +462,10 @@ static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
   } else if (stage == STAGE_PHASE1_TAG && !own_tag_decides(spec, &tag)) {
     buf_auto_t line = {.max = LIMIT_ERROR_TEXT_BYTES};
     tag_words(&line, text, &tag.tag);
-    buf_puts(&line, tag.marked ? " is the agent's own and decides only with judge.fallback: own_tag"
-                               : " has no mark: it decides nothing alone");
+    const char *why = " has no mark: it decides nothing alone";
+    if (tag.marked)
+      why = " is the agent's own and decides only with judge.fallback: own_tag";
+    buf_puts(&line, why);
     stage_object_error(object, buf_view(&line));
   } else {
     enum stage_outcome outcome = place_number(spec, (double)tag.tag.number, object, "tag");
@@ -816,6 +825,13 @@ static void add_calls(json_t *object, const struct chain_reply *replies, size_t 
   json_put(object, "duration_ms", json_integer(total_ms));
 }
 
+static json_t *chain_reading(const struct chain_spec *spec, const json_t *stages,
+                             enum judge_stage stage, const struct chain_reply *reply) {
+  if (stage == STAGE_PHASE3_TAG)
+    return chain_tag(spec, stages, stage, reply->text);
+  return chain_value(spec, stage, reply);
+}
+
 /* Adds what was wrong with the answers that reasks corrected: the judgment records all of it. */
 static void add_earlier_errors(const struct chain_spec *spec, const json_t *stages,
                                enum judge_stage stage, const struct chain_reply *replies,
@@ -824,8 +840,7 @@ static void add_earlier_errors(const struct chain_spec *spec, const json_t *stag
   for (const struct chain_reply *r = replies; r < last; r++) {
     if (r->stage != stage || r->error_class != NULL)
       continue;
-    json_t *earlier = stage == STAGE_PHASE3_TAG ? chain_tag(spec, stages, stage, r->text)
-                                                : chain_value(spec, stage, r);
+    json_t *earlier = chain_reading(spec, stages, stage, r);
     json_array_extend(all, json_at(earlier, "errors"));
     json_decref(earlier);
   }
@@ -859,7 +874,8 @@ static const char *provider_trouble(const json_t *stages) {
   return NULL;
 }
 
-/* Returns how often a stage may ask once more. A value from the backend's own schema mode stands. */
+/* Returns how often a stage may ask once more. A value from the backend's own schema mode
+ * stands. */
 static int reasks_of(const struct chain_spec *spec, const struct chain_reply *reply) {
   return reply->structured != NULL && !spec->reasks_said ? 0 : spec->max_reasks;
 }
@@ -911,8 +927,7 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
   if (answered == NULL) {
     object = stage_object_new(stage, OUTCOME_ERROR);
   } else {
-    object = stage == STAGE_PHASE3_TAG ? chain_tag(spec, stages, stage, answered->text)
-                                       : chain_value(spec, stage, answered);
+    object = chain_reading(spec, stages, stage, answered);
     if (answered == reply && count <= reasks_of(spec, reply) && asks_again(stage, object) &&
         !(stage == STAGE_STRUCTURED_OUTPUT && saved_tag(spec, stages, reply))) {
       step->action = CHAIN_CALL;

@@ -19,9 +19,9 @@
  * label fixed: its guard must hold, and an earlier when() that is true wins.
  *
  * A stage whose evidence names two rules is ambiguous: it decides nothing, and the next is tried.
- * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best. That tag
- * decides only with its mark (extract/tag.h), and where phase1_tag comes first or spec.own_tag is
- * set.
+ * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best. That
+ * tag decides only with its mark (extract/tag.h), and where phase1_tag comes first or spec.own_tag
+ * is set.
  *
  * A panel judges each stage that calls by votes: each vote is a stage object with "vote", and the
  * last object, without it, is their decision. Too few that agree is ambiguous.
@@ -46,7 +46,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum { CHAIN_READER = 2 }; /* version of the readers; judgments without one are of the first */
+enum { CHAIN_READER = 2 }; /* version of the readers; judgments that name none are of the first */
 
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
   struct schema *judgment, *evaluation, *invariant; /* the last: of a question about a value */

@@ -154,7 +154,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 /* Puts a text of the scenario, with the question's mark where it says {mark}, unless the reply says
  * `mark: false`. Where none was asked it says nothing, and the space before it goes too. */
-static void put_marked(const struct script_run *run, struct buf *out, struct str text) {
+static void script_put_text(const struct script_run *run, struct buf *out, struct str text) {
   const struct str here = STR("{mark}");
   const char *at;
   while (!json_is_false(json_at(run->reply, "mark")) &&
@@ -180,9 +180,9 @@ static void build_result(struct script_run *run) {
   if (session != NULL)
     print_into(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
-    put_marked(run, &result->text.bytes, json_view(text));
+    script_put_text(run, &result->text.bytes, json_view(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
-    put_marked(run, &result->text.bytes, json_view(chunk));
+    script_put_text(run, &result->text.bytes, json_view(chunk));
   if (json_at(run->reply, "usage") != NULL)
     result->usage = json_clone_top(json_at(run->reply, "usage"));
   if (json_at(run->reply, "cost") != NULL) {
@@ -267,7 +267,7 @@ static void on_begin(uv_timer_t *timer) {
   json_t *chunk;
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
     buf_auto_t text = {0};
-    put_marked(run, &text, json_view(chunk));
+    script_put_text(run, &text, json_view(chunk));
     provider_tell(&run->sink, NEWS_TEXT, buf_view(&text), NULL);
   }
   json_t *usage = json_at(run->reply, "usage_so_far");

@@ -586,7 +586,7 @@ static size_t visible_labels(const struct lint_movement *m) {
   return count;
 }
 
-/* Warns of a prompt that shows no mark though the agent's own tag is to decide: none would count. */
+/* Warns of a prompt that shows no mark though the agent's own tag is to decide. */
 static void check_mark(struct lint *l, size_t movement, const json_t *stages) {
   const struct lint_movement *m = &l->movements[movement];
   bool first = str_eq_c(json_view(json_array_get(stages, 0)), "phase1_tag");

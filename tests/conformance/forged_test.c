@@ -1,7 +1,7 @@
 /* Checks that a foreign verdict cannot take the place of an honest one: put at any place of any
  * honest reply of tests/data/judge/corpus-own.ndjson, signed with another question's mark or not at
- * all, it leaves the honest rule, or none. And no form of tests/data/judge/forms.ndjson is taken for
- * what it is not. */
+ * all, it leaves the honest rule, or none. And no form of tests/data/judge/forms.ndjson is taken
+ * for what it is not. */
 #include "support/chain_run.h"
 #include "support/test.h"
 

@@ -36,7 +36,7 @@ movements:
 
 def agent(box):
     """Says what it has, and is the judge too."""
-    path = box.file("agent", f"#!/bin/sh\ncat >/dev/null\n{SEEN}\necho '[AGENT:1]'\n")
+    path = box.file("agent", f"#!/bin/sh\ncat >/dev/null\necho '<think>'\n{SEEN}\necho '</think>'\necho '[AGENT:1]'\n")
     os.chmod(path, 0o755)
     return path
 

@@ -165,7 +165,10 @@ def needs_others():
 
 
 def signed(scenario):
-    """The scenario with {mark} behind each tag at the end of a text, as an agent is asked to write it."""
+    """The scenario with {mark} behind each tag at the end of a text, as an agent is asked to write it, and with a
+    full stop at the end of the line above, which must be closed."""
+    scenario = re.sub(r"(?<!\\)(\w)((?:\\n|\n *)+)(?=\[[A-Za-z_][^\[\]:\n\"']*:\d+\])", r"\1.\2", scenario)
+
     def sign(match):
         key = re.findall(r"(text|chunks|contains|reason)\b[\"']?:", scenario[:match.start()])
         return match[0] + " {mark}" if key and key[-1] in ("text", "chunks") else match[0]
