@@ -55,7 +55,7 @@ def case_who_gets_them(box):
     done = run(box)
     expect(done.returncode == 0, done.stdout, done.stderr)
     log = records(box.log_paths()[0])
-    said = [(r["purpose"] if "purpose" in r else starts["purpose"], r["text"].split("\n")[0])
+    said = [(r["purpose"] if "purpose" in r else starts["purpose"], r["text"].removeprefix("<think>\n").split("\n")[0])
             for r in of_type(log, "call_end")
             for starts in [next(s for s in of_type(log, "call_start") if s["call"] == r["call"])]]
     token, other = "«secret:DEPLOY_TOKEN»", "«secret:OTHER_TOKEN»"
