@@ -117,7 +117,7 @@ struct str report_answer(const struct core *core, const struct turn *turn,
 
 void forget_signed_line(const struct core *core, struct turn *turn) {
   struct str said = report_answer(core, turn, NULL);
-  if (said.n == turn->text.n)
+  if (said.n == turn->text.n || turn->text.n > LIMIT_INLINE_TEXT_BYTES) /* the log refers to it */
     return;
   turn->text.p[turn->text.n = said.n] = '\0';
   turn->text_seq = 0; /* no record holds exactly this */

@@ -667,7 +667,7 @@ def pieces(box):
 def marked(box):
     """A judgment's raw reply with the piece that was taken and the tags at their bytes; each prompt is one text,
     folded; the verdict stands on top."""
-    path = session(box, task="a task of its own", said=("I saw [WORK:2] in a file.\n\nkoala \U0001f428 \"x\"\n[WORK:1]",
+    path = session(box, task="a task of its own", said=("I saw `[WORK:2]` in a file.\n\nkoala \U0001f428 \"x\"\n[WORK:1]",
                                                       "[CHECK:1]"))
     sid = records(path)[0]["session"]
     told = json.loads(box.segue("show", path, "work", "--as", "view").stdout)["told"]

@@ -85,6 +85,8 @@ TEST(ambiguous) {
   drive_answer(&d, "It is good."); /* no tag, twice */
   drive_answer(
       &d, "{\"matched_index\": 1, \"reason\": \"a\"}\n\n{\"matched_index\": 2, \"reason\": \"b\"}");
+  drive_answer(
+      &d, "{\"matched_index\": 1, \"reason\": \"a\"}\n\n{\"matched_index\": 2, \"reason\": \"b\"}");
   drive_write(&d);
   log_book_open(&book, d.path);
   read_told(&told, &book, 2, SIZE_MAX);
