@@ -83,6 +83,7 @@ TEST(ambiguous) {
   drive_answer(&d, "It is good."); /* no value, and none when it is asked again */
   drive_answer(&d, "It is good.");
   drive_answer(&d, "It is good."); /* no tag, twice */
+  drive_answer(&d, "It is good.");
   drive_answer(
       &d, "{\"matched_index\": 1, \"reason\": \"a\"}\n\n{\"matched_index\": 2, \"reason\": \"b\"}");
   drive_answer(
