@@ -180,6 +180,7 @@ def offences(sources, all_files):
             yield 'mute test', path, 1, 'its status does not say whether it passed: let it end with sys.exit(main(...))'
     for path, s in sorted(sources.items()):
         yield from of_one_file(path, s)
+        yield from word_lists(path, s.text)
 
 
 def exits_with_its_result(path):
@@ -253,6 +254,26 @@ def of_one_file(path, s):
             yield 'nested ?:', path, line, 'a conditional expression within another'
         elif several:
             yield 'long ?:', path, line, 'a conditional expression over several lines'
+
+
+# Readers of verdicts know forms, not words: only names of formats, of repairs and of outcomes stand there in lists.
+NO_WORDS_IN = ('src/extract/', 'src/judge/')
+FORMAT_NAMES = {'names', 'doubtful', 'root_messages', 'repair_ways', 'literals', 'words', 'others', 'element_names',
+                'functions', 'stages', 'outcomes', 'markers', 'tokens'}
+
+
+def word_lists(path, text):
+    """Lists of words of a language, in a file of the readers: an array of three or more, or one text of eight."""
+    if not path.startswith(NO_WORDS_IN):
+        return
+    for m in re.finditer(r'(\w+)\s*(?:\[[^\]]*\]\s*)+=\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}', text):
+        words = [w for w in re.findall(r'"((?:[^"\\]|\\.)*)"', m[2])
+                 if len(w) > 1 and all(c.isalpha() or c in " '_" for c in w)]
+        if len(words) > 2 and m[1] not in FORMAT_NAMES:
+            yield 'word list', path, text[:m.start()].count('\n') + 1, f'{m[1]} lists words: a reader knows forms alone'
+    for m in re.finditer(r'(\w+)\[\]\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+);', text):
+        if len(re.findall(r'[^\W\d_]{2,}', m[2])) > 7:
+            yield 'word list', path, text[:m.start()].count('\n') + 1, f'{m[1]} lists words: a reader knows forms alone'
 
 
 def figures(sources, files):

@@ -36,6 +36,18 @@ static int64_t compare_count(const json_t *object, const char *key) {
   return n < 0 || n > most ? 0 : n;
 }
 
+/* Hashes an answer without the mark that its turn asked for: it differs each time. */
+static void hash_unmarked(struct str text, struct str mark, char out[SHA256_HEX]) {
+  struct str tail = {text.p + text.n, 0};
+  for (size_t i = mark.n > 0 && text.n >= mark.n ? text.n - mark.n + 1 : 0; i-- > 0;)
+    if (memcmp(text.p + i, mark.p, mark.n) == 0) {
+      tail = (struct str){text.p + i + mark.n, text.n - i - mark.n};
+      text.n = i;
+      break;
+    }
+  sha256_hex(text.p, text.n, tail.p, tail.n, out);
+}
+
 /* `works` has the turn's calls that are not a judge's, with their numbers as keys. */
 static void compare_on_call_end(struct compare_side *side, const json_t *record,
                                 const json_t *works) {
@@ -73,7 +85,7 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
   if (blob != NULL && strlen(blob) == SHA256_HEX - 1)
     memcpy(turn->text_sha256, blob, SHA256_HEX);
   else
-    sha256_hex(text.p, text.n, NULL, 0, turn->text_sha256);
+    hash_unmarked(text, json_view(json_object_get(works, key)), turn->text_sha256);
 }
 
 static void compare_on_session(struct compare_side *side, const json_t *record, const char *type) {
@@ -126,7 +138,8 @@ static void compare_record(struct compare_side *side, const json_t *record, json
     char key[24];
     if (turn != NULL && json_at(record, "stage") == NULL) {
       print_into(key, sizeof key, "%lld", (long long)compare_count(record, "call"));
-      json_object_set_new(works, key, json_true());
+      const json_t *mark = json_at(record, "mark");
+      json_object_set_new(works, key, mark ? json_incref((json_t *)mark) : json_true());
       if (turn->worker == NULL)
         turn->worker = keep(record, "provider");
     }

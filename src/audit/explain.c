@@ -29,6 +29,7 @@ struct story {
   json_t *shown;     /* calls already shown, by number */
   struct buf report; /* text that was judged, once needed */
   bool has_report;
+  struct str mark; /* that its work was asked for; empty: none was */
 };
 
 /* --- words of a record --- */
@@ -728,6 +729,8 @@ static void learn_report(struct story *s) {
         explain_is(record, "purpose", "check"))
       continue;
     explain_call_of(s, json_int_at(record, "call"), &c);
+    if (json_at(record, "mark") != NULL)
+      s->mark = json_view_at(record, "mark");
     if (c.end != NULL && json_object_get(c.end, "error") == NULL) {
       buf_clear(&s->report);
       explain_answer_of(s, c.end, &s->report);
@@ -746,6 +749,9 @@ static struct chain_spec explain_spec(struct story *s) {
     spec.rule_count = s->movement->rule_count;
     spec.interactive = json_is_true(json_at(json_at(s->start, "config"), "interactive"));
     spec.movement = s->movement->own_name;
+    spec.mark = s->mark;
+    bool given = json_at(json_at(s->start, "config"), "mark") != NULL;
+    spec.own_scope = s->movement->argv != NULL && !given ? TAG_COMMAND : TAG_AGENT;
   }
   return spec;
 }

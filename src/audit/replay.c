@@ -19,11 +19,9 @@ struct replay {
 };
 
 const char *replay_kind_name(enum replay_kind kind) {
-  static const char *const names[REPLAY_KIND_COUNT] = {[REPLAY_SAME] = "same",
-                                                       [REPLAY_METHOD] = "method",
-                                                       [REPLAY_RULE] = "rule",
-                                                       [REPLAY_ASKS] = "asks",
-                                                       [REPLAY_HUMAN] = "human"};
+  static const char *const names[REPLAY_KIND_COUNT] = {
+      [REPLAY_SAME] = "same", [REPLAY_METHOD] = "method", [REPLAY_RULE] = "rule",
+      [REPLAY_ASKS] = "asks", [REPLAY_HUMAN] = "human",   [REPLAY_OLDER] = "older"};
   assert(kind < REPLAY_KIND_COUNT);
   return names[kind];
 }
@@ -129,6 +127,8 @@ static void replay_judgment(struct replay *r, const struct core *core, const jso
     else
       told.kind = same_word(told.method, told.method_now) ? REPLAY_SAME : REPLAY_METHOD;
     judging_deinit(&judging);
+    if (told.kind != REPLAY_SAME && json_int_at(record, "reader") < CHAIN_READER)
+      told.kind = REPLAY_OLDER;
   }
   r->counts[told.kind]++;
   on_turn(ctx, &told);

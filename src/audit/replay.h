@@ -20,9 +20,10 @@ enum replay_kind {
   REPLAY_RULE,   /* another rule, or a rule instead of none, or none instead of a rule */
   REPLAY_ASKS,   /* today's chain asks a question that was not asked */
   REPLAY_HUMAN,  /* a person's verdict */
+  REPLAY_OLDER,  /* an older reader judged it, and today's would differ */
   REPLAY_KIND_COUNT
 };
-const char *replay_kind_name(enum replay_kind kind); /* same, method, rule, asks, human */
+const char *replay_kind_name(enum replay_kind kind); /* same, method, rule, asks, human, older */
 
 struct replay_turn { /* words are valid during the call */
   long turn;

@@ -64,15 +64,6 @@ bool str_among(struct str word, const char *words) {
   return false;
 }
 
-bool str_among_fold(struct str word, const char *words) {
-  while (*words != '\0') {
-    struct str one = str_next_of(&words, ' ');
-    if (one.n == word.n && strncasecmp(one.p, word.p, one.n) == 0)
-      return true;
-  }
-  return false;
-}
-
 bool str_eq_fold(struct str a, const char *b) {
   if (a.n == 0 || str_lower(a.p[0]) != str_lower(b[0]))
     return a.n == 0 && b[0] == '\0';

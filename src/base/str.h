@@ -46,10 +46,9 @@ bool str_eq_fold(struct str a, const char *b); /* case of ASCII letters does not
 bool str_starts_fold(struct str s, const char *prefix);
 bool str_has_any(struct str s, const char *parts);  /* which stand one | apart */
 bool str_among(struct str word, const char *words); /* which stand one space apart */
-bool str_among_fold(struct str word, const char *words);
-struct str str_trim(struct str s);  /* ASCII white space at both ends */
-bool str_has_control(struct str s); /* ASCII control characters, DEL */
-bool str_is_variable(struct str s); /* can be the name of an environment variable */
+struct str str_trim(struct str s);                  /* ASCII white space at both ends */
+bool str_has_control(struct str s);                 /* ASCII control characters, DEL */
+bool str_is_variable(struct str s);                 /* can be the name of an environment variable */
 /* Takes what stands before the next `at` off the front, and `at`. rest->p = NULL at the end. */
 struct str str_cut(struct str *rest, char at);
 struct str str_next_line(struct str *rest);       /* the same of lines */

@@ -362,6 +362,12 @@ static bool apply_call_start(const struct fold *f) {
   fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
   if (!use_schema(f, call))
     return false;
+  struct str mark = fold_text(f, MEMBER_MARK);
+  uint32_t letter = tag_mark_letter(mark);
+  if (letter != 0) {
+    memcpy(turn->mark, mark.p, mark.n);
+    f->core->mark_letters |= letter;
+  }
   struct str sha256 = fold_text(f, MEMBER_PROMPT_SHA256);
   if (sha256.n == SHA256_HEX - 1)
     memcpy(call->prompt_sha256, sha256.p, sha256.n);
@@ -877,6 +883,7 @@ static bool apply_turn_end(const struct fold *f) {
   monitor_note(core, turn->movement);
   bool passed = m->gate && checks_exit(turn) == 0; /* its exit status says nothing about the work */
   bool silent = failed && turn->text.n == 0;
+  forget_signed_line(core, turn);
   if (!silent)
     kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
   if (m->monitor == NULL && !passed && !silent) { /* the loop goes on with the text it had */
@@ -920,7 +927,7 @@ static bool apply_report(const struct fold *f) {
   if (step.action != REPORT_KEEP || !same_call ||
       !str_eq(fold_text(f, MEMBER_FILE), step.contract->name))
     return fold_bad(f, "it is not the report that comes next");
-  struct str answer = buf_view(step.call ? &step.call->text : &turn->text);
+  struct str answer = report_answer(f->core, turn, step.call);
   contract_sha256(answer, sha256);
   if (!str_eq_c(fold_text(f, MEMBER_SHA256), sha256))
     return fold_bad(f, "its sha256 is not that of the answer which it keeps");
@@ -928,7 +935,8 @@ static bool apply_report(const struct fold *f) {
   struct str text = str_trim(answer); /* prompts show it without the surrounding blanks */
   struct kept_text *kept = kept_put(&turn->reports, step.contract->name);
   buf_str(&kept->text, text);
-  kept->seq = text.n == answer.n ? seq : 0;
+  const struct buf *whole = step.call ? &step.call->text : &turn->text;
+  kept->seq = text.n == whole->n ? seq : 0;
   kept->judged = step.contract->judged;
   kept->since = (uint64_t)f->record->seq;
   contract_sha256(text, kept->sha256);

@@ -101,6 +101,7 @@ struct call_request {
   const json_t *options;      /* object or NULL */
   const char *const *argv;    /* a command's arguments, NULL-terminated; else NULL */
   struct str prompt;
+  struct str mark;              /* the word that it asks for behind a tag; or empty */
   const json_t *schema;         /* schema of the reply, or NULL */
   enum describe_form schema_as; /* tells a schema to a backend without such an option */
   enum describe_language language;

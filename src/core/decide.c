@@ -153,6 +153,11 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
   return true;
 }
 
+/* Returns the mark that a person named for a text with a prompt of their own; empty: none. */
+static struct str given_mark(const struct core *core) {
+  return json_view(json_at(core->config, "mark"));
+}
+
 bool judging_of(struct judging_turn *j, const struct core *core, const struct turn *turn,
                 const struct chain_schemas *schemas) {
   const struct movement *m = core_movement(core, turn);
@@ -174,7 +179,11 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
       .panel = (int)json_array_size(m->judge.panel),
       .agree = m->judge.agree,
       .split_asks = m->judge.split_asks,
+      .reasks_said = m->judge.reasks_said,
       .agent_text = buf_view(&turn->text),
+      .mark = str_from(turn->mark),
+      .own_scope = given_mark(core).n == 0 && m->argv != NULL ? TAG_COMMAND : TAG_AGENT,
+      .own_tag = m->judge.own_tag,
       .joined = turn->parts != NULL,
       .env = j->env,
       .deterministic = turn->parts != NULL && group_all_failed(turn),
@@ -268,6 +277,24 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   step_drop_call(n);
 }
 
+/* Draws the turn's mark from a hash of the event's random bytes: a token shows those. */
+static void step_mark(const struct step *s, const struct turn *turn, char out[TAG_MARK_BYTES + 1]) {
+  const struct core *core = s->core;
+  struct str given = given_mark(core);
+  unsigned char random[TAG_MARK_BYTES];
+  char head[64], hex[SHA256_HEX];
+  print_into(head, sizeof head, "mark %ld %ld\n", turn->id, core->call_count);
+  sha256_hex(head, strlen(head), (const char *)s->ev->entropy, sizeof s->ev->entropy, hex);
+  for (size_t i = 0; i < sizeof random; i++)
+    random[i] = (unsigned char)(str_hex_digit(hex[2 * i]) << 4 | str_hex_digit(hex[2 * i + 1]));
+  if (given.n == TAG_MARK_BYTES)
+    print_into(out, TAG_MARK_BYTES + 1, "%.*s", TAG_MARK_BYTES, given.p);
+  else if (turn->mark[0] != '\0')
+    memcpy(out, turn->mark, sizeof turn->mark);
+  else
+    tag_mark_make(random, core->mark_letters, out);
+}
+
 static void step_execute(struct step *s, struct turn *turn, bool raise) {
   const struct core *core = s->core;
   const struct movement *m = core_movement(s->core, turn);
@@ -275,7 +302,10 @@ static void step_execute(struct step *s, struct turn *turn, bool raise) {
   struct step_call n = {.purpose = PURPOSE_EXECUTE,
                         .stage = STAGE_COUNT,
                         .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
+  char mark[TAG_MARK_BYTES + 1];
   step_view(s, turn, NULL, &view);
+  step_mark(s, turn, mark);
+  view.mark = str_from(mark);
   core_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
   if (m->argv == NULL) {
     n.options = work_options(core, m);
@@ -289,6 +319,9 @@ static void step_execute(struct step *s, struct turn *turn, bool raise) {
         core_prompt_schema(core->workflow, core->config, turn->movement, s->env->providers);
   }
   prompt_execute(&view, &n.prompt);
+  if (prompt_asks_for_tag(m, view.interactive) &&
+      (m->argv != NULL || prompt_shows(&n.prompt, view.mark)))
+    n.mark = view.mark;
   start_work(s, turn, &n);
 }
 
@@ -712,8 +745,7 @@ static void report_ask(struct step *s, struct turn *turn, const struct report_st
 static void report_keep(struct step *s, struct turn *turn, const struct report_step *step) {
   struct record_draft d;
   char sha256[SHA256_HEX];
-  const struct buf *answer = step->call ? &step->call->text : &turn->text;
-  contract_sha256(buf_view(answer), sha256);
+  contract_sha256(report_answer(s->core, turn, step->call), sha256);
   step_turn_record(s, &d, RECORD_REPORT, turn);
   record_put_text(&d, MEMBER_MOVEMENT, core_movement(s->core, turn)->name);
   record_put_text(&d, MEMBER_FILE, step->contract->name);
@@ -803,7 +835,14 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
                                      s->env->providers);
   n.options = judge_options(s, m, &n);
   n.schema = chain_call_schema(spec, step->stage);
-  if (step->reask) {
+  buf_auto_t again = {0};
+  if (step->reask && n.schema == NULL) {
+    const char *last =
+        json_string_value(json_array_get(step->errors, json_array_size(step->errors) - 1));
+    buf_puts(&again, last ? last : "");
+    view.again = buf_view(&again);
+    prompt_judge(&view, &asked, step->stage, &n.prompt);
+  } else if (step->reask) {
     struct str bad = {"", 0};
     for (const struct call *c = turn->calls; c; c = c->next)
       if (c->stage == step->stage && c->vote == step->vote) {
@@ -844,6 +883,18 @@ static void decide_put_judge(struct record_draft *d, const json_t *stages) {
   record_put_tree(d, MEMBER_USAGE, usage);
 }
 
+/* Puts the version of the readers, and what became of the turn's mark, if one was asked. */
+static void put_reader(const struct step *s, const struct turn *turn, struct record_draft *d) {
+  struct judging_turn judging;
+  struct tag_result tag;
+  record_put_number(d, MEMBER_READER, CHAIN_READER);
+  if (turn->mark[0] == '\0' || !judging_of(&judging, s->core, turn, s->env->schemas))
+    return;
+  (void)chain_find_tag(&judging.spec, buf_view(&turn->text), STAGE_PHASE1_TAG, &tag);
+  record_put_word(d, MEMBER_MARK, tag_mark_name(tag.mark));
+  judging_deinit(&judging);
+}
+
 static void verdict(struct step *s, struct turn *turn, const struct chain_step *step) {
   const struct movement *m = core_movement(s->core, turn);
   const struct rule *rule = step->rule;
@@ -861,6 +912,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   record_put_text(&d, MEMBER_TAG, buf_view(&tag));
   record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
   record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
+  put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);
@@ -879,6 +931,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
     record_put_null(&d, none[i]);
   record_put_word(&d, MEMBER_FAILURE, session_outcome_name(failure));
   record_put_tree(&d, MEMBER_REASON, json_text(str_from(reason)));
+  put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);

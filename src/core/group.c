@@ -167,6 +167,7 @@ bool group_take(const struct fold *f, struct turn *turn) {
     return true;
   }
   part->state = PART_DONE;
+  forget_signed_line(f->core, turn);
   part->text = turn->text;
   part->text_seq = turn->text_seq;
   part->has_exit = turn->has_exit;

@@ -319,6 +319,8 @@ static bool keys_check_value(struct key_check *c, const struct key *k, const jso
 static bool keys_check_key(struct key_check *c, const struct key *k, const json_t *object) {
   const json_t *v = json_object_get(object, k->name);
   size_t length = c->path.n;
+  if (k->type == KEY_CHOICE && json_is_array(v) && strcmp(k->name, "fallback") == 0)
+    return true; /* the other providers: see below */
   if (v == NULL && !k->required && k->type != KEY_PROVIDERS)
     return true; /* this is so for most keys */
   buf_puts(&c->path, length > 0 ? "." : "");

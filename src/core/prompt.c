@@ -314,10 +314,23 @@ static struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value) {
 
 /* --- variables --- */
 
-const char *const prompt_variable_names[] = {
-    "task",           "iteration",         "max_movements", "max_steps",   "movement_iteration",
-    "step_iteration", "previous_response", "user_inputs",   "error",       "item",
-    "index",          "report_dir",        "cycle",         "cycle_count", NULL};
+const char *const prompt_variable_names[] = {"task",
+                                             "iteration",
+                                             "max_movements",
+                                             "max_steps",
+                                             "movement_iteration",
+                                             "step_iteration",
+                                             "previous_response",
+                                             "user_inputs",
+                                             "error",
+                                             "item",
+                                             "index",
+                                             "report_dir",
+                                             "cycle",
+                                             "cycle_count",
+                                             "mark",
+                                             "sign",
+                                             NULL};
 
 /* Holds the variables of an instruction: first the fixed ones, then one for each
  * {structured:...}. */
@@ -439,6 +452,33 @@ static void add_cycle(struct variables *v) {
                arena_str(&v->arena, prompt_digits(count, v->view->cycle_count)));
 }
 
+static struct chain_spec own_spec(const struct movement *m, bool interactive) {
+  return (struct chain_spec){.rules = m->rules,
+                             .interactive = interactive,
+                             .rule_count = m->rule_count,
+                             .movement = m->own_name,
+                             .stages = m->judge.stages,
+                             .stage_count = m->judge.stage_count};
+}
+
+bool prompt_asks_for_tag(const struct movement *m, bool interactive) {
+  const struct rule *offered[LIMIT_RULE_COUNT];
+  struct chain_spec spec = own_spec(m, interactive);
+  bool listed = false;
+  for (size_t i = 0; i < m->judge.stage_count; i++)
+    listed |= m->judge.stages[i] == STAGE_PHASE1_TAG;
+  return listed && m->structured == NULL && chain_offered(&spec, offered) > 1;
+}
+
+/* Returns the line that the agent is to end with, without its number: "[REVIEW:N] k7wd". */
+static struct str sign_of(const struct prompt_view *v, struct arena *arena) {
+  buf_auto_t sign = {0};
+  rule_tag(v->movement->own_name, 0, &sign);
+  sign.n -= 2;
+  buf_printf(&sign, "N] " STR_FMT, STR_ARG(v->mark));
+  return v->mark.n > 0 ? arena_str(arena, buf_view(&sign)) : STR("");
+}
+
 void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *out) {
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES],
       index[STR_NUMBER_BYTES];
@@ -458,6 +498,9 @@ void prompt_fill(const struct prompt_view *v, struct str text, struct prompt *ou
   add_variable(&vars, STR("report_dir"), v->report_dir);
   add_variable(&vars, STR("user_inputs"), v->user_inputs);
   add_variable(&vars, STR("error"), v->error);
+  bool asks = prompt_asks_for_tag(v->movement, v->interactive);
+  add_variable(&vars, STR("mark"), asks ? v->mark : STR(""));
+  add_variable(&vars, STR("sign"), asks ? sign_of(v, &vars.arena) : STR(""));
   if (v->movement->monitor != NULL)
     add_cycle(&vars);
   template_names(text, PROMPT_STRUCTURED, on_name, &vars);
@@ -490,21 +533,8 @@ static void render_instruction(const struct prompt_nested *nested, struct prompt
   prompt_fill(nested->view, effective_instruction(nested->view), out);
 }
 
-static struct chain_spec own_spec(const struct movement *m) {
-  return (struct chain_spec){.rules = m->rules,
-                             .rule_count = m->rule_count,
-                             .movement = m->own_name,
-                             .stages = m->judge.stages,
-                             .stage_count = m->judge.stage_count};
-}
-
-static bool asks_for_tag(const struct movement *m) {
-  const struct rule *offered[LIMIT_RULE_COUNT];
-  struct chain_spec spec = own_spec(m);
-  bool listed = false;
-  for (size_t i = 0; i < m->judge.stage_count; i++)
-    listed |= m->judge.stages[i] == STAGE_PHASE1_TAG;
-  return listed && m->structured == NULL && chain_offered(&spec, offered) > 1;
+bool prompt_shows(const struct prompt *prompt, struct str mark) {
+  return mark.n > 0 && memmem(prompt->bytes.p, prompt->bytes.n, mark.p, mark.n) != NULL;
 }
 
 static void prompt_tell_schema(const struct prompt_view *v, const struct schema *schema,
@@ -615,8 +645,9 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
   char iteration[STR_NUMBER_BYTES], maximum[STR_NUMBER_BYTES], own[STR_NUMBER_BYTES];
   buf_auto_t tags = {0};
   struct told_permission told = permission_told(v);
-  if (asks_for_tag(m)) {
-    struct chain_spec spec = own_spec(m);
+  struct arena arena = {0};
+  if (prompt_asks_for_tag(m, v->interactive)) {
+    struct chain_spec spec = own_spec(m, v->interactive);
     prompt_criteria(&tags, &spec, m->own_name, true);
   }
   bool show_task = v->task.n > 0 && !template_uses(instruction, "task");
@@ -644,9 +675,12 @@ static void prompt_render_execute(const struct prompt_nested *nested, struct pro
       {STR("user_inputs"), template_uses(instruction, "user_inputs") ? STR("") : v->user_inputs},
       {STR("instruction"), instruction},
       {STR("tags"), buf_view(&tags)},
+      {STR("mark"), tags.n > 0 ? v->mark : STR("")},
+      {STR("sign"), sign_of(v, &arena)},
       {{NULL, 0}, {NULL, 0}},
   };
   prompt_render("execute.md", vars, &(struct prompt_sink){out, &inner, v});
+  arena_deinit(&arena);
   buf_deinit(&told.run);
 }
 
@@ -820,7 +854,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 25
+  QUESTION_VARS = 26
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -924,6 +958,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("head"), buf_view(&head)},
       {STR("said"), buf_view(&said)},
       {STR("error"), v->error},
+      {STR("again"), v->again},
       [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);

@@ -68,8 +68,10 @@ struct prompt_view {
   const json_t *check_first;        /* gate of its first run; or NULL */
   const json_t *said;               /* what people said while it ran, as in the state; or NULL */
   const json_t *unfinished;         /* what background tasks do that were stopped; or NULL */
+  bool interactive;                 /* interactive_only rules are shown */
   bool has_exit;
   int exit;
+  struct str mark;        /* the word that the agent is to write behind its tag; or empty */
   const char *nonce;      /* judge prompts: the random fence around it */
   struct str user_inputs; /* what people answered this movement; or empty */
   const json_t *values;   /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
@@ -80,11 +82,18 @@ struct prompt_view {
   long cycle_count;                  /* for a loop's judge; else 0 */
   struct str report_dir;             /* folder of the reports' files; empty: there is none */
   const struct held *held; /* says how far the backend enforces its permission; NULL: fully */
+  /* A judge that is asked again for its tag is told what was wrong with the reply. */
+  struct str again;
   bool by_tool; /* the judge has a tool for its value: mentioning tags makes models skip the tool */
 };
 
 /* Renders the movement's own prompt. A command movement's is only its instruction (its stdin). */
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
+
+/* Returns whether the movement's work is asked to end with a tag of its own. */
+bool prompt_asks_for_tag(const struct movement *m, bool interactive);
+/* Returns whether the prompt shows the mark: a user's own template may not. */
+bool prompt_shows(const struct prompt *prompt, struct str mark);
 
 /* Puts in front of it what people said while the work went on: objects as the state has them,
  * oldest first. */

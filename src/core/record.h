@@ -89,6 +89,7 @@ enum record_type {
   TREE(TOKEN, "token")                                                                             \
   TREE(PROMPT, "prompt")                                                                           \
   PLAIN(PROMPT_OF, "prompt_of")                                                                    \
+  PLAIN(MARK, "mark")                                                                              \
   PLAIN(PROMPT_SHA256, "prompt_sha256")                                                            \
   PLAIN(KEY, "key")                                                                                \
   TREE(SAID, "said")                                                                               \
@@ -143,6 +144,7 @@ enum record_type {
   PLAIN(METHOD, "method")                                                                          \
   PLAIN(MATCH_METHOD, "match_method")                                                              \
   PLAIN(AMBIGUOUS, "ambiguous")                                                                    \
+  PLAIN(READER, "reader")                                                                          \
   PLAIN(FAILURE, "failure")                                                                        \
   TREE(STAGES, "stages")                                                                           \
   PLAIN(CLASS, "class")                                                                            \

@@ -107,6 +107,22 @@ void kept_free(struct kept_text **list) {
   }
 }
 
+struct str report_answer(const struct core *core, const struct turn *turn,
+                         const struct call *call) {
+  struct str text = buf_view(call ? &call->text : &turn->text);
+  if (call == NULL)
+    (void)tag_cut_marked(&text, core_movement(core, turn)->own_name, str_from(turn->mark));
+  return text;
+}
+
+void forget_signed_line(const struct core *core, struct turn *turn) {
+  struct str said = report_answer(core, turn, NULL);
+  if (said.n == turn->text.n || turn->text.n > LIMIT_INLINE_TEXT_BYTES) /* the log refers to it */
+    return;
+  turn->text.p[turn->text.n = said.n] = '\0';
+  turn->text_seq = 0; /* no record holds exactly this */
+}
+
 void kept_answer(struct core *core, const struct movement *m, struct str text, uint64_t seq,
                  const struct joined *joined) {
   if (!m->answers_later)

@@ -41,6 +41,13 @@ void contract_sha256(struct str answer, char out[SHA256_HEX]);
 /* Appends the bytes of that file. */
 void contract_content(struct str answer, struct buf *out);
 
+/* Returns the text that a report keeps: a call's, or the turn's own answer without the line that
+ * its mark signs. Borrowed from them. */
+struct str report_answer(const struct core *core, const struct turn *turn, const struct call *call);
+/* Cuts that line off the answer of a turn that ends, so that no prompt shows it; not off one that
+ * stands in a blob, to which prompts only refer. */
+void forget_signed_line(const struct core *core, struct turn *turn);
+
 /* Returns the text of that name, NULL when there is none. */
 const struct kept_text *kept_find(const struct kept_text *list, struct str name);
 /* Appends a new text, or empties the one of that name, which remembers its former hash. */

@@ -12,6 +12,7 @@
 #include "core/spend.h"
 #include "core/workflow.h"
 #include "core/worktree.h"
+#include "extract/tag.h"
 #include "judge/stage.h"
 
 #include <jansson.h>
@@ -175,12 +176,13 @@ struct turn {
   long iteration, movement_iteration;
   enum turn_phase phase;
   struct call *calls;
-  struct kept_text *reports; /* this turn's so far */
-  json_t *stages;            /* array: bodies of the stage records */
-  json_t *checks;            /* array: bodies of this round's check records */
-  bool escalated;            /* a person is now asked for the value */
-  struct buf text;           /* the agent's answer */
-  uint64_t text_seq;         /* record that holds it */
+  struct kept_text *reports;     /* this turn's so far */
+  json_t *stages;                /* array: bodies of the stage records */
+  json_t *checks;                /* array: bodies of this round's check records */
+  bool escalated;                /* a person is now asked for the value */
+  char mark[TAG_MARK_BYTES + 1]; /* the word that its work was asked for; "": none was */
+  struct buf text;               /* the agent's answer */
+  uint64_t text_seq;             /* record that holds it */
   bool has_exit;
   int exit;
   json_t *tests;      /* a command's counted tests, as in call_end; or NULL */
@@ -224,7 +226,8 @@ struct core {
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
-  long iteration_count; /* turns except children's, which max_movements bounds */
+  uint32_t mark_letters; /* the first letters of the marks so far, as tag_mark_letter has them */
+  long iteration_count;  /* turns except children's, which max_movements bounds */
   long *movement_counts;
   struct {     /* last finished turn of a command movement */
     long turn; /* 0: there is none */

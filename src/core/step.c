@@ -366,6 +366,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
       .check_first = json_at(gate, "first"),
       .check_turn = core->check.turn,
       .check_exit = core->check.exit,
+      .interactive = json_is_true(json_at(core->config, "interactive")),
       .has_exit = turn->has_exit,
       .exit = turn->exit,
       .nonce = nonce,
@@ -495,6 +496,7 @@ void core_request(const struct core *core, const struct turn *turn, const struct
       .options = call->options,
       .argv = step_argv(m, call->purpose, call->invariant),
       .prompt = buf_view(&call->prompt),
+      .mark = call->purpose == PURPOSE_EXECUTE ? str_from(turn->mark) : STR(""),
       .schema = call->schema,
       .schema_as = core->workflow->schema_as,
       .language = workflow_language(core->workflow),
@@ -651,6 +653,7 @@ static void call_start_record(const struct step *s, struct record_draft *d, cons
     record_put_text(d, MEMBER_FILE, m->contracts[report - 1].name);
   record_put_bytes(d, MEMBER_PROVIDER, r->provider);
   record_put_bytes(d, MEMBER_MODEL, r->model);
+  record_put_bytes(d, MEMBER_MARK, r->mark);
   record_put_tree(d, MEMBER_OPTIONS, json_incref((json_t *)r->options));
   if (r->schema)
     calls_put_schema(d, s->core, r->schema);
@@ -684,6 +687,7 @@ static struct call_request first_request(const struct core *core, const struct t
       .options = n->options,
       .argv = step_argv(m, n->purpose, n->invariant),
       .prompt = buf_view(&n->prompt.bytes),
+      .mark = n->mark,
       .schema = n->schema,
       .edit = n->purpose == PURPOSE_EXECUTE && m->writes,
       .permission = n->purpose == PURPOSE_EXECUTE ? m->permission : PERMISSION_READONLY,

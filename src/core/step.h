@@ -92,6 +92,7 @@ struct step_call {
   int report;                   /* report asked for, from 1 */
   const char *provider_session; /* conversation that a report's call continues; or NULL */
   struct str provider, model;
+  struct str mark;          /* the word that it asks for; or empty */
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;
   struct prompt prompt; /* taken */

@@ -135,7 +135,9 @@ static bool apply_judge(struct build *b, const json_t *holder, const char *holde
   if ((v = json_at(judge, "effort")) != NULL)
     out->effort = v;
   out->timeout_ms = (long)build_count(judge, "timeout_ms", out->timeout_ms);
+  out->reasks_said |= json_at(judge, "max_reasks") != NULL;
   out->max_reasks = (int)build_count(judge, "max_reasks", out->max_reasks);
+  out->own_tag = build_bool(judge, "own_tag", out->own_tag);
   return get_panel(b, judge, path, out);
 }
 
@@ -828,7 +830,8 @@ static bool build_all(struct build *b, const json_t *doc) {
       .stage_count = 4,
       .provider = STR(""),
       .model = STR(""),
-      .timeout_ms = LIMIT_JUDGE_WALL_MS};
+      .timeout_ms = LIMIT_JUDGE_WALL_MS,
+      .max_reasks = 1};
   const json_t *list = json_at(doc, "movements"), *v;
   size_t i;
   if (!key_set_check(&workflow_keys, doc, b->err))

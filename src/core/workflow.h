@@ -60,6 +60,8 @@ struct judge_config {
   const json_t *effort;
   long timeout_ms; /* of one judge call */
   int max_reasks;
+  bool reasks_said;    /* somebody named that number */
+  bool own_tag;        /* fallback: own_tag: the agent's own tag decides if no judge can be read */
   const json_t *panel; /* names of providers that vote, borrowed; NULL: one judge */
   int agree;           /* votes that must agree */
   bool rotates;        /* each vote is asked with the rules in another order */

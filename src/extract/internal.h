@@ -1,4 +1,4 @@
-/* internal.h - shared by the files of this room: marks of reasoning, and white space. */
+/* internal.h - shared by the files of this room: marks of reasoning, elements, white space. */
 #ifndef SEGUE_EXTRACT_INTERNAL_H
 #define SEGUE_EXTRACT_INTERNAL_H
 
@@ -13,5 +13,10 @@ enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *cl
 /* length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for none */
 size_t extract_space(const char *text, size_t n, size_t i);
 struct str extract_trim(struct str text); /* without such white space at its ends */
+
+/* Length of the start tag, at the start of s, of an element that answers come in (<final>); or 0 */
+size_t extract_element(struct str s);
+/* Returns the text, trimmed, behind the reasoning sections that it begins with. */
+struct str extract_behind_reasoning(struct str text);
 
 #endif

@@ -5,17 +5,12 @@
  *   ... s.outcome, s.value, s.places ...
  *   whole_reply_deinit(&s)
  *
- * What counts, strongest first:
- *  1. A reply that is one value and nothing else but white space, reasoning sections, and at most
- *     WHOLE_REPLY_WRAPPERS of: a fence, an element such as <tool_call>, a list of one item, a
- *         tool call's
- *     arguments, JSON in a string.
- *  2. The only sound value with a key of the answer in a reply of words, unless it is a mention (it
- *     shares its line with words, and words come before and after it in the reply; or words lead up
- *     to it on its line without a final colon) or an echo (it is in the report too, as JSON or as
- *     text). A value that a broken, cut or refused piece encloses or follows is a draft (see
- *     extract.h); two that differ, or one with a key given twice, are ambiguous; a value with a
- *     blank text, or the placeholder of a form (<why>, ...), is not an answer.
+ * Only a reply that is one value and nothing else is an answer. Apart from it may stand white
+ * space, reasoning sections, and at most WHOLE_REPLY_WRAPPERS of: one fence, one element such as
+ * <tool_call>, a list of one item, a tool call's arguments, JSON in a string. A value that stands
+ * in the report too is an echo; one with a blank text, or the placeholder of a form (<why>, ...),
+ * is no answer. In any other reply the extractor looks for what could be one, to say where it is:
+ * text around a value is never read for its meaning.
  *
  * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
  * Offsets and lengths are bytes of the reply. Work is linear in both texts. */
@@ -31,7 +26,7 @@ enum whole_reply_outcome {
   WHOLE_REPLY_VALID,
   WHOLE_REPLY_REFUSED,     /* the one answer does not pass: s.value, to name the errors */
   WHOLE_REPLY_AMBIGUOUS,   /* two that differ: both in s.places; or one with a key given twice */
-  WHOLE_REPLY_MENTION,     /* words that mention a value */
+  WHOLE_REPLY_WORDS,       /* a value among words */
   WHOLE_REPLY_ECHO,        /* the value stands in the report too */
   WHOLE_REPLY_PLACEHOLDER, /* a form that nobody filled in */
   WHOLE_REPLY_BROKEN,      /* JSON that is broken, cut off, or a draft before such */
@@ -51,11 +46,8 @@ struct whole_reply {
    * none if no sound value was found. */
   struct whole_reply_place places[2];
   size_t place_count;
-  bool alone;         /* the reply is that value and nothing else */
-  bool duplicate_key; /* a key of the answer was given twice */
-  /* A verdict must be none of these. */
-  bool foreign;           /* what is before it does not hand over the writer's own (tag.h) */
-  bool doubted;           /* words behind it share its line or take it back */
+  bool alone;             /* the reply is that value and nothing else */
+  bool duplicate_key;     /* a key of the answer was given twice */
   enum extract_code code; /* in BROKEN and NOTHING: what the extractor says */
 };
 

@@ -177,9 +177,13 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   bool whole = errors->count == 0;
   if (doc != NULL) {
     const json_t *standard = json_object_get(config, "default_provider");
+    const char *language = json_string_value(json_object_get(doc, "language"));
+    bool ja = language != NULL && strcmp(language, "ja") == 0;
     const struct lint_env env = {
         .providers = registry_capabilities(registry),
         .provider = str_from(json_string_value(standard)),
+        .execute = json_view(json_object_get(json_object_get(config, "templates"),
+                                             ja ? "ja/execute.md" : "en/execute.md")),
         .chosen = str_from(json_string_value(json_object_get(config, "provider")))};
     workflow_lint(doc, marks, &env, errors, warnings);
     preflight_warn(source.facet_files, cwd, warnings);

@@ -13,69 +13,75 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- a reason that contradicts its tag --- */
+/* --- a reason that contradicts its number --- */
 
-static const char *const none_words[] = {
-    "no rule ",      "no condition ",     "none of the rules", "none of the conditions",
-    "I cannot tell", "I cannot decide",   "I can't tell",      "I can't decide",
-    "cannot tell",   "cannot be decided", "undecided",         NULL};
-
-/* Takes the first of `words` that `s` begins with, and the spaces behind it. */
-static bool take_one_of(struct str *s, const char *const *words) {
-  for (size_t i = 0; words[i]; i++) {
-    size_t n = strlen(words[i]);
-    if (!str_starts_fold(*s, words[i]))
+/* Returns true if the words stand in the text, apart from its own rule's words. */
+static bool says_words(struct str text, struct str words, struct str own) {
+  for (size_t i = 0; words.n > 0 && i + words.n <= text.n; i++) {
+    if (own.n >= words.n && own.n <= text.n - i &&
+        tag_folded_equal((struct str){text.p + i, own.n}, own)) {
+      i += own.n - 1;
       continue;
-    *s = str_trim((struct str){s->p + n, s->n - n});
-    return true;
+    }
+    struct str behind = {text.p + i + words.n, text.n - i - words.n};
+    bool begins = i == 0 || tag_letter((struct str){text.p + i - 1, 1}) != 1 ||
+                  tag_letter((struct str){words.p, 1}) != 1;
+    if (begins && tag_folded_equal((struct str){text.p + i, words.n}, words) &&
+        tag_letter(behind) != 1)
+      return true;
   }
   return false;
 }
 
-/* Returns the number in words such as "I choose rule 2" or "Condition 2 holds"; 0 if there is
- * none. */
-static long number_chosen(struct str reason) {
-  static const char *const chooses[] = {"I choose ", "I chose ", "I select ", "I pick ", NULL};
-  static const char *const nouns[] = {"rule ", "condition ", "step ", "option ", "number ", NULL};
-  static const char *const holds[] = {"holds", "applies", "matches", "is met", "is right", NULL};
-  static const char *const because[] = {"because", "since", "as ", NULL};
-  struct str rest = str_trim(reason);
-  bool chosen = take_one_of(&rest, chooses), noun = take_one_of(&rest, nouns);
-  size_t digits = 0;
-  while (digits < rest.n && rest.p[digits] >= '0' && rest.p[digits] <= '9')
-    digits++;
+/* Returns the number that stands alone at text[i], where digits begin; -1: it is a part of a word,
+ * a version, a share, a place. *n: its digits. */
+static long number_alone(struct str text, size_t i, size_t *n) {
   long number = 0;
-  if ((!chosen && !noun) || !str_to_long((struct str){rest.p, digits}, &number))
-    return 0;
-  rest = str_trim((struct str){rest.p + digits, rest.n - digits});
-  if (!chosen && !take_one_of(&rest, holds) && rest.n > 0)
-    return 0;
-  bool ends = rest.n == 0 || memchr(".,:;(", rest.p[0], 5) != NULL || take_one_of(&rest, because);
-  return ends ? number : 0;
+  *n = 0;
+  while (i + *n < text.n && str_is_digit(text.p[i + *n]))
+    ++*n;
+  const char *before = i > 0 ? &text.p[i - 1] : " ";
+  struct str behind = {text.p + i + *n, text.n - i - *n};
+  bool goes_on = behind.n > 1 && memchr(".,:/-", behind.p[0], 5) != NULL &&
+                 tag_letter((struct str){behind.p + 1, 1}) == 1;
+  bool fine = str_to_long((struct str){text.p + i, *n}, &number) && tag_letter(behind) != 1 &&
+              !goes_on && (behind.n == 0 || behind.p[0] != '%') && !str_is_letter(*before);
+  bool in_tag = behind.n > 0 && behind.p[0] == ']' && *before == ':';
+  return fine && (in_tag || memchr(".,:/-+_$", *before, 8) == NULL) ? number : -1;
 }
 
-/* Returns the rule whose tag, number or words are all that the reason says; 0 if there is none. */
-static long number_alone(struct str reason, const struct tag_query *query) {
-  struct tag_place place;
-  struct str words = str_trim(reason);
-  if (tag_line_read(words, query, true, &place) || tag_line_number(words, query, false, &place))
-    return place.number;
-  while (words.n > 0 && memchr(".!", words.p[words.n - 1], 2) != NULL)
-    words.n--;
-  for (size_t i = 0; i < query->word_count; i++)
-    if (words.n > 0 && tag_folded_equal(words, query->words[i].words))
-      return query->words[i].number;
-  return 0;
+/* Returns the mark of code or quotation that is open behind this one. */
+static char quote_after(char open, char mark) {
+  if (open == mark)
+    return '\0';
+  return open ? open : mark;
 }
 
 bool reason_contradicts(struct str reason, long number, const struct tag_query *query) {
-  struct str rest = str_trim(reason);
-  if (number != 0 && take_one_of(&rest, none_words))
-    return true;
-  long other = number_chosen(reason);
-  if (other == 0)
-    other = number_alone(reason, query);
-  return other != 0 && other != number && tag_is_offered(query, other);
+  struct str own = {0};
+  char quote = '\0'; /* that is open: code or a quotation */
+  for (size_t i = 0; i < query->word_count; i++)
+    if (query->words[i].number == number)
+      own = query->words[i].words;
+  for (size_t i = 0; i < query->word_count; i++)
+    if (query->words[i].number != number && says_words(reason, query->words[i].words, own))
+      return true;
+  for (size_t i = 0, n = 1; i < reason.n; i += n) {
+    char c = reason.p[i];
+    n = 1;
+    if (c == '`' || c == '"')
+      quote = quote_after(quote, c);
+    if (own.n > 0 && own.n <= reason.n - i &&
+        tag_folded_equal((struct str){reason.p + i, own.n}, own)) {
+      n = own.n;
+    } else if (str_is_digit(c)) {
+      long other = number_alone(reason, i, &n);
+      for (size_t k = 0; k < query->word_count && quote == '\0'; k++)
+        if (other == query->words[k].number && other != number)
+          return true;
+    }
+  }
+  return false;
 }
 
 /* --- the schemas of judges' answers --- */
@@ -324,7 +330,8 @@ static struct tag_query query_of(const struct chain_spec *spec, enum judge_stage
     words[i] = (struct tag_words){offered[i]->number, offered[i]->label};
   return (struct tag_query){
       .name = stage == STAGE_AI_JUDGE ? STR("JUDGE") : spec->movement,
-      .scope = stage == STAGE_PHASE1_TAG ? TAG_AGENT : TAG_REPLY,
+      .mark = spec->mark,
+      .scope = stage == STAGE_PHASE1_TAG ? spec->own_scope : TAG_REPLY,
       .words = words,
       .word_count = n,
   };
@@ -396,6 +403,40 @@ bool chain_was_decided(const json_t *stages) {
   return !asked;
 }
 
+static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
+  for (size_t i = 0; i < spec->stage_count; i++)
+    if (spec->stages[i] == stage)
+      return true;
+  return false;
+}
+
+/* Returns true if the tag of the worker's own may decide. Without its mark it may only where no
+ * prompt could ask for one and nobody else is asked. */
+static bool own_tag_decides(const struct chain_spec *spec, const struct tag_result *tag) {
+  if (!tag->marked)
+    return spec->own_scope == TAG_COMMAND && spec->stage_count == 1;
+  return spec->own_tag || (spec->stage_count > 0 && spec->stages[0] == STAGE_PHASE1_TAG);
+}
+
+/* Says what is there instead of a verdict. */
+static struct str no_tag(enum judge_stage stage, const struct tag_result *tag) {
+  if (stage != STAGE_PHASE1_TAG && tag->mention_count > 0)
+    return STR("the reply is more than its tag: give that line alone");
+  switch (tag->mark) {
+  case TAG_WRONG:
+    return STR("the tag has another word than this turn's mark");
+  case TAG_ELSEWHERE:
+    return STR("this turn's mark stands where it decides nothing");
+  case TAG_MISSING:
+    return tag->mention_count > 0 ? STR("no tag has this turn's mark") : STR("no tag");
+  case TAG_UNASKED:
+  case TAG_PRESENT:
+  case TAG_MARK_COUNT:
+    break;
+  }
+  return STR("no tag");
+}
+
 /* Judges a stage by a tag in `text`. `stages`: earlier ones, whose "none holds" still counts. */
 static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
                          enum judge_stage stage, struct str text) {
@@ -408,7 +449,7 @@ static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
     return object;
   }
   if (!chain_find_tag(spec, text, stage, &tag)) {
-    stage_object_error(object, STR("no tag"));
+    stage_object_error(object, no_tag(stage, &tag));
   } else if (tag.ambiguous) {
     doubt_tags(object, text, &tag);
     set_outcome(object, OUTCOME_AMBIGUOUS);
@@ -418,6 +459,14 @@ static json_t *chain_tag(const struct chain_spec *spec, const json_t *stages,
   } else if (none != NULL) {
     doubt_agent(object, text, &tag.tag, none);
     set_outcome(object, OUTCOME_AMBIGUOUS);
+  } else if (stage == STAGE_PHASE1_TAG && !own_tag_decides(spec, &tag)) {
+    buf_auto_t line = {.max = LIMIT_ERROR_TEXT_BYTES};
+    tag_words(&line, text, &tag.tag);
+    const char *why = " has no mark: it decides nothing alone";
+    if (tag.marked)
+      why = " is the agent's own and decides only with judge.fallback: own_tag";
+    buf_puts(&line, why);
+    stage_object_error(object, buf_view(&line));
   } else {
     enum stage_outcome outcome = place_number(spec, (double)tag.tag.number, object, "tag");
     set_outcome(object, outcome);
@@ -453,20 +502,6 @@ static json_t *value_object(enum judge_stage stage, struct str text,
   return object;
 }
 
-/* Returns a tag outside the value that names another rule, NULL if there is none. */
-static const struct tag_place *tag_against(const struct tag_result *tag, double number,
-                                           const struct whole_reply_place *value) {
-  if (tag->found && (double)tag->tag.number != number)
-    return &tag->tag;
-  for (size_t i = 0; i < tag->mention_count; i++) {
-    const struct tag_place *place = &tag->mentions[i];
-    bool outside = place->offset < value->offset || place->offset >= value->offset + value->length;
-    if (outside && (double)place->number != number)
-      return place;
-  }
-  return NULL;
-}
-
 /* Returns whether this is the number of a rule that is offered to a model. */
 static bool chain_offers(const struct chain_spec *spec, long number) {
   const struct rule *offered[LIMIT_RULE_COUNT];
@@ -475,18 +510,6 @@ static bool chain_offers(const struct chain_spec *spec, long number) {
     if (offered[i]->number == number)
       return true;
   return false;
-}
-
-/* Returns whether a line outside the value gives another rule's number ("Verdict: 2") or 0. */
-static bool number_against(const struct chain_spec *spec, enum judge_stage stage, struct str text,
-                           double number, const struct whole_reply_place *value,
-                           struct tag_place *place) {
-  struct tag_words words[LIMIT_RULE_COUNT];
-  const struct tag_query query = query_of(spec, stage, words);
-  long own = number < LIMIT_RULE_COUNT ? (long)number : -1; /* -1: none of those offered */
-  return tag_number_beside(text, value->offset, value->offset + value->length, own, &query,
-                           place) &&
-         (place->number == 0 || chain_offers(spec, place->number));
 }
 
 /* Reports two values that differ, a key given twice, or an echo of the report. */
@@ -518,36 +541,10 @@ static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stag
          reason_contradicts(reason, (long)number, &query);
 }
 
-/* Judges by a value that fits its schema. A value from the backend's own schema mode stands: the
- * text beside it is not searched. */
+/* Judges by a value that fits its schema. */
 static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_stage stage,
-                                      struct str text, const struct parsed_reply *reading,
-                                      json_t *object) {
+                                      const struct parsed_reply *reading, json_t *object) {
   double number = json_number_value(json_object_get(reading->value, number_key(stage)));
-  const struct whole_reply_place *value = &reading->sole.places[0];
-  struct tag_result tag = {0};
-  if (reading->sole.place_count > 0 && text.n > value->length)
-    (void)chain_find_tag(spec, text, stage, &tag);
-  const struct tag_place *against = tag_against(&tag, number, value);
-  struct tag_place other;
-  if (against == NULL && reading->sole.place_count > 0 &&
-      number_against(spec, stage, text, number, value, &other))
-    against = &other;
-  if (against != NULL) {
-    /* The value contradicts a tag or a number beside it. */
-    struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
-    json_put(object, "candidates",
-             json_pack("[o,o]", value_object(stage, text, value), place_object(text, against)));
-    buf_printf(&line, "the value names %.0f and ", number);
-    tag_words(&line, text, against);
-    buf_puts(&line, " another rule");
-    stage_object_take(object, &line);
-    return OUTCOME_AMBIGUOUS;
-  }
-  if (reading->sole.doubted) {
-    stage_object_error(object, STR("words behind the value share its line or take it back"));
-    return OUTCOME_AMBIGUOUS;
-  }
   /* Only the start: the whole text stands in the call's answer. */
   struct str reason = json_view_at(reading->value, "reason");
   if (reason.n > LIMIT_ERROR_TEXT_BYTES)
@@ -555,7 +552,7 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
   if (reason.p != NULL)
     json_put(object, "reason", json_text(reason));
   if (is_contradicted(spec, stage, reading->value, number)) {
-    stage_object_error(object, STR("the reason names another rule than the value, or none"));
+    stage_object_error(object, STR("the reason names another rule than the value"));
     return OUTCOME_AMBIGUOUS;
   }
   json_put_true(object, "none", number == 0);
@@ -563,6 +560,7 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
                       stage == STAGE_AI_JUDGE ? "$.matched_index:" : "$.step:");
 }
 
+/* Returns true for an answer that another request may mend: it has no value that counts. */
 static bool chain_has_no_value(enum stage_outcome outcome) {
   return outcome == OUTCOME_UNREADABLE || outcome == OUTCOME_INVALID ||
          outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
@@ -574,10 +572,6 @@ static enum stage_outcome judge_by_tag(const struct chain_spec *spec, struct str
   struct tag_result tag;
   if (!chain_has_no_value(so_far) || !chain_find_tag(spec, text, STAGE_AI_JUDGE, &tag))
     return so_far;
-  if (tag.ambiguous) {
-    doubt_tags(object, text, &tag);
-    return OUTCOME_AMBIGUOUS;
-  }
   if (so_far != OUTCOME_UNREADABLE && tag.tag.number != 0 && !chain_offers(spec, tag.tag.number))
     return so_far;
   json_put_true(object, "none", tag.tag.number == 0);
@@ -610,7 +604,7 @@ static json_t *chain_value(const struct chain_spec *spec, enum judge_stage stage
       stage_object_take(object, &line);
     }
   } else {
-    outcome = judge_value(spec, stage, reply->text, &reading, object);
+    outcome = judge_value(spec, stage, &reading, object);
   }
   if (stage == STAGE_AI_JUDGE)
     outcome = judge_by_tag(spec, reply->text, object, outcome);
@@ -831,22 +825,22 @@ static void add_calls(json_t *object, const struct chain_reply *replies, size_t 
   json_put(object, "duration_ms", json_integer(total_ms));
 }
 
-static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
-  for (size_t i = 0; i < spec->stage_count; i++)
-    if (spec->stages[i] == stage)
-      return true;
-  return false;
+static json_t *chain_reading(const struct chain_spec *spec, const json_t *stages,
+                             enum judge_stage stage, const struct chain_reply *reply) {
+  if (stage == STAGE_PHASE3_TAG)
+    return chain_tag(spec, stages, stage, reply->text);
+  return chain_value(spec, stage, reply);
 }
 
 /* Adds what was wrong with the answers that reasks corrected: the judgment records all of it. */
-static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage stage,
-                               const struct chain_reply *replies, const struct chain_reply *last,
-                               json_t *object) {
+static void add_earlier_errors(const struct chain_spec *spec, const json_t *stages,
+                               enum judge_stage stage, const struct chain_reply *replies,
+                               const struct chain_reply *last, json_t *object) {
   json_t *all = json_array();
   for (const struct chain_reply *r = replies; r < last; r++) {
     if (r->stage != stage || r->error_class != NULL)
       continue;
-    json_t *earlier = chain_value(spec, stage, r);
+    json_t *earlier = chain_reading(spec, stages, stage, r);
     json_array_extend(all, json_at(earlier, "errors"));
     json_decref(earlier);
   }
@@ -864,7 +858,7 @@ static bool saved_tag(const struct chain_spec *spec, const json_t *stages,
   struct tag_result tag;
   return reply != NULL && reply->error_class == NULL && lists_stage(spec, STAGE_PHASE3_TAG) &&
          stage_object_find(stages, STAGE_PHASE3_TAG) == NULL &&
-         chain_find_tag(spec, reply->text, STAGE_PHASE3_TAG, &tag) && !tag.ambiguous &&
+         chain_find_tag(spec, reply->text, STAGE_PHASE3_TAG, &tag) &&
          chain_offers(spec, tag.tag.number);
 }
 
@@ -878,6 +872,23 @@ static const char *provider_trouble(const json_t *stages) {
       return class;
   }
   return NULL;
+}
+
+/* Returns how often a stage may ask once more. A value from the backend's own schema mode
+ * stands. */
+static int reasks_of(const struct chain_spec *spec, const struct chain_reply *reply) {
+  return reply->structured != NULL && !spec->reasks_said ? 0 : spec->max_reasks;
+}
+
+/* Returns true if the reply was not the answer that was asked for: not one that says "none", nor
+ * one whose reason contradicts it. */
+static bool asks_again(enum judge_stage stage, const json_t *object) {
+  enum stage_outcome outcome = stage_object_outcome(object);
+  if (outcome == OUTCOME_AMBIGUOUS)
+    return json_at(object, "candidates") != NULL;
+  bool no_tag =
+      stage == STAGE_PHASE3_TAG && outcome == OUTCOME_NO_MATCH && json_at(object, "none") == NULL;
+  return no_tag || chain_has_no_value(outcome);
 }
 
 /* Goes on with a stage that asks one judge: chain.c. Hands out a stage's object. */
@@ -915,14 +926,10 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
   json_t *object;
   if (answered == NULL) {
     object = stage_object_new(stage, OUTCOME_ERROR);
-  } else if (stage == STAGE_PHASE3_TAG) {
-    object = chain_tag(spec, stages, stage, answered->text);
   } else {
-    object = chain_value(spec, stage, answered);
-    bool reask = answered == reply && chain_has_no_value(stage_object_outcome(object)) &&
-                 count <= spec->max_reasks &&
-                 !(stage == STAGE_STRUCTURED_OUTPUT && saved_tag(spec, stages, reply));
-    if (reask) {
+    object = chain_reading(spec, stages, stage, answered);
+    if (answered == reply && count <= reasks_of(spec, reply) && asks_again(stage, object) &&
+        !(stage == STAGE_STRUCTURED_OUTPUT && saved_tag(spec, stages, reply))) {
       step->action = CHAIN_CALL;
       step->stage = stage;
       step->reask = true;
@@ -930,9 +937,8 @@ static void chain_call_stage(const struct chain_spec *spec, enum judge_stage sta
       json_decref(object);
       return;
     }
+    add_earlier_errors(spec, stages, stage, replies, answered, object);
   }
-  if (answered != NULL && stage != STAGE_PHASE3_TAG)
-    add_earlier_errors(spec, stage, replies, answered, object);
   if (reply->error_class != NULL) { /* also of a reask: an answer before it still counts */
     json_put(object, "class", json_string_nocheck(reply->error_class));
     stage_object_error(object, reply->error_text);

@@ -19,7 +19,9 @@
  * label fixed: its guard must hold, and an earlier when() that is true wins.
  *
  * A stage whose evidence names two rules is ambiguous: it decides nothing, and the next is tried.
- * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best.
+ * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best. That
+ * tag decides only with its mark (extract/tag.h), and where phase1_tag comes first or spec.own_tag
+ * is set.
  *
  * A panel judges each stage that calls by votes: each vote is a stage object with "vote", and the
  * last object, without it, is their decision. Too few that agree is ambiguous.
@@ -44,6 +46,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+enum { CHAIN_READER = 2 }; /* version of the readers; judgments that name none are of the first */
+
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
   struct schema *judgment, *evaluation, *invariant; /* the last: of a question about a value */
   json_t *judgment_doc, *evaluation_doc, *invariant_doc;
@@ -60,11 +64,15 @@ struct chain_spec { /* all borrowed */
   struct str movement; /* the tag's name */
   const enum judge_stage *stages;
   size_t stage_count;
-  int max_reasks;   /* per stage that reads a value, and per vote */
+  int max_reasks;   /* per stage that calls, and per vote */
+  bool reasks_said; /* also after a value from the backend's own schema mode */
   int panel, agree; /* judges of each stage that calls, and how many must agree; 0: one judge */
   bool split_asks;  /* a panel that is split ends the chain: CHAIN_SPLIT */
   int rotation;     /* index of the offered rule that a question begins with */
-  struct str agent_text; /* the agent's own last message: for phase1_tag */
+  struct str agent_text;    /* the agent's own last message: for phase1_tag */
+  struct str mark;          /* the word that it was asked for; empty: none was */
+  enum tag_scope own_scope; /* TAG_AGENT, or TAG_COMMAND for a text without a prompt of ours */
+  bool own_tag;             /* the agent's own tag may decide where no judge could be read */
   /* that text is a group's children's: its last line would decide for all of them */
   bool joined;
   const json_t *env;  /* object: roots of when() expressions */
@@ -133,12 +141,11 @@ bool chain_needs_judge(const struct chain_spec *spec);
  * was asked. False: there is no verdict, whatever ended the turn. */
 bool chain_was_decided(const json_t *stages);
 
-/* --- a reason that contradicts its tag --- */
+/* --- a reason that contradicts its number --- */
 
-/* Returns true if the reason is nothing but another rule's tag, number or words, or if it begins by
- * choosing another rule ("I choose 2", "Rule 2 holds") or, where a rule was chosen, by saying that
- * none holds or that nobody can tell. Whatever it says of other rules further on is argument.
- * query->words: the rules offered. */
+/* Returns true if the reason holds another rule's exact words (not inside its own rule's) or
+ * another offered number that stands alone, in no code or quotation. query->words: the rules
+ * offered. */
 bool reason_contradicts(struct str reason, long number, const struct tag_query *query);
 
 #endif

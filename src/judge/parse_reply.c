@@ -37,8 +37,8 @@ static const char *why_missing(const struct whole_reply *sole, struct str text) 
     return "two values in the reply name different rules";
   case WHOLE_REPLY_ECHO:
     return "the value in the reply stands in the report, too";
-  case WHOLE_REPLY_MENTION:
-    return "the reply mentions a value in its words and gives none";
+  case WHOLE_REPLY_WORDS:
+    return "the reply is more than its JSON: give the JSON alone";
   case WHOLE_REPLY_PLACEHOLDER:
     return "the reply leaves the form unfilled";
   case WHOLE_REPLY_BROKEN:
@@ -50,7 +50,6 @@ static const char *why_missing(const struct whole_reply *sole, struct str text) 
   case WHOLE_REPLY_REFUSED:
     return "the reply repeats the schema";
   case WHOLE_REPLY_VALID:
-    return "the reply hands over somebody else's value, not one of its own";
   case WHOLE_REPLY_NOTHING:
     break;
   }
@@ -74,12 +73,11 @@ void parsed_reply_init(struct parsed_reply *r, const struct schema *schema, cons
     whole_reply_read(&r->sole, (struct str){text.p ? text.p : "", text.n}, &check, report);
     bool schema_itself =
         r->sole.outcome == WHOLE_REPLY_REFUSED && parsed_reply_check_echo(&reader, r->sole.value);
-    bool theirs = r->sole.outcome == WHOLE_REPLY_VALID && r->sole.foreign;
-    r->value = schema_itself || theirs ? NULL : json_incref(r->sole.value);
+    r->value = schema_itself ? NULL : json_incref(r->sole.value);
     r->ambiguous = r->sole.outcome == WHOLE_REPLY_AMBIGUOUS || r->sole.outcome == WHOLE_REPLY_ECHO;
-    if (r->value != NULL)
+    if (r->sole.stage != EXTRACT_NONE)
       r->where = extract_stage_name(r->sole.stage);
-    else
+    if (r->value == NULL)
       r->missing = why_missing(&r->sole, text);
   }
   if (r->value != NULL)

@@ -1,5 +1,5 @@
 /* parse_reply.h - turns a judge's reply into a checked value: the backend's own structured value,
- * or the single answer in the text (extract/whole_reply.h), checked against the whole schema.
+ * or the text itself, if it is one value (extract/whole_reply.h), checked against the whole schema.
  *
  *   parsed_reply_init(&r, schema, key, structured, text, report)
  *   parsed_reply_deinit(&r)
@@ -17,9 +17,10 @@
 struct parsed_reply {
   json_t *value; /* owned; the valid one, else the refused one for naming errors, else NULL */
   bool valid;
-  bool native;         /* the backend's own schema mode gave it */
-  bool ambiguous;      /* no value: sole.places conflict, or the one there is an echo */
-  const char *where;   /* native, direct, code_block, brace; NULL with no value */
+  bool native;    /* the backend's own schema mode gave it */
+  bool ambiguous; /* no value: sole.places conflict, or the one there is an echo */
+  /* native, direct, code_block, brace: where a value was found, though not taken; or NULL */
+  const char *where;
   const char *missing; /* message if there is no value */
   struct schema_errors errors;
   struct whole_reply sole; /* reading of the text; zero for a native value */

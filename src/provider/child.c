@@ -33,13 +33,16 @@ const char *const *call_env_names(struct arena *a, const struct provider_env *en
 
 const char *const *call_env_own(struct arena *a, const struct call_request *request,
                                 const char *tmpdir, const char *more) {
-  const char **own = arena_array(a, 6 + GIT_TRACE_VARIABLES, sizeof *own);
+  const char **own = arena_array(a, 7 + GIT_TRACE_VARIABLES, sizeof *own);
   own[0] = arena_printf(a, "SEGUE_SESSION=%s", request->session);
   own[1] = arena_printf(a, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   own[2] = arena_printf(a, "SEGUE_ATTEMPT=%d", request->attempt);
   own[3] = arena_printf(a, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session, request->turn,
                         request->call);
-  own[4 + git_trace_variables(a, tmpdir, own + 4)] = more;
+  size_t n = 4;
+  if (request->mark.n > 0)
+    own[n++] = arena_printf(a, "SEGUE_MARK=" STR_FMT, STR_ARG(request->mark));
+  own[n + git_trace_variables(a, tmpdir, own + n)] = more;
   return own;
 }
 

@@ -17,7 +17,7 @@
 static const char *const reply_keys[] = {
     "movement",   "purpose", "stage",    "contains",     "times",  "text",
     "structured", "error",   "delay_ms", "write",        "chunks", "provider_session",
-    "usage",      "cost",    "tools",    "usage_so_far", NULL};
+    "usage",      "cost",    "tools",    "usage_so_far", "mark",   NULL};
 
 static const char *const usage_keys[] = {"input", "output", "cached", "reasoning", NULL};
 
@@ -60,6 +60,11 @@ static bool scenario_is_word(const json_t *reply, const char *key) {
   return value == NULL || json_is_string(value);
 }
 
+static bool scenario_is_flag(const json_t *reply, const char *key) {
+  const json_t *value = json_object_get(reply, key);
+  return value == NULL || json_is_boolean(value);
+}
+
 static bool scenario_is_count(const json_t *reply, const char *key) {
   const json_t *value = json_object_get(reply, key);
   return value == NULL || (json_is_integer(value) && json_integer_value(value) >= 0 &&
@@ -75,6 +80,9 @@ static bool check_types(const json_t *reply, struct spot *spot, struct err *err)
     if (!scenario_is_word(reply, words[i]))
       return scenario_wrong(spot, err, "%s must be a text: put it in quotes", words[i]);
   }
+  spot->key = "mark";
+  if (!scenario_is_flag(reply, "mark"))
+    return scenario_wrong(spot, err, "mark must be true or false");
   for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
     spot->key = counts[i];
     if (!scenario_is_count(reply, counts[i]))

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "extract/tag.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -29,7 +30,8 @@ struct script_run {
   bool pausing;
   int handles; /* not closed yet */
   const struct provider_env *env;
-  const json_t *reply; /* NULL: the scenario has no reply left */
+  const json_t *reply;           /* NULL: the scenario has no reply left */
+  char mark[TAG_MARK_BYTES + 1]; /* of the question; "": none was asked */
   struct call_result result;
   struct provider_sink sink;
   bool finished;
@@ -150,6 +152,21 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
 
 /* --- replying --- */
 
+/* Puts a text of the scenario, with the question's mark where it says {mark}, unless the reply says
+ * `mark: false`. Where none was asked it says nothing, and the space before it goes too. */
+static void script_put_text(const struct script_run *run, struct buf *out, struct str text) {
+  const struct str here = STR("{mark}");
+  const char *at;
+  while (!json_is_false(json_at(run->reply, "mark")) &&
+         (at = memmem(text.p, text.n, here.p, here.n)) != NULL) {
+    size_t n = (size_t)(at - text.p);
+    buf_append(out, text.p, n - (run->mark[0] == '\0' && n > 0 && at[-1] == ' '));
+    buf_puts(out, run->mark);
+    text = (struct str){at + here.n, text.n - n - here.n};
+  }
+  buf_str(out, text);
+}
+
 static void build_result(struct script_run *run) {
   struct call_result *result = &run->result;
   const json_t *error = json_at(run->reply, "error"), *text = json_at(run->reply, "text");
@@ -163,9 +180,9 @@ static void build_result(struct script_run *run) {
   if (session != NULL)
     print_into(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
-    buf_str(&result->text.bytes, json_view(text));
+    script_put_text(run, &result->text.bytes, json_view(text));
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
-    buf_str(&result->text.bytes, json_view(chunk));
+    script_put_text(run, &result->text.bytes, json_view(chunk));
   if (json_at(run->reply, "usage") != NULL)
     result->usage = json_clone_top(json_at(run->reply, "usage"));
   if (json_at(run->reply, "cost") != NULL) {
@@ -248,8 +265,11 @@ static void on_begin(uv_timer_t *timer) {
   tell_tools(run);
   size_t i;
   json_t *chunk;
-  json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
-    provider_tell(&run->sink, NEWS_TEXT, json_view(chunk), NULL);
+  json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
+    buf_auto_t text = {0};
+    script_put_text(run, &text, json_view(chunk));
+    provider_tell(&run->sink, NEWS_TEXT, buf_view(&text), NULL);
+  }
   json_t *usage = json_at(run->reply, "usage_so_far");
   if (usage != NULL)
     provider_tell(&run->sink, NEWS_USAGE, STR(""), json_incref(usage));
@@ -279,6 +299,7 @@ static struct provider_run *script_start(const struct provider *self,
   run->env = env;
   run->sink = *sink;
   run->started = uv_now(env->loop);
+  print_into(run->mark, sizeof run->mark, "%.*s", (int)request->mark.n, request->mark.p);
   if (json_is_integer(request->token) && env->scenario)
     run->reply = json_array_get(env->scenario->replies, (size_t)json_integer_value(request->token));
   if (run->reply == NULL)

@@ -586,6 +586,23 @@ static size_t visible_labels(const struct lint_movement *m) {
   return count;
 }
 
+/* Warns of a prompt that shows no mark though the agent's own tag is to decide. */
+static void check_mark(struct lint *l, size_t movement, const json_t *stages) {
+  const struct lint_movement *m = &l->movements[movement];
+  bool first = str_eq_c(json_view(json_array_get(stages, 0)), "phase1_tag");
+  bool own = json_is_true(setting_of(l, movement, "judge", "own_tag").value);
+  bool bare = json_is_true(json_object_get(m->object, "bare_prompt"));
+  struct str text = json_view(json_object_get(m->object, "instruction"));
+  struct str shown = bare ? text : l->env->execute;
+  if (m->is_command || visible_labels(m) < 2 || (!first && !own) || (!bare && shown.n == 0) ||
+      template_uses(shown, "mark") || template_uses(shown, "sign") || template_uses(text, "mark") ||
+      template_uses(text, "sign"))
+    return;
+  lint_report(l, l->warnings, lint_path(l, movement, "instruction"),
+              "the prompt of %s shows no mark, so no tag of its agent decides: add {sign}",
+              m->name);
+}
+
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const struct lint_movement *m = &l->movements[movement];
   struct setting judge = setting_of(l, movement, "judge", "provider");
@@ -593,6 +610,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   bool by_tag = json_array_size(stages) == 1 &&
                 str_eq_c(json_view(json_array_get(stages, 0)), "phase1_tag"); /* calls no model */
   bool needed = visible_labels(m) >= 2 && !by_tag;
+  check_mark(l, movement, stages);
   const char *name = judge.text ? judge.text : worker;
   if (judge.text == NULL && json_is_array(setting_of(l, movement, "judge", "panel").value))
     return; /* checked in its own place */

@@ -57,7 +57,8 @@ bool *workflow_reachable(const json_t *doc);
 struct lint_env {
   const struct capability *providers; /* ends with a NULL name */
   struct str provider;                /* the user's default, if the file names none; or empty */
-  struct str chosen; /* --provider: for all agent movements, over the file; or empty */
+  struct str chosen;  /* --provider: for all agent movements, over the file; or empty */
+  struct str execute; /* the user's own template of an agent's prompt; or empty */
 };
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,
                    const struct lint_env *env, struct err_list *errors, struct err_list *warnings);

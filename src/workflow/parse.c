@@ -264,6 +264,13 @@ static void parse_put_providers(json_t *object, const char *key, json_t *value) 
   json_decref(value);
 }
 
+/* Puts `fallback: own_tag` under a name of its own, since `fallback` holds providers. Takes it. */
+static void parse_put_own_tag(json_t *object, json_t *value) {
+  if (value != NULL)
+    json_object_set_new(object, "own_tag", json_boolean(str_eq_c(json_view(value), "own_tag")));
+  json_decref(value);
+}
+
 static json_t *parse_items(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind == YAML_TEXT)
     return parse_text(p, k, node);
@@ -717,6 +724,8 @@ static json_t *parse_set(struct parse *p, const struct key_set *set, const struc
     p->in_group = was_in_group;
     if (k->type == KEY_PROVIDERS)
       parse_put_providers(object, k->name, value);
+    else if (set == &judge_keys && strcmp(k->name, "fallback") == 0)
+      parse_put_own_tag(object, value);
     else
       parse_put(object, k->name, value);
   }
@@ -883,6 +892,16 @@ static void order_editors(struct parse *p, const struct yaml_node *movements, co
   }
 }
 
+/* Makes an agent's own tag decide where no judge can be read, as the other runner does, unless the
+ * file says who does. */
+static void decide_by_own_tags(json_t *doc) {
+  if (json_at(doc, "judge") == NULL)
+    json_object_set_new(doc, "judge", json_object());
+  json_t *judge = json_object_get(doc, "judge");
+  if (json_at(judge, "own_tag") == NULL)
+    json_object_set_new(judge, "own_tag", json_true());
+}
+
 json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
   const struct yaml_node *movements =
       parse_member(root, key_find(&workflow_keys, STR("movements")));
@@ -890,8 +909,10 @@ json_t *parse_workflow(struct parse *p, const struct yaml_node *root) {
   if (movements != NULL)
     parse_map_check_names(p, movements);
   json_t *doc = parse_set(p, &workflow_keys, root);
-  if (p->errors->count == 0 && (p->foreign || strstr(p->file, ".takt/") != NULL))
+  if (p->errors->count == 0 && (p->foreign || strstr(p->file, ".takt/") != NULL)) {
+    decide_by_own_tags(doc);
     order_editors(p, movements, doc);
+  }
   return doc;
 }
 

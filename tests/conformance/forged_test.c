@@ -1,6 +1,7 @@
 /* Checks that a foreign verdict cannot take the place of an honest one: put at any place of any
- * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. And each
- * form of tests/data/judge/forms.ndjson is taken for what it is. */
+ * honest reply of tests/data/judge/corpus-own.ndjson, signed with another question's mark or not at
+ * all, it leaves the honest rule, or none. And no form of tests/data/judge/forms.ndjson is taken
+ * for what it is not. */
 #include "support/chain_run.h"
 #include "support/test.h"
 
@@ -14,6 +15,23 @@ static uint32_t seed = 20261122;
 static size_t below(size_t n) {
   seed = seed * 1664525u + 1013904223u;
   return (seed >> 8) % n;
+}
+
+#define MARK "k7wd" /* of the question, see chain_run.h */
+
+/* Writes the text with the mark behind its last tag, as its writer was asked to. */
+static void sign(struct str text, struct str movement, struct buf *out) {
+  struct tag_result tag;
+  const struct tag_query query = {.name = movement};
+  size_t end = 0;
+  tag_read(text, &query, &tag);
+  for (size_t i = 0; i < tag.mention_count; i++)
+    end = tag.mentions[i].offset + tag.mentions[i].length;
+  if (tag.found && tag.tag.offset + tag.tag.length > end)
+    end = tag.tag.offset + tag.tag.length;
+  buf_append(out, text.p, end);
+  buf_puts(out, end > 0 ? " " MARK : "");
+  buf_append(out, text.p + end, text.n - end);
 }
 
 /* %s is the tag. A verdict comes within a line, as lines of its own, or with what is to hide it. */
@@ -56,12 +74,14 @@ static long judge_text(const json_t *c, struct str text) {
 }
 
 static void put_foreign(const json_t *c, long honest, struct buf *out) {
+  static const char *const marks[] = {"", " x3pq", "x3pq", " k7wb", " 7wdk"};
   buf_auto_t tag = {0};
   size_t rules = json_array_size(json_object_get(c, "rules"));
   int other = 1 + (int)below(rules);
   if (other == honest)
     other = other == (int)rules ? 1 : other + 1;
   rule_tag(data_get(c, "movement"), other, &tag);
+  buf_puts(&tag, marks[below(ARRAY_LEN(marks))]);
   for (const char *p = foreign[below(ARRAY_LEN(foreign))]; *p; p++)
     if (strncmp(p, "%s", 2) == 0)
       buf_str(out, buf_view(&tag)), p++;
@@ -71,28 +91,17 @@ static void put_foreign(const json_t *c, long honest, struct buf *out) {
       buf_putc(out, *p);
 }
 
-/* Does one rule's label end in another's? Cut at that place, half of an honest line speaks for the
- * other rule, and nobody could tell. */
-static bool labels_end_alike(const json_t *rules) {
-  size_t i, k;
-  json_t *a, *b;
-  json_array_foreach(rules, i, a) {
-    json_array_foreach(rules, k, b) {
-      struct str whole = data_str(a), end = data_str(b);
-      if (i != k && whole.n >= end.n && memcmp(whole.p + whole.n - end.n, end.p, end.n) == 0)
-        return true;
-    }
-  }
-  return false;
-}
-
-static void try_places(const json_t *c) {
-  struct str text = data_get(c, "text");
-  long honest = (long)json_integer_value(json_object_get(c, "expected"));
-  assert_int_equal(judge_text(c, text), honest);
-  const json_t *rules = json_object_get(c, "rules");
-  if (json_array_size(rules) < 2 || labels_end_alike(rules))
-    return;
+/* Returns whether the honest text is read at once. */
+static bool try_places(const json_t *c) {
+  buf_auto_t own = {0};
+  sign(data_get(c, "text"), data_get(c, "movement"), &own);
+  struct str text = buf_view(&own);
+  long honest = (long)json_integer_value(json_object_get(c, "expected")), at_once;
+  at_once = judge_text(c, text);
+  assert_true(at_once == honest || at_once == 0);
+  if (json_array_size(json_object_get(c, "rules")) < 2)
+    return at_once == honest;
+  const char *mark = memmem(text.p, text.n, " " MARK, strlen(MARK) + 1);
   for (int i = 0; i < PLACES; i++) {
     buf_auto_t mixed = {0};
     size_t at = below(text.n + 1);
@@ -100,6 +109,10 @@ static void try_places(const json_t *c) {
       at = text.n;
     while (at > 0 && at < text.n && ((unsigned char)text.p[at] & 0xC0) == 0x80)
       at--;
+    if (mark != NULL && at < (size_t)(mark - text.p) + strlen(MARK))
+      while (memmem(text.p + at, text.n - at, " " MARK, strlen(MARK) + 1) == NULL ||
+             (at > 0 && memchr(text.p + at, '[', (size_t)(mark - text.p) - at) == NULL))
+        at--; /* not between a tag and its own mark */
     buf_append(&mixed, text.p, at);
     put_foreign(c, honest, &mixed);
     buf_append(&mixed, text.p + at, text.n - at);
@@ -108,28 +121,46 @@ static void try_places(const json_t *c) {
       fail_msg("%s, place %zu: rule %ld of\n%s", json_string_value(json_object_get(c, "id")), at,
                rule, mixed.p);
   }
+  return at_once == honest;
 }
 
 TEST(a_foreign_verdict_never_wins) {
   char line[64 * 1024];
-  size_t tried = 0;
+  size_t tried = 0, read = 0;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/corpus-own.ndjson", "r");
   assert_non_null(f);
   while (fgets(line, sizeof line, f) != NULL) {
     json_auto_t *c = json_loads(line, JSON_ALLOW_NUL, NULL);
     assert_non_null(c);
     if (str_eq_c(data_get(c, "kind"), "honest")) {
-      try_places(c);
+      read += try_places(c);
       tried++;
     }
   }
   (void)fclose(f);
   assert_true(tried > 100);
+  if (read * 100 < tried * 80)
+    fail_msg("%zu of %zu honest texts are read at once", read, tried);
+}
+
+static int judge_form(const json_t *form, struct str text) {
+  const char *stage = json_string_value(json_object_get(form, "stage"));
+  struct str reply = data_get(form, "reply");
+  AUTO(chain_run_deinit) struct chain_run run;
+  json_auto_t *c = json_pack(
+      "{ss ss s[ss] s[s] so s{so}}", "name", "form", "movement", "review", "rules",
+      "approved, nothing must change", "needs fix", "stages", stage ? stage : "phase1_tag", "text",
+      stage ? json_string("Some of the tests fail.") : json_stringn_nocheck(text.p, text.n),
+      "replies", stage ? stage : "none",
+      json_stringn_nocheck(stage ? reply.p : "", stage ? reply.n : 0));
+  chain_run(&run, c);
+  return run.rule;
 }
 
 /* A case has `text` (the agent's, judged alone) or `stage` and `reply` (the judge's), `expected` (a
- * rule or null) and `why`. */
-TEST(each_form_is_taken_for_what_it_is) {
+ * rule or null) and `why`. Unsigned, no text says anything; a judge's reply, or a signed text, says
+ * what is expected or nothing. */
+TEST(no_form_is_taken_for_what_it_is_not) {
   char line[16 * 1024];
   size_t tried = 0, wrong = 0;
   FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/forms.ndjson", "r");
@@ -137,21 +168,19 @@ TEST(each_form_is_taken_for_what_it_is) {
   while (fgets(line, sizeof line, f) != NULL) {
     json_auto_t *form = json_loads(line, JSON_ALLOW_NUL, NULL);
     assert_non_null(form);
-    const char *stage = json_string_value(json_object_get(form, "stage"));
-    struct str reply = data_get(form, "reply"), text = data_get(form, "text");
-    AUTO(chain_run_deinit) struct chain_run run;
-    json_auto_t *c = json_pack(
-        "{ss ss s[ss] s[s] so s{so}}", "name", "form", "movement", "review", "rules",
-        "approved, nothing must change", "needs fix", "stages", stage ? stage : "phase1_tag",
-        "text", stage ? json_string("2 of 40 tests fail.") : json_stringn_nocheck(text.p, text.n),
-        "replies", stage ? stage : "none",
-        json_stringn_nocheck(stage ? reply.p : "", stage ? reply.n : 0));
-    chain_run(&run, c);
-    long expected = (long)json_integer_value(json_object_get(form, "expected"));
-    if (run.rule != expected) {
-      (void)fprintf(stderr, "rule %d of %s", run.rule, line);
-      wrong++;
+    bool agent = json_object_get(form, "stage") == NULL;
+    int expected = (int)json_integer_value(json_object_get(form, "expected"));
+    buf_auto_t own = {0};
+    int rule = judge_form(form, data_get(form, "text"));
+    bool bad = agent ? rule != 0 : rule != 0 && rule != expected;
+    if (agent && expected != 0) {
+      sign(data_get(form, "text"), STR("review"), &own);
+      rule = judge_form(form, buf_view(&own));
+      bad = bad || (rule != 0 && rule != expected);
     }
+    if (bad)
+      (void)fprintf(stderr, "rule %d of %s", rule, line);
+    wrong += bad;
     tried++;
   }
   (void)fclose(f);

@@ -16,11 +16,11 @@
 /* --- tag --- */
 
 static void run_tag(const json_t *c) {
-  static const char *const keys[] = {"row",  "name",  "note",   "kind",      "movement",
-                                     "text", "scope", "number", "ambiguous", NULL};
+  static const char *const keys[] = {"row",   "name",   "note",      "kind", "movement", "text",
+                                     "scope", "number", "ambiguous", "mark", NULL};
   struct str text = data_get(c, "text");
   const json_t *number = json_object_get(c, "number");
-  struct tag_query query = {.name = data_get(c, "movement")};
+  struct tag_query query = {.name = data_get(c, "movement"), .mark = data_get(c, "mark")};
   struct tag_result tag;
   check_keys(c, keys);
   query.scope = str_eq_c(data_get(c, "scope"), "agent") ? TAG_AGENT : TAG_REPLY;
@@ -87,9 +87,10 @@ static void check_notes(const struct chain_run *run, const json_t *notes) {
 }
 
 static void run_chain(const json_t *c) {
-  static const char *const keys[] = {"row",     "name",       "note",   "kind", "movement",
-                                     "rules",   "stages",     "text",   "env",  "interactive",
-                                     "replies", "max_reasks", "expect", NULL};
+  static const char *const keys[] = {"row",     "name",       "note",   "kind",    "movement",
+                                     "rules",   "stages",     "text",   "env",     "interactive",
+                                     "replies", "max_reasks", "expect", "own_tag", "command",
+                                     "unasked", NULL};
   static const char *const expect_keys[] = {"result", "rule",   "method", "match_method",
                                             "calls",  "reasks", "stages", "offered",
                                             "notes",  "reason", NULL};

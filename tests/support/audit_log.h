@@ -211,7 +211,8 @@ static inline void drive_first_review(struct drive *d) {
   drive_error(d, CLASS_OVERLOADED, "try later");
   drive_retry(d);
   drive_answer(d, "I would fix it.");
-  drive_answer(d, "One case fails, so:\n```json\n{\"reason\": \"a case fails\", "
+  drive_answer(d, "I would fix it, as I said.");
+  drive_answer(d, "```json\n{\"reason\": \"a case fails\", "
                   "\"matched_index\": 2}\n```\n");
 }
 
@@ -232,7 +233,7 @@ static inline void drive_fix(struct drive *d) {
   print_into(result.provider_session, sizeof result.provider_session, "conv-1");
   print_into(result.note, sizeof result.note, "pipes held open");
   drive_result(d, &result);
-  drive_answer(d, "It is fixed.\n\n[FIX:1]");
+  drive_answer(d, "**[FIX:1]**");
 }
 
 /* review again: the judge is not logged in, the session stops; resumed, it answers natively. */

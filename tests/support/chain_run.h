@@ -78,7 +78,11 @@ static inline void chain_run_init(struct chain_run *run, const json_t *c) {
       .movement = json_object_get(c, "movement") ? data_get(c, "movement") : STR("review"),
       .stages = run->stages_wanted,
       .max_reasks = (int)json_integer_value(json_object_get(c, "max_reasks")),
+      .reasks_said = json_object_get(c, "max_reasks") != NULL,
       .agent_text = data_get(c, "text"),
+      .mark = json_is_true(json_object_get(c, "unasked")) ? STR("") : STR("k7wd"),
+      .own_scope = json_is_true(json_object_get(c, "command")) ? TAG_COMMAND : TAG_AGENT,
+      .own_tag = !json_is_false(json_object_get(c, "own_tag")),
       .env = run->env,
   };
   json_array_foreach(json_object_get(c, "rules"), i, v) {

@@ -429,12 +429,23 @@ static inline void play_fill(struct play *p, const json_t *reply, struct call_re
   out->retry_after_ms = json_integer_value(json_object_get(reply, "retry_after_ms"));
 }
 
+/* An answer that ends in a tag is signed, as its question asks. */
+static inline void play_sign(const struct call_request *request, struct call_result *out) {
+  struct str text = buf_view(&out->text.bytes);
+  if (request->mark.n > 0 && text.n > 3 && text.p[text.n - 1] == ']' &&
+      str_is_digit(text.p[text.n - 2]))
+    buf_printf(&out->text.bytes, " " STR_FMT, STR_ARG(request->mark));
+}
+
 /* The list's last reply stands for all after it. */
 static inline void play_scripted(struct play *p, const struct call_request *request,
                                  struct call_result *out) {
   const char *key = json_string_value(json_array_get(request->token, 0));
   size_t n = (size_t)json_integer_value(json_array_get(request->token, 1));
   const json_t *list = json_object_get(p->script, key), *reply = list;
+  const char *again = request->stage != STAGE_COUNT ? strstr(key, "/reask") : NULL;
+  if (list == NULL && again != NULL) /* it says the same again */
+    reply = list = json_object_getn(p->script, key, (size_t)(again - key));
   if (list == NULL)
     fail_msg("%s: a call %s that no reply is written for", p->title, key);
   if (json_is_array(list)) {
@@ -724,6 +735,7 @@ static inline void play_decide_next(struct play *p) {
   if (due.kind == PLAY_CALL && news == NULL) {
     ev.kind = EVENT_CALL_END;
     p->reply(p, &request, &result);
+    play_sign(&request, &result);
     ev.result = &result;
   }
   if (due.kind == PLAY_ASK && ev.admission == ADMISSION_ADMITTED) { /* no record is made of that */

@@ -17,9 +17,7 @@ movements:
   - name: work
     instruction: Do it.
     rules:
-      - {condition: it is done, next: COMPLETE}
-      - {condition: it is not done, next: ABORT}
-    judge: {stages: [phase1_tag]}
+      - {condition: when(true), next: COMPLETE}
 """
 CLAUDE_LIKE = [
     {"type": "system", "subtype": "init", "session_id": "s-1"},
@@ -195,8 +193,8 @@ def a_limit_of_a_subscription_is_no_answer():
             expect(0 < ends[0]["error"]["retry_after_ms"] <= 24 * 3600 * 1000 and ends[0]["fallback"] == "codex", ends[0])
 
 
-LOOP = WORKFLOW.replace("{condition: it is done, next: COMPLETE}", "{condition: it is done, next: work}").replace(
-    "next: ABORT", "next: COMPLETE")
+LOOP = WORKFLOW.replace("{condition: when(true), next: COMPLETE}", """{condition: when(movement_iteration == 1), next: work}
+      - {condition: when(true), next: COMPLETE}""")
 
 
 def tokens_are_those_of_the_call():

@@ -750,7 +750,7 @@ def case_shared_prefix():
             box.config(f"providers:\n  a: {{type: anthropic, model: m, base_url: '{server.url('a')}'}}\n")
             report = box.file("report.txt", "A line of a long report of what was done.\n" * 730)
             flow = box.file("w.yaml", f"""name: w
-judge: {{provider: a, stages: [structured_output, phase3_tag, ai_judge]}}
+judge: {{provider: a, stages: [structured_output, phase3_tag, ai_judge], max_reasks: 0}}
 movements:
   - name: work
     command: [cat, {report}]

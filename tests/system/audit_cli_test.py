@@ -575,7 +575,7 @@ def each_answer_of_a_correction():
 def schema_once(box):
     """A log holds a schema once and then names its record: cases have it whole, and one name counts it."""
     flow = {"name": "v", "provider": "script", "max_movements": 9, "movements": [
-        {"name": "grade", "instruction": "grade it", "judge": {"stages": ["structured_output", "ai_judge"]},
+        {"name": "grade", "instruction": "grade it", "judge": {"stages": ["structured_output", "ai_judge"], "max_reasks": 0},
          "structured_output": {"on_failure": "error", "schema": {
              "type": "object", "properties": {"a": {"type": "integer", "maximum": 3}}, "required": ["a"]}},
          "rules": [{"condition": "again", "next": "grade"}, {"condition": "over", "next": "COMPLETE"}]}]}

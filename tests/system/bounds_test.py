@@ -143,7 +143,7 @@ def the_end_of_a_flood_is_judged():
 def a_resume_sees_its_prompt(box):
     scenario = box.file("s.yaml", "replies:\n"
                         "  - {contains: hello, error: {class: auth}}\n"
-                        "  - {contains: hello, text: \"fine\\n[A:1]\"}\n")
+                        "  - {contains: hello, text: \"Fine.\\n[A:1]\"}\n")
     log, path = run(box, "name: x\nprovider: script\njudge: {stages: [phase1_tag]}\nmovements:\n"
                     "  - name: a\n    instruction: say hello" + LABELS,
                     "--scenario", scenario, status=7)

@@ -12,6 +12,7 @@ from support import expect
 
 WORKFLOW = """
 name: {name}
+judge: {{fallback: own_tag}}
 provider: script
 movements:
   - name: work

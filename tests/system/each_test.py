@@ -26,7 +26,7 @@ movements:
       - name: part
         pass_previous_response: false
         bare_prompt: true
-        instruction: "Item {{index}} is {{item.name}}; say whether it is sound, and why you think so."
+        instruction: "Item {{index}} is {{item.name}}; say whether it is sound, and why. End with {{sign}}."
         rules: [{{condition: done}}, {{condition: stuck}}]
     rules:
       - {{condition: all("done"), next: COMPLETE}}

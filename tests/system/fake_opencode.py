@@ -23,6 +23,7 @@ and for its conversations, which outlive it.
 import base64
 import http.server
 import json
+import re
 import os
 import signal
 import subprocess
@@ -34,6 +35,11 @@ FAKE = os.environ.get("FAKE", "plain")
 STATE = os.environ["FAKE_STATE"]
 PASSWORD = os.environ.get("OPENCODE_SERVER_PASSWORD", "")
 TEXT = "All of it is done.\n\n[WORK:1]"
+MARK = ""  # the word that the prompt asks for behind the tag
+
+
+def signed():
+    return f"{TEXT} {MARK}".strip()
 TOKENS = {"input": 11, "output": 7, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 streams, lock = [], threading.Lock()
 aborted, replied = threading.Event(), threading.Event()
@@ -143,6 +149,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         send("session.idle", sessionID=session)
 
     def work(self, session, body):
+        global MARK  # pylint: disable=global-statement
+        asked = re.search(r"the word (\w{4}) behind it", json.dumps(body))
+        MARK = asked[1] if asked else ""
         send("session.status", sessionID=session, status={"type": "busy"})
         send("message.updated", sessionID=session, info={"id": "msg_1", "role": "user"})
         send("message.part.updated", sessionID=session,
@@ -156,9 +165,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         if kind == "forgets":
             os.unlink(STATE + "/" + session)
         if kind in ("plain", "structured", "bad", "forgets"):
-            self.end_turn(session, TEXT, **structured)
+            self.end_turn(session, signed(), **structured)
         elif kind == "prose":
-            self.end_turn(session, TEXT, error={"name": "StructuredOutputError",
+            self.end_turn(session, signed(), error={"name": "StructuredOutputError",
                                               "data": {"message": "no structured output"}})
         elif kind == "error":
             self.end_turn(session, "", finish=None, error={
@@ -175,7 +184,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         elif kind in ("tool", "permission", "question"):
             self.tool(session, kind)
         elif kind == "leak":
-            self.end_turn(session, f"{PASSWORD} {TEXT}")
+            self.end_turn(session, f"{PASSWORD} {signed()}")
             print(PASSWORD, file=sys.stderr, flush=True)
         elif kind in ("hang", "deaf"):
             self.part(session, "half")
@@ -183,12 +192,12 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.end_turn(session, "half", finish=None)
         elif kind == "quiet":
             time.sleep(4)
-            self.end_turn(session, TEXT)
+            self.end_turn(session, signed())
         elif kind == "stays":
             subprocess.Popen([sys.executable, "-c", "import signal, time; "
                               "signal.signal(15, signal.SIG_IGN); time.sleep(1000)"],
                              start_new_session=True, stdin=subprocess.DEVNULL)
-            self.end_turn(session, TEXT)
+            self.end_turn(session, signed())
         else:
             self.misbehave(session, kind)
 
@@ -204,7 +213,7 @@ class Server(http.server.BaseHTTPRequestHandler):
                 return
             send("session.status", sessionID=session, status={"type": "busy"})
             if kind == "retry-once":
-                self.end_turn(session, TEXT)
+                self.end_turn(session, signed())
                 return
 
     def tool(self, session, kind):
@@ -222,7 +231,7 @@ class Server(http.server.BaseHTTPRequestHandler):
                  questions=[{"question": "Red or blue?"}])
             replied.wait()
         state("error" if reply.get("reply") == "reject" else "completed")
-        self.end_turn(session, json.dumps(reply) + TEXT)
+        self.end_turn(session, json.dumps(reply) + signed())
 
     def misbehave(self, session, kind):
         self.part(session, "half")

@@ -45,11 +45,11 @@ def files(box, replies):
 
 
 def says(name, number, **more):
-    return {"movement": f"review.{name}", "text": f"done\n[{name.upper()}:{number}]", **more}
+    return {"movement": f"review.{name}", "text": f"Done.\n[{name.upper()}:{number}]", **more}
 
 
 TWO_ROUNDS = [says("a", 1), says("b", 2), says("c", 1),
-              {"movement": "fix", "text": "mended\n[FIX:1]"},
+              {"movement": "fix", "text": "Mended.\n[FIX:1]"},
               says("a", 1), says("b", 1), says("c", 1)]
 
 

@@ -50,6 +50,7 @@ def command_workflow(box, argv, rules=None, name="one"):
 
 def script_workflow(box, replies, movement=None, max_movements=5):
     document = {"name": "scripted", "initial_movement": "go", "provider": "script",
+                "judge": {"fallback": "own_tag"},
                 "max_movements": max_movements,
                 "movements": [{"name": "go", "instruction": "do what is asked",
                                "rules": [{"condition": "good", "next": "COMPLETE"},
@@ -424,16 +425,16 @@ def hostile_output(box):
 
 def hostile_text_that_is_utf8():
     """Valid UTF-8 stays in the log as it is; what reaches a terminal is escaped, as JSON too."""
-    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f \r\x08\n[GO:1]"
+    text = "\x1b[2J\x1b]52;c;eA==\x07 \u009b31m \u202e\u2066 \x7f \r\x08.\n[GO:1]"
     with Box() as box:
         words = script_workflow(box, [
             {"purpose": "execute", "text": text},
             {"purpose": "judge", "text": text + "{\"reason\": \"\\u001b[31m\", \"step\": 9}"},
-            {"purpose": "judge", "text": text, "times": 0}])
+            {"purpose": "judge", "text": text, "times": 0}, {"purpose": "reask", "text": text, "times": 0}])
         done = box.segue("run", *words, status=0)
         harmless("run", done.stdout + done.stderr)
         path = box.begun()[0]
-        expect(of_type(records(path), "call_end")[0]["text"] == text, "the text is another")
+        expect(of_type(records(path), "call_end")[0]["text"].startswith(text + " "), "the text is another")
         verified(box, path)
         for line in (["show", path], ["show", path, "go"], ["show", path, "go", "--full"]):
             done = box.segue(*line)
@@ -442,7 +443,7 @@ def hostile_text_that_is_utf8():
 
 def hostile_text_as_json(box):
     """--json is the log's own lines, so they must not steer a terminal either."""
-    words = script_workflow(box, [{"text": "\u009b31m \u202e \x7f\n[GO:1]", "times": 0}])
+    words = script_workflow(box, [{"text": "\u009b31m \u202e \x7f.\n[GO:1]", "times": 0}])
     done = box.segue("run", *words, "--json", status=0)
     harmless("run --json", done.stdout)
 

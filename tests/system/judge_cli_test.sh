@@ -66,7 +66,7 @@ check "none holds, quietly" 4 '!.' "$@" --stages phase1_tag -q
 input='[REVIEW:3]'
 check "a rule that was not offered" 4 'none' "$@" --stages phase1_tag
 input='> [REVIEW:1]
-`[REVIEW:1]`'
+"[REVIEW:1]"'
 check "a quoted tag is no evidence" 4 'none' "$@" --stages phase1_tag
 input='I think [REVIEW:2] fits'
 check "a tag in a sentence is a mention" 4 'none' "$@" --stages phase1_tag
@@ -76,6 +76,13 @@ input='[REVIEW:1]
 [REVIEW:2]'
 check "two tags decide nothing" 4 '^none  the evidence conflicts .*REVIEW:1\] on line 1 and \[REVIEW:2\] on line 2' \
   "$@" --stages phase1_tag
+input='All pass.
+
+[REVIEW:1] k7wd'
+check "a tag with its mark" 0 '^1  approved  tag_fallback$' "$@" --stages phase1_tag --mark k7wd
+check "another word" 4 "another word than this turn's mark" "$@" --stages phase1_tag --mark x3pq
+check "what became of it" 4 '"reader":2,"mark":"wrong"' "$@" --stages phase1_tag --mark x3pq --json
+check "no mark" 2 'a consonant' "$@" --stages phase1_tag --mark okay
 input=''
 check "an empty text" 4 'none' "$@" --stages phase1_tag
 input='anything'
@@ -87,8 +94,8 @@ check "structured output" 0 '^1  approved  structured_output' "$@" -p script -s 
 scenario 'replies: [{stage: structured_output, text: "[REVIEW:2]"}]'
 check "a tag instead of a value saves a call" 0 '^2  needs fix  tag_fallback' "$@" -p script -s scenario.yaml
 scenario 'replies:
-  - {stage: structured_output, text: "{\"reason\": \"x\", \"step\": 9}"}
-  - {stage: phase3_tag, text: "no tag"}
+  - {stage: structured_output, times: 0, text: "{\"reason\": \"x\", \"step\": 9}"}
+  - {stage: phase3_tag, times: 0, text: "no tag"}
   - {stage: ai_judge, text: "{\"reason\": \"x\", \"matched_index\": 2}"}'
 check "why each stage did not decide" 0 '^   structured_output +out_of_range \$.step: 9' "$@" -p script -s scenario.yaml
 check "every stage" 0 '^2  needs fix  ai_judge' "$@" -p script -s scenario.yaml
@@ -98,9 +105,9 @@ check "0 is: no rule holds" 4 'none' "$@" -p script -s scenario.yaml --stages st
 scenario 'replies:
   - {purpose: judge, text: "{\"reason\": \"x\", \"step\": 9}"}
   - {purpose: reask, contains: "9", text: "{\"reason\": \"mended\", \"step\": 2}"}'
-check "without a reask" 4 'none' "$@" -p script -s scenario.yaml --stages structured_output
+check "without a reask" 4 'none' "$@" -p script -s scenario.yaml --stages structured_output --max-reasks 0
 check "a reask mends the answer" 0 '^2  needs fix  structured_output' "$@" -p script -s scenario.yaml \
-  --stages structured_output --max-reasks 1
+  --stages structured_output
 check "why a mended answer decided" 0 '^   structured_output +matched +mended$' "$@" -p script \
   -s scenario.yaml --stages structured_output --max-reasks 1
 check "both calls are in the record" 0 '"calls":\[2,3\]' "$@" -p script -s scenario.yaml \
@@ -115,7 +122,7 @@ check "and no verdict as JSON" 1 '!"rule"' "$@" -p script -s scenario.yaml --jso
 check "but why as JSON" 1 '^\{.*"type":"session_stop".*"reason":"judge_unavailable"' "$@" -p script -s scenario.yaml --json
 scenario 'replies:
   - {stage: structured_output, error: {class: timeout}}
-  - {stage: phase3_tag, text: "no"}
+  - {stage: phase3_tag, times: 2, text: "no"}
   - {stage: ai_judge, text: "[JUDGE:2]"}'
 check "a stage's error has its class" 0 '^   structured_output +error +timeout: ' "$@" -p script -s scenario.yaml
 check "the judge's tag" 0 '^   ai_judge +matched +\[REVIEW:2\]$' "$@" -p script -s scenario.yaml

@@ -205,10 +205,8 @@ provider: %s
 movements:
   - name: work
     instruction: Do it.
-    judge: {stages: [phase1_tag]}
     rules:
-      - {condition: it is done, next: COMPLETE}
-      - {condition: it is not done, next: ABORT}
+      - {condition: when(true), next: COMPLETE}
 """
 
 

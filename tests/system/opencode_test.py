@@ -91,7 +91,7 @@ def an_answer():
     def check(box, done, log):
         expect(done.returncode == 0, done.returncode, done.stderr)
         end = of_type(log, "call_end")[0]
-        expect(end["text"].endswith("[WORK:1]") and "the prompt" not in end["text"], end)
+        expect(end["text"].rpartition(" ")[0].endswith("[WORK:1]") and "the prompt" not in end["text"], end)
         expect(end["usage"] == {"input": 11, "output": 7, "cached": 0}, end)
         expect(end["provider_session"].startswith("ses_"), end)
         start, *requests = asked(box)
@@ -234,7 +234,7 @@ def its_output_is_no_answer():
 def what_stays_is_ended():
     def check(box, done, log):
         expect(done.returncode == 0, done.returncode, done.stderr)
-        expect(of_type(log, "call_end")[0]["text"].endswith("[WORK:1]"), "its answer is lost")
+        expect(of_type(log, "call_end")[0]["text"].rpartition(" ")[0].endswith("[WORK:1]"), "its answer is lost")
 
     run("stays", check)
 

@@ -302,8 +302,8 @@ def an_approval_shows_the_lines_that_were_changed(box: Box):
 
 def a_rule_that_requires_an_answer(box: Box):
     scenario = box.file("s.yaml", """replies:
-  - {text: "Which colour?\\n\\n[PLAN:2]"}
-  - {contains: "> Which colour?", text: "blue it is\\n\\n[PLAN:1]"}
+  - {text: "Which colour?\\nI cannot go on.\\n\\n[PLAN:2]"}
+  - {contains: "> Which colour?", text: "Blue it is.\\n\\n[PLAN:1]"}
 """)
     log = start(box, INPUT, "--scenario", scenario)
     asked = inbox(box)[0]
@@ -317,10 +317,10 @@ def a_rule_that_requires_an_answer(box: Box):
 
 def children_are_asked_apart(box: Box):
     scenario = box.file("s.yaml", """replies:
-  - {movement: both.a, text: "a?\\n\\n[A:2]"}
-  - {movement: both.b, text: "b?\\n\\n[B:2]"}
-  - {movement: both.b, contains: "for b", text: "b\\n\\n[B:1]"}
-  - {movement: both.a, contains: "for a", text: "a\\n\\n[A:1]"}
+  - {movement: both.a, text: "a?\\nThat is open.\\n\\n[A:2]"}
+  - {movement: both.b, text: "b?\\nThat is open.\\n\\n[B:2]"}
+  - {movement: both.b, contains: "for b", text: "b.\\n\\n[B:1]"}
+  - {movement: both.a, contains: "for a", text: "a.\\n\\n[A:1]"}
 """)
     log = start(box, CHILDREN, "--scenario", scenario)
     expect(sorted(q["movement"] for q in inbox(box)) == ["both.a", "both.b", "both.c"], inbox(box))
@@ -399,8 +399,8 @@ def what_was_answered_is_waited_for(box: Box):
 
 def a_fork_knows_what_was_answered(box: Box):
     scenario = box.file("s.yaml", """replies:
-  - {text: "Which colour?\\n\\n[PLAN:2]"}
-  - {contains: "> Which colour?", times: 0, text: "blue it is\\n\\n[PLAN:2]"}
+  - {text: "Which colour?\\nI cannot go on.\\n\\n[PLAN:2]"}
+  - {contains: "> Which colour?", times: 0, text: "Blue it is.\\n\\n[PLAN:2]"}
 """)
     log = start(box, INPUT, "--scenario", scenario)
     told(box, "answer", log, "--resume", "blue", status=7)
@@ -566,7 +566,7 @@ def a_person_at_the_terminal_is_asked():
 def a_hidden_rule_shows_where_a_person_is():
     text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
     with Box() as box:
-        scenario = box.file("s.yaml", 'replies: [{text: "Which?\\n\\n[PLAN:2]"}]')
+        scenario = box.file("s.yaml", 'replies: [{text: "Which?\\nI wait.\\n\\n[PLAN:2]"}]')
         log = start(box, text, "--scenario", scenario, status=0)
         expect(verdicts(records(log))[0][3] == "auto_select", verdicts(records(log)))
         at = Terminal(box, "run", box.file("w.yaml", text), "--task", "x",
@@ -614,7 +614,7 @@ def the_inbox_has_all_that_waits():
 def a_person_takes_part_by_the_inbox():
     text = INPUT.replace("requires_user_input: true", "requires_user_input: true, interactive_only: true")
     replies = """replies:
-  - {text: "Which?\\n\\n[PLAN:2]"}
+  - {text: "Which?\\nI wait.\\n\\n[PLAN:2]"}
   - {text: "so it is\\n\\n[PLAN:1]"}
 """
     with DaemonBox() as box:

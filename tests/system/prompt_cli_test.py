@@ -29,7 +29,7 @@ def without_facts(prompt):
 def shows_what_is_sent():
     for language in ("en", "ja"):
         with Box() as box:
-            path = workflow(box, language)
+            path = workflow(box, language, judge={"max_reasks": 0})
             task, answer = "the {task} of {iteration}", "I did it, {previous_response}"
             replies = [{"purpose": "execute", "text": answer}, {"stage": STAGES[0], "text": "?"},
                        {"stage": STAGES[1], "text": "?"}, {"stage": STAGES[2], "text": "[JUDGE:1]"}]
@@ -43,6 +43,9 @@ def shows_what_is_sent():
                 done = box.segue("prompt", path, "plan", "--task", task, "--answer", answer, *words)
                 expect(done.returncode == 0 and done.stderr == b"", done)
                 fenced = without_facts(prompt_text(log, call))
+                if "mark" in call:  # each turn's own; the command shows a sample
+                    expect(fenced.count(call["mark"]) == 2, call["mark"])
+                    fenced = fenced.replace(call["mark"], "k7wd")
                 expect(done.stdout.decode() == fenced, words, done.stdout.decode(), "sent:", fenced)
 
 

@@ -205,7 +205,7 @@ def hostile_folder(box):
 
 def long_session(box, turns):
     """One that goes round, with judges that are not understood at once."""
-    flow = box.file("flow.yaml", WORKFLOW + f"max_movements: {turns}\n")
+    flow = box.file("flow.yaml", WORKFLOW + f"judge: {{max_reasks: 0}}\nmax_movements: {turns}\n")
     said = "Nothing of note happened in this line of a report.\n" * 60
     replies = [{"purpose": "execute", "text": said, "times": 0},
                {"stage": "structured_output", "text": "no idea", "times": 0},

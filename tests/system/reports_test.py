@@ -16,6 +16,7 @@ MOST = 1000
 FLOW = """
 name: reports
 provider: script
+judge: {fallback: own_tag}
 output_contracts:
   scope: |
     # Scope of {task}
@@ -52,22 +53,22 @@ REPLIES = [
     {"movement": "plan", "purpose": "report", "text": "# Scope one"},
     {"movement": "plan", "purpose": "report", "text": "Notes one"},
     {"movement": "plan", "purpose": "judge", "structured": {"reason": "it is", "step": 1}},
-    {"movement": "review.a", "purpose": "execute", "text": "looked\n[A:2]"},
+    {"movement": "review.a", "purpose": "execute", "text": "looked.\n[A:2]"},
     {"movement": "review.a", "purpose": "report", "text": "A one"},
-    {"movement": "review.b", "purpose": "execute", "text": "B one\n[B:1]"},
+    {"movement": "review.b", "purpose": "execute", "text": "B one.\n[B:1]"},
     {"movement": "plan", "purpose": "execute", "text": "I made the second plan."},
     {"movement": "plan", "purpose": "report", "text": "# Plan two {report:a.md}"},
     {"movement": "plan", "purpose": "report", "text": "# Scope two"},
     {"movement": "plan", "purpose": "report", "text": "Notes two"},
     {"movement": "plan", "purpose": "judge", "structured": {"reason": "it is", "step": 1}},
-    {"movement": "review.a", "purpose": "execute", "text": "looked\n[A:1]"},
+    {"movement": "review.a", "purpose": "execute", "text": "looked.\n[A:1]"},
     {"movement": "review.a", "purpose": "report", "text": "A two"},
-    {"movement": "review.b", "purpose": "execute", "text": "B two\n[B:1]"},
+    {"movement": "review.b", "purpose": "execute", "text": "B two.\n[B:1]"},
     {"movement": "end", "text": "done"},
 ]
 
 WANTED = {"plan.md": "# Plan two {report:a.md}\n", "scope.md": "# Scope two\n",
-          "notes.md": "Notes two\n", "a.md": "A two\n", "b.md": "B two\n[B:1]\n"}
+          "notes.md": "Notes two\n", "a.md": "A two\n", "b.md": "B two.\n"}
 
 
 def words_of(box, replies=None):
@@ -115,7 +116,7 @@ def from_start_to_end(box):
     work = prompt_text(log, calls_of(log, "plan", "execute")[0])
     expect(f"Reports are in {folder_of(box)}." in work, work)
     end = prompt_text(log, calls_of(log, "end", "execute")[0])
-    expect("I made the second plan. | looked\n[A:1] | A two | B two\n[B:1] | "
+    expect("I made the second plan. | looked.\n | A two | B two. | "
            "# Plan two {report:a.md}" in end, end)
 
 
@@ -173,7 +174,7 @@ def a_fork_takes_reports_over(box):
     folder = f"{box.logs}/reports/{os.path.basename(second)[:-len('.ndjson')]}"
     expect({n: open(f"{folder}/{n}").read() for n in os.listdir(folder)} == WANTED, folder)
     end = prompt_text(records(second), calls_of(records(second), "end", "execute")[0])
-    expect("A two | B two\n[B:1] | # Plan two" in end, end)
+    expect("A two | B two. | # Plan two" in end, end)
     verified(box, second)
 
 

@@ -36,7 +36,7 @@ movements:
 
 def agent(box):
     """Says what it has, and is the judge too."""
-    path = box.file("agent", f"#!/bin/sh\ncat >/dev/null\n{SEEN}\necho '[AGENT:1]'\n")
+    path = box.file("agent", f"#!/bin/sh\ncat >/dev/null\necho '<think>'\n{SEEN}\necho '</think>'\necho '[AGENT:1]'\n")
     os.chmod(path, 0o755)
     return path
 
@@ -55,7 +55,7 @@ def case_who_gets_them(box):
     done = run(box)
     expect(done.returncode == 0, done.stdout, done.stderr)
     log = records(box.log_paths()[0])
-    said = [(r["purpose"] if "purpose" in r else starts["purpose"], r["text"].split("\n")[0])
+    said = [(r["purpose"] if "purpose" in r else starts["purpose"], r["text"].removeprefix("<think>\n").split("\n")[0])
             for r in of_type(log, "call_end")
             for starts in [next(s for s in of_type(log, "call_start") if s["call"] == r["call"])]]
     token, other = "«secret:DEPLOY_TOKEN»", "«secret:OTHER_TOKEN»"

@@ -404,7 +404,7 @@ def prompts(box, path, movement):
             value = value[int(key)] if isinstance(value, list) else value[key]
         return value
     turns = [r["turn"] for r in of_type(log, "turn_start") if r["movement"] == movement]
-    return ["".join(map(part, r["prompt"])) for r in of_type(log, "call_start")
+    return ["".join(map(part, r["prompt"])).replace(r.get("mark", "-"), "MARK") for r in of_type(log, "call_start")
             if r["turn"] in turns and r["purpose"] == "execute"]
 
 

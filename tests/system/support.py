@@ -164,6 +164,18 @@ def needs_others():
         raise Skipped(77)
 
 
+def signed(scenario):
+    """The scenario with {mark} behind each tag at the end of a text, as an agent is asked to write it, and with a
+    full stop at the end of the line above, which must be closed."""
+    scenario = re.sub(r"(?<!\\)(\w)((?:\\n|\n *)+)(?=\[[A-Za-z_][^\[\]:\n\"']*:\d+\])", r"\1.\2", scenario)
+
+    def sign(match):
+        key = re.findall(r"(text|chunks|contains|reason)\b[\"']?:", scenario[:match.start()])
+        return match[0] + " {mark}" if key and key[-1] in ("text", "chunks") else match[0]
+
+    return re.sub(r"\[[A-Za-z_][^\[\]:\n\"']*:\d+\](?=(\\n|\s)*([\"'\n]|$))", sign, scenario)
+
+
 class Box:
     """A directory with its own home, logs and working directory; nothing outside is touched."""
 
@@ -208,8 +220,11 @@ class Box:
             words = (words[0], *self.trusts, *words[1:])
         return on_store.words(self, words) if on_store.SERVER else words
 
-    def file(self, name, content):
+    def file(self, name, content, sign=True):
+        """Writes a file. In a scenario a tag at the end of a text is signed, unless `sign` is false."""
         path = f"{self.dir}/{name}"
+        if sign and isinstance(content, str) and re.search(r"\breplies\b", content):
+            content = signed(content)
         Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
@@ -422,6 +437,7 @@ name: every-way
 initial_movement: build
 max_movements: 20
 provider: script
+judge: {max_reasks: 0}
 movements:
   - name: build
     command: [sh, -c, 'echo $$ >> "$0"; %(command_delay)s echo built; exit 3', %(pids)s]
@@ -499,7 +515,7 @@ def replies(delay_ms):
         {"movement": "write", "purpose": "execute", "text": "second draft",
          "write": {"src/a.txt": "one\ntwo\n"}},
         {"movement": "review", "stage": "structured_output",
-         "text": "Here:\n```json\n{\"reason\": \"good\", \"step\": 1}\n```"},
+         "text": "```json\n{\"reason\": \"good\", \"step\": 1}\n```"},
         {"movement": "check", "purpose": "execute", "text": "Looked at it all.\n\n[CHECK:1]"},
         {"movement": "weigh", "purpose": "execute", "text": "feels light"},
         {"movement": "weigh", "stage": "structured_output", "error": {"class": "refused"}},

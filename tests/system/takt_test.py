@@ -20,7 +20,7 @@ STAGES = ("structured_output", "phase3_tag", "ai_judge")
 # docs/compatibility.md tells of these.
 DIFFERENT = {"phase-1 tag 2 against s3 index 3", "s1 {step:2} without reason, s2 tag 3",
              "s1 extra key, s2 tag 3", "s1 JSON as text, no native value",
-             "s1 JSON in prose fence", "s2 two tags, last wins", "s3 [JUDGE:1] [JUDGE:2]",
+             "s2 two tags, last wins", "s3 [JUDGE:1] [JUDGE:2]",
              "one visible + interactive_only",
              "only interactive_only rule", "hidden rule in the middle, s3 index 2",
              "hidden rule in the middle, s3 index 3", "same label twice, s1 step 2",
@@ -32,7 +32,8 @@ def workflow_of(case):
     ends = [{"name": n, "instruction": "Do what is left.",
              "rules": [{"condition": "done", "next": "COMPLETE"}]} for n in "abc"]
     first = {"name": case["movement"], "instruction": "Look at it.", "rules": case["rules"]}
-    return json.dumps({"name": "case", "provider": "script", "movements": [first, *ends]})
+    return json.dumps({"name": "case", "provider": "script", "judge": {"fallback": "own_tag"},
+                       "movements": [first, *ends]})
 
 
 def answer_of(given):

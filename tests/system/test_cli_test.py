@@ -128,6 +128,7 @@ def wrong_cases(box):
 
 
 EXPORTED = """
+judge: {max_reasks: 0}
 name: w
 provider: script
 movements:

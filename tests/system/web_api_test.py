@@ -94,8 +94,8 @@ def told_alike(box: DaemonBox):
 
 def pieces(box: DaemonBox):
     """Turns, records, calls and texts of a session are those of its log and of the commands."""
-    big = "\u8a66 needle \U0001f600 " + "x" * 200_000
-    path = session(box, task="the Task", said=(big + "\n[WORK:1]", "fine\n[CHECK:1]"))
+    big = "\u8a66 needle \U0001f600 " + "x" * 200_000 + "."
+    path = session(box, task="the Task", said=(big + "\n[WORK:1]", "fine.\n[CHECK:1]"))
     log = records(path)
     sid = log[0]["session"]
     many = records(long_session(box, 30))[0]["session"]
@@ -138,8 +138,8 @@ def pieces(box: DaemonBox):
 
 def found(box: WebBox):
     """A text is found in every text of the log, in blobs too, with its place; case does not matter."""
-    big = "y" * 100_000 + " \u30ad\u30e5\u30fc Needle/\"q\" end"
-    path = session(box, task="a NEEDLE/\"q\" here a\u202eb \u2028 \u00e9\u0085", said=(big + "\n[WORK:1]", "fine\n[CHECK:1]"))
+    big = "y" * 100_000 + " \u30ad\u30e5\u30fc Needle/\"q\" end."
+    path = session(box, task="a NEEDLE/\"q\" here a\u202eb \u2028 \u00e9\u0085", said=(big + "\n[WORK:1]", "fine.\n[CHECK:1]"))
     log = records(path)
     box.serve()
     of = f"/v1/sessions/{log[0]['session']}"

@@ -185,8 +185,8 @@ def many_merges():
         flow = box.file("loop.yaml", "name: loop\nprovider: script\nmax_movements: 1000\nmovements:\n  - name: work\n"
                         "    instruction: go on\n    judge: {stages: [phase1_tag]}\n"
                         "    rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]\n")
-        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": turns - 1, "delay_ms": 200},
-                                                                 {"text": "done\n[WORK:1]"}]}))
+        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more.\n[WORK:2]", "times": turns - 1, "delay_ms": 200},
+                                                                 {"text": "done.\n[WORK:1]"}]}))
         with browser.Browser() as b:
             root = enter(b, box.code())
             sid = box.submit(flow, scenario)

@@ -96,7 +96,7 @@ def often(box: WebBox):
     """A session that changes all the time: its pages are told now and then, and at last of its end."""
     box.serve()
     window = box.window()
-    replies = [{"text": "more\n[WORK:2]", "times": 2999}, {"text": "done\n[WORK:1]"}]
+    replies = [{"text": "more.\n[WORK:2]", "times": 2999}, {"text": "done.\n[WORK:1]"}]
     sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
     connection = http.client.HTTPConnection(window.host, timeout=WAIT_S)
     connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})

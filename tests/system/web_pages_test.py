@@ -195,7 +195,7 @@ MORE_THAN_SKIMD = 262144
 def listed(box: WebBox):
     """A row says how its judgments were decided, what is odd about it, and how old it is."""
     mixed = stops(box)
-    replies = {"replies": [{"text": "[ONE:2]\n[ONE:1]", "times": 0}]}
+    replies = {"replies": [{"text": "[ONE:2] {mark}\n[ONE:1]", "times": 0}]}
     text = UNSURE.replace("movements:", "judge: {stages: [phase1_tag]}\nmovements:")
     box.segue("run", box.file("odd.yaml", text), "--scenario", box.file("odd.json", json.dumps(replies)),
               "--cwd", box.cwd, "--logs", box.logs, "--task", "unsure")
@@ -273,6 +273,7 @@ def compared(box):
         b.open(f"{root}compare/{far[0]}_{far[1]}")
         b.wait(READY)
         lines = b.run("return document.querySelector('.diff').textContent").split("\n")
+        lines = [re.sub(r"(?<=:1\]) \w{4}$", "", line) for line in lines]  # each turn's own mark
         expect(lines == ["  ... 6 lines in both", *["  same <b>"] * 3, "- one ant [WORK:1]", "+ two",
                          "+ bees [WORK:1]", ""], lines)
         expect("1 line only in A, 2 only in B" in text(b), text(b))
@@ -666,7 +667,7 @@ def pieces(box):
 def marked(box):
     """A judgment's raw reply with the piece that was taken and the tags at their bytes; each prompt is one text,
     folded; the verdict stands on top."""
-    path = session(box, task="a task of its own", said=("I saw [WORK:2] in a file.\n\nkoala \U0001f428 \"x\"\n[WORK:1]",
+    path = session(box, task="a task of its own", said=("I saw `[WORK:2]` in a file.\n\nkoala \U0001f428 \"x\"\n[WORK:1]",
                                                       "[CHECK:1]"))
     sid = records(path)[0]["session"]
     told = json.loads(box.segue("show", path, "work", "--as", "view").stdout)["told"]

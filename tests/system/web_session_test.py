@@ -81,7 +81,7 @@ PRE = "return document.querySelector('#main pre').textContent"
 def cut_texts(box):
     """Whatever is cut says so, and a link shows all of it, however long it is; what is whole has no such link."""
     task = "".join(f"{n:06d} ant\n" for n in range(150_000)) + "the end"  # 1.6 MB
-    answer = [side + "".join(f"{n} {side}\n" for n in range(2_000)) + "[WORK:1]" for side in ("ant", "bee")]
+    answer = [side + "".join(f"{n} {side}\n" for n in range(2_000)) + "Done.\n[WORK:1]" for side in ("ant", "bee")]
     flow = box.file("long.yaml", LOOP.replace("go on", "'hm " + "x" * 90_000 + "'"))
     ids = []
     for said in answer:
@@ -144,7 +144,7 @@ def cut_texts(box):
 def ambiguous(box):
     """A stage that was torn between two rules names both, with their conditions, on a terminal and on the page; the
     session's list marks the turn."""
-    said = "I am done.\n\n[WORK:1]\n\nno <b>more</b>\n\n[WORK:2]"
+    said = "I am done.\n\n[WORK:1] {mark}\n\nNo <b>more</b>.\n\n[WORK:2]"
     done = box.segue("run", box.file("loop.yaml", LOOP), "--scenario",
                      box.file("two.json", json.dumps({"replies": [{"text": said, "times": 0}]})), "--logs", box.logs)
     expect(done.returncode != 0, done.stdout)

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/setup.h"
+#include "extract/tag.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "host/single_session.h"
@@ -60,6 +61,10 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   ok = ok && cli_number(args, "max-reasks", 0, LIMIT_REASK_COUNT, &count, err);
   if (ok && (!utf8_valid(name, strlen(name)) || strlen(name) > LIMIT_NAME_BYTES || !name[0]))
     ok = err_set(err, ERR_USAGE, "--name must be UTF-8, 1 to %u bytes", LIMIT_NAME_BYTES);
+  if (ok && cli_value(args, "mark") != NULL &&
+      tag_mark_letter(str_from(cli_value(args, "mark"))) == 0)
+    ok = err_set(err, ERR_USAGE,
+                 "--mark must be a consonant (not l or y) and three consonants or digits 2-9");
   if (ok && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     ok = err_set(err, ERR_USAGE, "--language must be en or ja");
   if (!ok)
@@ -67,8 +72,11 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   json_t *judge = json_pack("{sO* ss* ss* sO*}", "stages", stages, "provider", provider, "model",
                             model ? model : setup->user.model, "options",
                             json_object_get(setup->config, "options"));
-  if (count > 0)
+  if (cli_value(args, "max-reasks") != NULL)
     json_object_set_new(judge, "max_reasks", json_integer(count));
+  const char *mark = cli_value(args, "mark");
+  if (mark != NULL)
+    json_object_set_new(setup->config, "mark", json_string(mark));
   json_auto_t *doc = json_pack("{ss ss ss s[{ss s[s] so sO}]}", "name", "judge", "language",
                                language, "initial_movement", name, "movements", "name", name,
                                "command", "given", "judge", judge, "rules", rules);

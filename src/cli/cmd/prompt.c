@@ -149,6 +149,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   struct prompt_view view = {.workflow = setup->workflow,
                              .max_movements = setup->workflow->max_movements,
                              .movement = m,
+                             .mark = STR("k7wd"), /* a sample: each turn draws its own */
                              .overrides = setup->user.templates,
                              .previous = str_from(previous),
                              .has_previous = previous != NULL,

@@ -208,11 +208,13 @@ void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
     const struct extract_check check = {.ctx = &asked, .valid = is_fit, .is_key = is_answer_key};
     struct whole_reply sole;
     whole_reply_read(&sole, text, &check, (struct str){0});
-    if (sole.outcome == WHOLE_REPLY_VALID) {
-      json_t *value = read_answer(s, rung, sole.value, &found->fit);
+    const json_t *there = sole.place_count == 1 ? sole.places[0].value : NULL;
+    if (sole.outcome == WHOLE_REPLY_VALID ||
+        (sole.outcome == WHOLE_REPLY_WORDS && is_fit(&asked, there))) {
+      json_t *value = read_answer(s, rung, there, &found->fit);
       if (sole.alone)
         found->value = json_incref(value);
-      else if (!json_same(value, sole.value)) /* nobody else can turn it back */
+      else if (!json_same(value, there)) /* nobody else can turn it back */
         found->fit = API_FIT_LOOSE;
       json_decref(value);
     } else if (sole.alone &&

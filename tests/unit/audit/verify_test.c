@@ -112,7 +112,7 @@ static void no_rule(struct drive *d) {
   drive_exit(d, 0, "ok");
   drive_answer(d, "Hm.");
   drive_answer(d, "{\"reason\":\"neither\",\"step\":0}");
-  drive_answer(d, "[REVIEW:0]\n[REVIEW:9]");
+  drive_answer(d, "[REVIEW:0]");
   drive_answer(d, "{\"reason\":\"neither\",\"matched_index\":0}");
   assert_int_equal(d->core.outcome, END_RULE_NO_MATCH);
 }
@@ -135,8 +135,8 @@ static void provider_down(struct drive *d) {
 static void ambiguous(struct drive *d) {
   drive_exit(d, 0, "ok");
   drive_answer(d, "?");
-  drive_answer(d, "{\"reason\": \"two fail\", \"step\": 2} [REVIEW:1]");
-  drive_answer(d, "[REVIEW:1]\n\n[REVIEW:2]");
+  drive_answer(d, "{\"reason\": \"rule 2 holds\", \"step\": 1}");
+  drive_answer(d, "[REVIEW:0]");
   drive_answer(d, "{\"reason\": \"two fail\", \"matched_index\": 2}");
 }
 

@@ -559,7 +559,7 @@ static void outage_reply(struct play *p, const struct call_request *request,
     out->retry_after_ms = o->retry_after_ms;
     return;
   }
-  buf_puts(&out->text.bytes, request->purpose == PURPOSE_EXECUTE ? "worked, I think\n[A:1]" : "x");
+  buf_puts(&out->text.bytes, request->purpose == PURPOSE_EXECUTE ? "worked, I think.\n[A:1]" : "x");
   if (request->schema != NULL && request->purpose == PURPOSE_JUDGE)
     out->structured = json_pack("{si ss}", "step", 1, "reason", "so");
 }
@@ -697,7 +697,8 @@ TEST(another_provider_takes_over_an_outage_at_once) {
  * was waited for in vain, the stages behind it do not wait again. */
 TEST(a_judges_stage_waits_as_well) {
   static const char flow[] =
-      "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other'},"
+      "{'name':'w','provider':'sim','movements':[{'name':'a','judge':{'provider':'other','own_tag':"
+      "true},"
       "'rules':[{'condition':'done','next':'COMPLETE'},{'condition':'not','next':'ABORT'}]}]}";
   for (int longer = 0; longer < 2; longer++) {
     AUTO(play_deinit) struct play p;

@@ -197,7 +197,7 @@ TEST(an_echo_of_a_child_is_no_verdict) {
   json_object_set_new(p.script, "g.a",
                       json_string("Say {\"step\": 1, \"reason\": \"all is well\"}"));
   json_object_set_new(p.script, "g/structured_output",
-                      json_string("It says:\n\n{\"step\": 1, \"reason\": \"all is well\"}"));
+                      json_string("{\"step\": 1, \"reason\": \"all is well\"}"));
   run_group(&p);
   assert_true(p.core.status == SESSION_STOPPED);
   assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
@@ -232,8 +232,9 @@ TEST(children_are_no_iterations) {
   "These are the words of one child, and there are so many of them that the log would rather "     \
   "name the place where it holds them already than write them down once more. "
 
-/* The next prompt holds the answers in the workflow's order, and the log each of them once. */
-TEST(answers_join_in_order_and_are_logged_once) {
+/* The next prompt holds the answers in the workflow's order, without the lines that sign them: so
+ * the log has each of them twice. */
+TEST(answers_join_in_order) {
   static int64_t delays[8] = {9, 5, 1};
   AUTO(play_deinit) struct play p;
   play_group(&p, "joined", "{'condition':'any(approved)','next':'fix'}", "",
@@ -252,7 +253,8 @@ TEST(answers_join_in_order_and_are_logged_once) {
     for (const char *at = json_string_value(json_array_get(p.log, i));
          (at = strstr(at, "B These")) != NULL; at++)
       times++;
-  assert_int_equal(times, 1);
+  assert_int_equal(times, 2);
+  assert_null(strstr(prompt, "[B:1]"));
 }
 
 /* Siblings with one persona get a conversation each, and the log says why. */

@@ -39,7 +39,9 @@ TEST(defaults) {
   for (size_t i = 0; i < 4; i++)
     assert_int_equal(m->judge.stages[i], stages[i]);
   assert_int_equal(m->judge.timeout_ms, LIMIT_JUDGE_WALL_MS);
-  assert_int_equal(m->judge.max_reasks, 0);
+  assert_int_equal(m->judge.max_reasks, 1);
+  assert_false(m->judge.reasks_said);
+  assert_false(m->judge.own_tag);
   assert_int_equal(m->judge.provider.n, 0);
   assert_int_equal(m->rule_count, 1);
   assert_int_equal(m->rules[0].number, 1);

@@ -233,7 +233,7 @@ TEST_ON(struct fixture *f, setup_empty, teardown, the_queue_is_in_order_of_the_i
   "a\\n  instruction: do it\\n  judge: {stages: [phase1_tag]}\\n  rules:\\n  - {condition: good, " \
   "next: COMPLETE}\\n  - {condition: bad, next: ABORT}\\n\"},\"task\":\"t\",\"cwd\":\"%s\","       \
   "\"scenario\":{\"text\":\"replies:\\n- {movement: a, purpose: execute, delay_ms: %d, text: "     \
-  "'[A:1]'}\\n- {movement: a, purpose: execute, text: '[A:1]'}\\n\"}}"
+  "'[A:1] {mark}'}\\n- {movement: a, purpose: execute, text: '[A:1] {mark}'}\\n\"}}"
 
 static struct daemon_entry *submit(struct fixture *f, int delay_ms, struct err *err) {
   char text[2048];

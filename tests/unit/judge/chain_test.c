@@ -23,10 +23,11 @@ static void expect_stages(const char *c, const char *wanted) {
 #define TWO "'name':'t','rules':['approved','needs fix']"
 
 TEST(what_a_stage_records) {
-  expect_stages("{" TWO ",'replies':{'structured_output':"
-                "'So: {\\u0022reason\\u0022:\\u0022two fail\\u0022,\\u0022step\\u0022:2}'}}",
-                "[{'stage':'structured_output','outcome':'matched','calls':[10],'rule':2,"
-                "'tag':'[REVIEW:2]','extract_stage':'brace','reason':'two fail','duration_ms':7}]");
+  expect_stages(
+      "{" TWO ",'replies':{'structured_output':"
+      "'{\\u0022reason\\u0022:\\u0022two fail\\u0022,\\u0022step\\u0022:2}'}}",
+      "[{'stage':'structured_output','outcome':'matched','calls':[10],'rule':2,"
+      "'tag':'[REVIEW:2]','extract_stage':'direct','reason':'two fail','duration_ms':7}]");
   expect_stages("{" TWO ",'replies':{'structured_output':{'structured':{'step':9,'reason':'r'}},"
                 "'phase3_tag':{'error':'timeout','text':'600 s are over'},'ai_judge':'[JUDGE:2]'}}",
                 "[{'stage':'structured_output','outcome':'out_of_range','calls':[10],"
@@ -45,7 +46,8 @@ TEST(what_a_stage_records) {
                 "[{'stage':'auto_select','outcome':'matched','calls':[],'rule':1,'reason':"
                 "'the only rule that can be selected','duration_ms':0}]");
   expect_stages("{" TWO ",'stages':['phase1_tag'],'text':'[review:1] or [REVIEW: 2]'}",
-                "[{'stage':'phase1_tag','outcome':'no_match','calls':[],'errors':['no tag'],"
+                "[{'stage':'phase1_tag','outcome':'no_match','calls':[],'errors':['no tag has this "
+                "turn\\u0027s mark'],"
                 "'mentions':[{'rule':1,'text':'[review:1]','line':1},"
                 "{'rule':2,'text':'[REVIEW: 2]','line':1}],'duration_ms':0}]");
 }

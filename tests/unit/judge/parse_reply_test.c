@@ -32,10 +32,10 @@ static const struct reading_case cases[] = {
     {"7", "", "native", false, ""},
     {NULL, "{'step':1,'reason':'r'}", "direct", true, ""},
     {NULL, "  {'reason':'r','step':0}\n", "direct", true, ""},
-    {NULL, "Well.\n```json\n{'step':1,'reason':'r'}\n```\n", "code_block", true, ""},
-    {NULL, "I say: {'step':1,'reason':'r'}", "brace", true, ""},
-    {NULL, "I say {'step':1,'reason':'r'} so", NULL, false, "mentions a value"},
-    {NULL, "It says:\n{'step':1,'reason':'it is'}", NULL, false, "stands in the report"},
+    {NULL, "```json\n{'step':1,'reason':'r'}\n```\n", "code_block", true, ""},
+    {NULL, "<think>so</think>{'step':1,'reason':'r'}", "brace", true, ""},
+    {NULL, "I say: {'step':1,'reason':'r'}", NULL, false, "give the JSON alone"},
+    {NULL, "{'step':1,'reason':'it is'}", NULL, false, "stands in the report"},
     {NULL, "{'step':1,'reason':'r'}\n{'step':2,'reason':'r'}", NULL, false, "different rules"},
     {NULL, "{'step':1,'reason':'r','step':2}", NULL, false, "given twice"},
     {NULL, "{'step':1,'reason':'<one or two sentences from the evidence>'}", NULL, false,
@@ -45,8 +45,8 @@ static const struct reading_case cases[] = {
     {NULL, "{'step':1,'reason':'r'}\n{'step':2,'reas", NULL, false, "cut off"},
     {NULL, "{'step':1}", "direct", false, "reason"},
     {NULL, "{'step':1}\n{'step':2,'reason':'r'}", NULL, false, "different rules"},
-    {NULL, "{'step':2,'reason':'r'} and {'note':1}", "brace", true, ""},
-    {NULL, "{'note':1}:\n{'step':'two'}", "brace", false, ""},
+    {NULL, "{'step':2,'reason':'r'} and {'note':1}", NULL, false, "give the JSON alone"},
+    {NULL, "[{'step':'two'}]", "direct", false, ""},
     {NULL, "", NULL, false, "the reply is empty"},
     {NULL, " \n\t", NULL, false, "the reply is empty"},
     {NULL, "I cannot say.", NULL, false, "no JSON in the reply"},
@@ -94,7 +94,7 @@ TEST(the_evaluation_has_its_own_key) {
   struct parsed_reply r;
   assert_true(chain_schemas_init(&schemas, &err));
   parsed_reply_init(&r, schemas.evaluation, "matched_index", NULL,
-                    STR("{\"note\": 1}\n{\"matched_index\": 2, \"reason\": \"r\"}"), STR(""));
+                    STR("{\"matched_index\": 2, \"reason\": \"r\"}"), STR(""));
   assert_true(r.valid);
   assert_int_equal(json_integer_value(json_object_get(r.value, "matched_index")), 2);
   parsed_reply_deinit(&r);

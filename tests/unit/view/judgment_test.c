@@ -82,12 +82,21 @@ TEST(ambiguous) {
   drive_answer(&d, "It is good.");
   drive_answer(&d, "It is good."); /* no value, and none when it is asked again */
   drive_answer(&d, "It is good.");
-  drive_answer(&d, "I weigh it.\n\n[REVIEW:1]\n\nOr not.\n\n[REVIEW:2]\n");
+  drive_answer(&d, "It is good."); /* no tag, twice */
+  drive_answer(&d, "It is good.");
+  drive_answer(
+      &d, "{\"matched_index\": 1, \"reason\": \"a\"}\n\n{\"matched_index\": 2, \"reason\": \"b\"}");
+  drive_answer(
+      &d, "{\"matched_index\": 1, \"reason\": \"a\"}\n\n{\"matched_index\": 2, \"reason\": \"b\"}");
   drive_write(&d);
   log_book_open(&book, d.path);
   read_told(&told, &book, 2, SIZE_MAX);
-  assert_true(has_line(&told, "candidate 1: rule 1 (approved): [REVIEW:1] on line 3"));
-  assert_true(has_line(&told, "candidate 2: rule 2 (needs fix): [REVIEW:2] on line 7"));
+  assert_true(has_line(
+      &told,
+      "candidate 1: rule 1 (approved): {\"matched_index\": 1, \"reason\": \"a\"} on line 1"));
+  assert_true(has_line(
+      &told,
+      "candidate 2: rule 2 (needs fix): {\"matched_index\": 2, \"reason\": \"b\"} on line 3"));
 }
 
 TEST_GROUP(log_book_setup, log_book_teardown)

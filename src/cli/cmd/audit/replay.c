@@ -30,7 +30,9 @@ static void replay_show(const struct replay_turn *t) {
   (void)cli_fit(&line, str_from(t->movement), 30);
   buf_puts(&line, ": recorded ");
   replay_put_verdict(&line, t->rule, t->method);
-  if (t->kind == REPLAY_ASKS)
+  if (t->kind == REPLAY_OLDER)
+    buf_puts(&line, " by an older reader");
+  if (t->method_now != NULL && t->rule_now == 0)
     buf_printf(&line, "; today %s would ask again", t->method_now);
   else {
     buf_puts(&line, "; today ");
@@ -98,11 +100,13 @@ static void replay_sum(const struct replaying *r) {
   if (r->unsound > 0)
     print_into(apart, sizeof apart, " (%zu not sound)", r->unsound);
   printf("%llu judgment%s in %zu session%s%s: %llu as recorded, %llu by another stage, %llu would "
-         "differ, %llu would ask again, %llu by a person\n",
+         "differ, %llu would ask again, %llu by a person",
          (unsigned long long)all, PLURAL(all), r->sessions, PLURAL(r->sessions), apart,
          (unsigned long long)n[REPLAY_SAME], (unsigned long long)n[REPLAY_METHOD],
          (unsigned long long)n[REPLAY_RULE], (unsigned long long)n[REPLAY_ASKS],
          (unsigned long long)n[REPLAY_HUMAN]);
+  printf(n[REPLAY_OLDER] > 0 ? ", %llu by an older reader\n" : "\n",
+         (unsigned long long)n[REPLAY_OLDER]);
 }
 
 static int replay_run(const struct cli_args *args) {

@@ -19,7 +19,7 @@ static const struct find_case {
     {"{'reason':'r'}", 0, API_FIT_LOOSE},
     /* for who asked to read: it knows the report */
     {"The report ends so:\n\n{'reason':'r','step':2}", 0, API_FIT_VALID},
-    {"It says {'reason':'r','step':1}. I decline.", 0, API_FIT_LOOSE},
+    {"It says {'reason':'r','step':1}. I decline.", 0, API_FIT_VALID},
     {"{'reason':'r','step':1}\n\n{'reason':'r','step':2}", 0, API_FIT_LOOSE},
     {"{'reason':'r','step':1}\n\nNo:\n{'reason':'r','step':2,}", 0, API_FIT_LOOSE},
     {"{'reason':'r','step':2,'step':1}", 0, API_FIT_WRONG},
