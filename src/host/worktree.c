@@ -566,6 +566,7 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   setup->env.cwd = job->path;
   setup->env.secrets = json_object_get(config, "secrets");
   setup->env.sandbox = json_object_get(config, "sandbox");
+  setup->env.links = core_worktree_setting(config, "link");
   setup->env.own_folders = s->own_folders;
   uint64_t ms = (uint64_t)limits_duration_ms(json_view_at(setup->words, "timeout"), LIMIT_SETUP_MS);
   setup->request = (struct call_request){.session = job->session_id,

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/fs.h"
 #include "os/process.h"
 #include "os/sandbox_internal.h"
 #include "os/sandbox_rules.h"
@@ -28,7 +29,7 @@ static const char *const calling[] = {"/run/dbus",
                                       NULL};
 
 /* Orders what may be done with a path: for the same path the later one counts. */
-enum mounted { MOUNT_HIDDEN, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
+enum mounted { MOUNT_HIDDEN, MOUNT_LINK, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
 
 struct mounting {
   const char *path;
@@ -52,14 +53,17 @@ static void mount_words(struct mountings *m, const char *option, const char *pat
   word(m, path);
 }
 
-/* Adds a path if it exists, by its real name: a link leads there inside, too. */
+/* Adds a path if it exists, by its real name: a link leads there inside, too, and is made where it
+ * would be hidden. */
 static void mount_put(struct mountings *m, const char *path, enum mounted how) {
   char real[PATH_MAX];
   if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
       strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
-  m->items = xgrow(m->items, &m->room, m->n + 1, sizeof *m->items);
+  m->items = xgrow(m->items, &m->room, m->n + 2, sizeof *m->items);
   m->items[m->n++] = (struct mounting){arena_strdup(m->arena, real), how};
+  if (strcmp(real, path) != 0)
+    m->items[m->n++] = (struct mounting){arena_strdup(m->arena, path), MOUNT_LINK};
 }
 
 static void mount_hidden(void *ctx, const char *path) {
@@ -99,7 +103,24 @@ static void put_hidden(struct mountings *m, const char *path) {
   word(m, path);
 }
 
-static void put_mounts(struct mountings *m) {
+/* Makes a link in a folder that is hidden otherwise; elsewhere it is there, or somebody else's. */
+static void put_link(struct mountings *m, size_t at) {
+  char real[PATH_MAX];
+  const struct mounting *above = NULL;
+  for (size_t i = 0; i < at; i++) /* sorted: the last one is the innermost */
+    if (fs_below(m->items[at].path, m->items[i].path) != NULL && m->items[i].how != MOUNT_LINK)
+      above = &m->items[i];
+    else if (fs_below(m->items[at].path, m->items[i].path) != NULL)
+      return; /* what an outer link leads to has this one */
+  if (above == NULL || above->how != MOUNT_HIDDEN || realpath(m->items[at].path, real) == NULL)
+    return;
+  word(m, "--symlink");
+  word(m, real);
+  word(m, m->items[at].path);
+}
+
+static void put_mounts(struct mountings *m, const char *home) {
+  bool hidden = false;
   if (m->n > 0)
     qsort(m->items, m->n, sizeof *m->items, mountings_by_path);
   for (size_t i = 0; i < m->n; i++) {
@@ -108,6 +129,10 @@ static void put_mounts(struct mountings *m) {
     switch (m->items[i].how) {
     case MOUNT_HIDDEN:
       put_hidden(m, m->items[i].path);
+      hidden = hidden || (home != NULL && strcmp(m->items[i].path, home) == 0);
+      break;
+    case MOUNT_LINK:
+      put_link(m, i);
       break;
     case MOUNT_READ:
     case MOUNT_KEPT:
@@ -117,6 +142,10 @@ static void put_mounts(struct mountings *m) {
       mount_words(m, "--bind-try", m->items[i].path);
       break;
     }
+  }
+  if (hidden) { /* what is written there would be lost in silence */
+    word(m, "--remount-ro");
+    word(m, home);
   }
 }
 
@@ -190,7 +219,7 @@ static const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap
   mount_all(&m, plan->kept, MOUNT_KEPT);
   if (plan->own != NULL)
     mount_put(&m, plan->own, MOUNT_WRITTEN);
-  put_mounts(&m);
+  put_mounts(&m, plan->lists ? plan->home : NULL);
   word(&m, "--chdir");
   word(&m, cwd);
   word(&m, "--");
