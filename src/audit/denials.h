@@ -21,6 +21,9 @@ enum denial_kind {
  * borrowed: as it was written, absolute, or with ~/ or ../ before it; may be empty. */
 bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind);
 
+/* Does this mechanism hide files? Others refuse access to files that are visible. */
+bool denial_hides(const char *mechanism);
+
 /* Puts the setting that may open the first path outside `cwd` of which a text says that it was
  * denied: one of a home folder, or one to be written. hides: what is closed is not there. False:
  * there is none. */

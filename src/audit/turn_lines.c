@@ -218,7 +218,7 @@ static void turn_lines_on_call_start(struct turn_line *line, const struct record
   const char *by = json_word_at(record_tree(record, MEMBER_SANDBOX), "mechanism");
   line->calls++;
   line->is_held = by[0] != '\0';
-  line->hides = line->is_held && strcmp(by, "landlock") != 0;
+  line->hides = denial_hides(by);
   buf_clear(&line->now);
   buf_clear(&line->tool);
   line->away = false;

@@ -66,8 +66,8 @@ enum http_address http_address_of_text(const char *literal) {
 
 bool http_address_is_own(const struct sockaddr *address) {
   struct sockaddr_storage from = {0};
-  socklen_t n = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                               : sizeof(struct sockaddr_in);
+  socklen_t n =
+      address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
   int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   bool own = fd >= 0 && connect(fd, address, n) == 0 &&
              getsockname(fd, (struct sockaddr *)&from, &(socklen_t){sizeof from}) == 0;

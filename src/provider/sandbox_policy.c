@@ -233,10 +233,12 @@ static void paths_add(struct confining *c, struct arena_list *list, const char *
   bool hides = list == &c->hides, writes = list == &c->writes || list == &c->caches;
   arena_list_add(&c->arena, list, str_from(path));
   if (c->shown != NULL && list != &c->kept)
-    json_array_append_new(
-        c->shown, json_pack("{ss ss ss% sb}", "path", path, "access",
-                            hides ? "closed" : writes ? "write" : "read", "why", c->why.p, c->why.n,
-                            "whole", list == &c->wholes || list == &c->writes));
+    json_array_append_new(c->shown, json_pack("{ss ss ss% sb}", "path", path, "access",
+                                              hides    ? "closed"
+                                              : writes ? "write"
+                                                       : "read",
+                                              "why", c->why.p, c->why.n, "whole",
+                                              list == &c->wholes || list == &c->writes));
 }
 
 /* Makes ~/PATH, $NAME/PATH or /PATH absolute, without a slash at its end. Returns false if it is
@@ -310,8 +312,7 @@ static void open_path(struct confining *c, struct arena_list *list, const char *
   char real[PATH_MAX];
   bool secret = realpath(path, real) == NULL; /* or not there at all */
   for (size_t i = 0; i < c->secret_count && !secret; i++)
-    secret =
-        fs_below(path, c->hides.items[i]) != NULL || fs_below(real, c->hides.items[i]) != NULL;
+    secret = fs_below(path, c->hides.items[i]) != NULL || fs_below(real, c->hides.items[i]) != NULL;
   if (!secret)
     add(c, list, path);
 }
@@ -379,8 +380,8 @@ static void add_path(struct confining *c) {
     const char *below = fs_below(folder, c->home);
     const bool system = str_starts(part, "/usr/bin") || str_starts(part, "/usr/sbin") ||
                         str_starts(part, "/bin") || str_starts(part, "/sbin");
-    const bool follows = below == NULL || below[0] == '\0' || below[1] == '.' ||
-                         strcmp(below, "/bin") == 0;
+    const bool follows =
+        below == NULL || below[0] == '\0' || below[1] == '.' || strcmp(below, "/bin") == 0;
     if (system || realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
         (!follows && (strcmp(folder, real) != 0)))
       continue;

@@ -316,8 +316,7 @@ static void look_at_path(struct doctor_report *r, const json_t *sandbox) {
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
       print_into(program, sizeof program, "%s/%s", folder, entry->d_name);
       char_auto_t *real = entry->d_type == DT_DIR ? NULL : realpath(program, NULL);
-      const char *access_word =
-          real ? cli_text(sandbox_policy_rule(rules, real), "access") : NULL;
+      const char *access_word = real ? cli_text(sandbox_policy_rule(rules, real), "access") : NULL;
       if (access_word == NULL || strcmp(access_word, "closed") != 0 || access(real, X_OK) != 0)
         continue;
       if (++count <= DOCTOR_PROGRAMS)
