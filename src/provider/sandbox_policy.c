@@ -317,10 +317,22 @@ static void open_path(struct confining *c, struct arena_list *list, const char *
     add(c, list, path);
 }
 
+/* Does a folder with a bin look like one that programs were installed in, and nothing else? */
+static bool is_prefix(const char *root) {
+  static const char *const beside[] = {"lib", "lib64", "libexec", "share", "pkg", "pyvenv.cfg"};
+  char path[PATH_MAX + 16];
+  print_into(path, sizeof path, "%s/.git", root);
+  bool found = false, own = access(path, F_OK) == 0;
+  for (size_t i = 0; i < ARRAY_LEN(beside) && !own && !found; i++) {
+    print_into(path, sizeof path, "%s/%s", root, beside[i]);
+    found = access(path, F_OK) == 0;
+  }
+  return found;
+}
+
 /* Opens the folder that programs of `folder` were installed in: for .../lib/node_modules/x the
- * modules, for .../node/v20/bin the version. A folder ~/.tool keeps more than a program, so of
- * ~/.tool/bin only what is beside it by the usual names is opened; of ~/bin nothing is.
- * list: what reads it. */
+ * modules, for .../node/v20/bin the version. What keeps more than programs (~/.tool, ~/.local, a
+ * project) is not opened for its bin: only what is beside that by the usual names. */
 static void open_installed(struct confining *c, struct arena_list *list, const char *folder) {
   static const char *const beside[] = {"lib", "lib64", "libexec", "include"};
   char root[PATH_MAX], part[PATH_MAX + 16];
@@ -333,11 +345,10 @@ static void open_installed(struct confining *c, struct arena_list *list, const c
   if (bin)
     *slash = '\0';
   const char *below = c->home ? fs_below(root, c->home) : NULL;
-  const bool of_home = holds_home(c, root);
-  const bool mixed =
-      of_home || (below != NULL && below[1] == '.' && strchr(below + 1, '/') == NULL &&
-                  (c->secret_count > 0 || strcmp(below, "/.local") == 0));
-  if (!mixed) {
+  const bool of_home = holds_home(c, root), guard = c->secret_count > 0;
+  const bool hidden = below != NULL && !of_home && below[1] == '.' && !strchr(below + 1, '/');
+  if (!of_home &&
+      (!bin || !below || (guard ? !hidden && is_prefix(root) : strcmp(below, "/.local")))) {
     open_path(c, list, root);
     return;
   }
@@ -360,7 +371,7 @@ static void open_linked(struct confining *c, const char *folder, const char *nam
     return;
   open_path(c, &c->reads, real);
   *strrchr(real, '/') = '\0';
-  char *last = strrchr(real, '/');
+  const char *last = strrchr(real, '/');
   if (strstr(real, "/node_modules/") != NULL || (last != NULL && strcmp(last, "/bin") == 0))
     open_installed(c, &c->reads, real);
 }
@@ -374,16 +385,15 @@ static void add_path(struct confining *c) {
   c->why = STR("on your PATH");
   for (struct str rest = buf_view(&path); c->home != NULL && rest.p != NULL;) {
     struct str part = str_cut(&rest, ':');
-    if (part.n == 0 || part.n >= sizeof folder)
-      continue;
     print_into(folder, sizeof folder, STR_FMT, STR_ARG(part));
-    const char *below = fs_below(folder, c->home);
-    const bool system = str_starts(part, "/usr/bin") || str_starts(part, "/usr/sbin") ||
-                        str_starts(part, "/bin") || str_starts(part, "/sbin");
-    const bool follows =
-        below == NULL || below[0] == '\0' || below[1] == '.' || strcmp(below, "/bin") == 0;
-    if (system || realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
-        (!follows && (strcmp(folder, real) != 0)))
+    const char *below = fs_below(folder, getenv("HOME"));
+    if (below != NULL)
+      print_into(folder, sizeof folder, "%s%.*s", c->home, (int)part.n, below);
+    const bool follows = below == NULL
+                             ? str_starts(part, "/usr/local/") || str_starts(part, "/opt/")
+                             : below[0] != '\0' && (below[1] == '.' || strcmp(below, "/bin") == 0);
+    if (realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
+        (!follows && strcmp(folder, real) != 0))
       continue;
     if (fs_below(real, c->home) != NULL)
       open_installed(c, &c->reads, real);

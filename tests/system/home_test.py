@@ -32,7 +32,7 @@ STARTS = """.cargo/env .cargo/bin/x .cargo/config.toml go/bin/x .local/bin/x .lo
  .bun/bin/x .deno/bin/x .dotnet/tools/x .pub-cache/bin/x .mix/escripts/x .cabal/bin/x .local/pipx/x .local/share/pipx/x .yarn/bin/x
  .rustup/toolchains/x .gem/ruby/x .composer/vendor/bin/x .platformio/penv/x .nvm/x .pyenv/x .npm/_npx/x .cache/pre-commit/x
  .cache/node/corepack/x .cache/pypoetry/virtualenvs/x .cache/p10k-instant-prompt.zsh .config/go/env .gitconfig .config/git/config
- .m2/wrapper/x .sbt/1.0/x .local/lib/x .vimrc .ssh/authorized_keys""".split()
+ .m2/wrapper/x .sbt/boot/x .local/lib/x .vimrc .ssh/authorized_keys""".split()
 CACHES = ".npm/_cacache/x .cargo/registry/x .cargo/git/x go/pkg/x .cache/pip/x .cache/go-build/x .ccache/x .gradle/caches/x .m2/repository/x".split()
 READ = ".gitconfig .gitignore_global .config/git/ignore .cargo/config.toml .rustup/settings.toml .nvm/versions/x .local/lib/python3/x .pyenv/version".split()
 FLOW = """name: w
@@ -107,7 +107,8 @@ def what_path_leads_to_is_read():
         with Box() as box:
             home = box.dir + "/home"
             plant(box, ["opt/tool-1/lib/data", ".nvm/versions/node/v9/lib/data", ".tools/lib/data", ".tools/token", ".local/share/tool/data",
-                        ".local/share/tool/venvs/t/lib/data", "plain/.env/lib/data", "plain/secret/bin/x", "plain/secret/data"])
+                        ".local/share/tool/venvs/t/lib/data", "plain/.env/lib/data", "plain/secret/bin/x", "plain/secret/data", "work/other/data"])
+            os.makedirs(home + "/work/bin")
             for path in ("opt/tool-1/bin/tool", ".nvm/versions/node/v9/bin/node9", ".tools/bin/t1", ".local/share/tool/venvs/t/bin/t2", "plain/.env/bin/p"):
                 os.makedirs(os.path.dirname(f"{home}/{path}"), exist_ok=True)
                 os.chmod(box.file("home/" + path, "#!/bin/sh\ncat \"$(dirname \"$(readlink -f \"$0\")\")/../lib/data\"\n"), 0o755)
@@ -117,10 +118,10 @@ def what_path_leads_to_is_read():
             os.symlink(home + "/opt/tool-1/bin/tool", home + "/bin/tool")
             os.symlink("../share/tool/venvs/t/bin/t2", home + "/.local/bin/t2")
             os.symlink(home + "/plain/secret/bin/x", home + "/plain/.env/bin/planted")  # an agent may have written there
-            box.env["PATH"] = ":".join(f"{home}/{p}" for p in ("bin", ".local/bin", ".tools/bin", ".nvm/versions/node/v9/bin", "plain/.env/bin")) + ":/usr/bin:/bin"
+            box.env["PATH"] = ":".join(f"{home}/{p}" for p in ("bin", ".local/bin", ".tools/bin", ".nvm/versions/node/v9/bin", "plain/.env/bin", "work/bin")) + ":/usr/bin:/bin"
             configure(box, mechanism)
             text = agent(box, "for p in tool t2 t1 node9 p; do $p >/dev/null || echo CLOSED $p; done; cd\n"
-                         "cat .tools/token && echo READ; cat .local/share/tool/data && echo READ; cat plain/secret/data && echo READ; echo x >bin/new && echo WROTE")
+                         "cat .tools/token && echo READ; cat .local/share/tool/data && echo READ; cat plain/secret/data && echo READ; cat work/other/data && echo READ; echo x >bin/new && echo WROTE")
             expect(not any(w in text for w in ("CLOSED", "READ", "WROTE")), mechanism, text)
             doctor = json.loads(box.segue("doctor", "--quick", "--json").stdout)
             closed = [f["text"] for f in doctor["findings"] if "PATH" in f["what"]]
@@ -160,7 +161,7 @@ def home_open_is_the_way_back():
             plant(box, [*LOGINS, "notes"])
             text = agent(box, "cat ~/notes; cat ~/.new-tool/token; cat ~/projects/other/.env")
             expect(text.count("SECRET") == 3, mechanism, text)
-            text = agent(box, try_all([n for n in LOGINS if "new-tool" not in n and not n.startswith((".bashrc", "Documents", "projects", ".julia", ".hex", ".ansible", ".platformio", ".pub-cache", ".cabal"))],
+            text = agent(box, try_all([n for n in LOGINS if "new-tool" not in n and not n.startswith((".bashrc", "Documents", "projects", ".julia", ".hexx", ".platformio", ".pub-cache", ".cabal"))],
                                       "cat F >/dev/null 2>&1 && echo READ F"))
             expect("READ" not in text, mechanism, text)
 
