@@ -307,14 +307,17 @@ static bool is_below_any(const char *const *paths, const char *path) {
   return false;
 }
 
-/* Opens a path of the home folder for reading, unless it was said to be secret. */
+/* Opens a path of the home folder for `list`, unless it is not there or was said to be secret. */
 static void open_path(struct confining *c, struct arena_list *list, const char *path) {
   char real[PATH_MAX];
-  bool secret = realpath(path, real) == NULL; /* or not there at all */
+  bool secret = access(path, F_OK) != 0 || realpath(path, real) == NULL;
   for (size_t i = 0; i < c->secret_count && !secret; i++)
     secret = fs_below(path, c->hides.items[i]) != NULL || fs_below(real, c->hides.items[i]) != NULL;
-  if (!secret)
-    add(c, list, path);
+  if (secret)
+    return;
+  paths_add(c, list, path);
+  if (strcmp(path, real) != 0)
+    paths_add(c, list, real);
 }
 
 /* Does a folder with a bin look like one that programs were installed in, and nothing else? */
@@ -466,9 +469,9 @@ static const char *place_of(struct str variable) {
   return value != NULL && value[0] == '/' ? value : NULL;
 }
 
-/* Adds the table of the home folder (home.txt). A place that a variable of the user's names counts
+/* Adds the rows of the home folder's table (home.txt), or its secrets, when all else is known. A place that a variable of the user's names counts
  * beside the usual one, since not every program is told of it. */
-static void add_table(struct confining *c) {
+static void add_table(struct confining *c, bool secrets) {
   enum { PLACES = 24 };
   const struct resource *table = resource_find("provider/home.txt");
   struct str rest = {table->p, table->n}, at[PLACES];
@@ -483,6 +486,8 @@ static void add_table(struct confining *c) {
     } else if (str_eq_c(kind, "at")) {
       if (n < PLACES && (places[n] = place_of(line)) != NULL)
         at[n++] = path;
+    } else if (str_eq_c(kind, "secret") != secrets) {
+      continue;
     } else if (path.p[0] == '$') {
       if ((place = place_of((struct str){path.p + 1, path.n - 1})) != NULL)
         add_row(c, kind, place, STR(""));
@@ -528,8 +533,9 @@ static void add_guard(struct confining *c, const json_t *user) {
   c->why = c->open ? STR("home: open") : STR("the home folder");
   if (c->home != NULL)
     add(c, c->open ? &c->reads : &c->hides, getenv("HOME")); /* as it is written, too */
+  add_table(c, false);
   add_path(c);
-  add_table(c);
+  add_table(c, true);
 }
 
 static bool is_held_by(const struct confining *c, const char *mechanism) {
