@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,23 +66,15 @@ enum http_address http_address_of_text(const char *literal) {
 }
 
 bool http_address_is_own(const struct sockaddr *address) {
+  const bool v6 = address->sa_family == AF_INET6;
   struct sockaddr_storage from = {0};
-  socklen_t n =
-      address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-  int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  bool own = fd >= 0 && connect(fd, address, n) == 0 &&
-             getsockname(fd, (struct sockaddr *)&from, &(socklen_t){sizeof from}) == 0;
-  struct sockaddr_in in[2];
-  struct sockaddr_in6 in6[2];
-  if (own && address->sa_family == AF_INET) {
-    memcpy(&in[0], address, sizeof in[0]);
-    memcpy(&in[1], &from, sizeof in[1]);
-    own = in[0].sin_addr.s_addr == in[1].sin_addr.s_addr;
-  } else if (own) {
-    memcpy(&in6[0], address, sizeof in6[0]);
-    memcpy(&in6[1], &from, sizeof in6[1]);
-    own = memcmp(&in6[0].sin6_addr, &in6[1].sin6_addr, sizeof in6[0].sin6_addr) == 0;
-  }
+  const size_t n = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+  const size_t at =
+      v6 ? offsetof(struct sockaddr_in6, sin6_addr) : offsetof(struct sockaddr_in, sin_addr);
+  const int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  bool own = fd >= 0 && connect(fd, address, (socklen_t)n) == 0 && /* sends nothing */
+             getsockname(fd, (struct sockaddr *)&from, &(socklen_t){sizeof from}) == 0 &&
+             memcmp((const char *)address + at, (const char *)&from + at, v6 ? 16 : 4) == 0;
   if (fd >= 0)
     (void)close(fd);
   return own;

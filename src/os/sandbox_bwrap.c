@@ -103,36 +103,46 @@ static void put_hidden(struct mountings *m, const char *path) {
   word(m, path);
 }
 
-/* Makes a link in a folder that is hidden otherwise; elsewhere it is there, or somebody else's. */
-static void put_link(struct mountings *m, size_t at) {
-  char real[PATH_MAX];
+/* Returns the innermost mount above one of the sorted list; NULL: the system's, read-only. */
+static const struct mounting *mount_above(const struct mountings *m, size_t at) {
   const struct mounting *above = NULL;
-  for (size_t i = 0; i < at; i++) /* sorted: the last one is the innermost */
-    if (fs_below(m->items[at].path, m->items[i].path) != NULL && m->items[i].how != MOUNT_LINK)
+  for (size_t i = 0; i < at; i++)
+    if (strcmp(m->items[i].path, m->items[at].path) != 0 &&
+        fs_below(m->items[at].path, m->items[i].path) != NULL)
       above = &m->items[i];
-    else if (fs_below(m->items[at].path, m->items[i].path) != NULL)
-      return; /* what an outer link leads to has this one */
-  if (above == NULL || above->how != MOUNT_HIDDEN || realpath(m->items[at].path, real) == NULL)
+  return above;
+}
+
+/* Makes a link in a folder that is hidden otherwise; elsewhere it is there, or somebody else's. */
+static void put_link(struct mountings *m, const char *path) {
+  char real[PATH_MAX];
+  if (realpath(path, real) == NULL)
     return;
   word(m, "--symlink");
   word(m, real);
-  word(m, m->items[at].path);
+  word(m, path);
 }
 
-static void put_mounts(struct mountings *m, const char *home) {
+/* lists: the whole system is there already. home: NULL, or where nothing may be written. */
+static void put_mounts(struct mountings *m, bool lists, const char *home) {
   bool hidden = false;
   if (m->n > 0)
     qsort(m->items, m->n, sizeof *m->items, mountings_by_path);
   for (size_t i = 0; i < m->n; i++) {
     if (!(i + 1 == m->n || strcmp(m->items[i].path, m->items[i + 1].path) != 0))
       continue;
-    switch (m->items[i].how) {
+    const struct mounting *above = mount_above(m, i);
+    const enum mounted how = m->items[i].how, is = above ? above->how : MOUNT_READ;
+    const bool is_home = home != NULL && strcmp(m->items[i].path, home) == 0;
+    if (how == MOUNT_LINK ? is != MOUNT_HIDDEN : (above || lists) && how == is && !is_home)
+      continue; /* it is so already; each mount costs */
+    hidden = hidden || (is_home && how == MOUNT_HIDDEN);
+    switch (how) {
     case MOUNT_HIDDEN:
       put_hidden(m, m->items[i].path);
-      hidden = hidden || (home != NULL && strcmp(m->items[i].path, home) == 0);
       break;
     case MOUNT_LINK:
-      put_link(m, i);
+      put_link(m, m->items[i].path);
       break;
     case MOUNT_READ:
     case MOUNT_KEPT:
@@ -219,7 +229,7 @@ static const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap
   mount_all(&m, plan->kept, MOUNT_KEPT);
   if (plan->own != NULL)
     mount_put(&m, plan->own, MOUNT_WRITTEN);
-  put_mounts(&m, plan->lists ? plan->home : NULL);
+  put_mounts(&m, plan->lists, plan->lists ? plan->home : NULL);
   word(&m, "--chdir");
   word(&m, cwd);
   word(&m, "--");

@@ -307,10 +307,11 @@ static bool is_below_any(const char *const *paths, const char *path) {
   return false;
 }
 
-/* Opens a path of the home folder for `list`, unless it is not there or was said to be secret. */
+/* Opens a path of the home folder for `list`, unless it is not there, was said to be secret, or is
+ * the home folder itself. */
 static void open_path(struct confining *c, struct arena_list *list, const char *path) {
   char real[PATH_MAX];
-  bool secret = access(path, F_OK) != 0 || realpath(path, real) == NULL;
+  bool secret = access(path, F_OK) != 0 || realpath(path, real) == NULL || holds_home(c, real);
   for (size_t i = 0; i < c->secret_count && !secret; i++)
     secret = fs_below(path, c->hides.items[i]) != NULL || fs_below(real, c->hides.items[i]) != NULL;
   if (secret)
@@ -398,7 +399,7 @@ static void add_path(struct confining *c) {
     if (realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
         (!follows && strcmp(folder, real) != 0))
       continue;
-    if (fs_below(real, c->home) != NULL)
+    if (fs_below(real, c->home) != NULL && !is_below_any(c->reads.items + 1, real))
       open_installed(c, &c->reads, real);
     DIR *dir = follows && !holds_home(c, real) ? opendir(real) : NULL;
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
@@ -461,49 +462,26 @@ static void add_row(struct confining *c, struct str kind, const char *path, stru
   globfree(&paths);
 }
 
-/* Returns an absolute path that a variable of the user's names, or NULL. */
-static const char *place_of(struct str variable) {
-  char name[LIMIT_NAME_BYTES];
-  print_into(name, sizeof name, STR_FMT, STR_ARG(variable));
-  const char *value = getenv(name);
-  return value != NULL && value[0] == '/' ? value : NULL;
-}
-
-/* Adds the rows of the home folder's table (home.txt), or its secrets, when all else is known. A place that a variable of the user's names counts
- * beside the usual one, since not every program is told of it. */
+/* Adds the rows of the home folder's table (home.txt), or its secrets, when all else is known. */
 static void add_table(struct confining *c, bool secrets) {
-  enum { PLACES = 24 };
   const struct resource *table = resource_find("provider/home.txt");
-  struct str rest = {table->p, table->n}, at[PLACES];
-  const char *place, *places[PLACES];
-  size_t n = 0;
-  char full[PATH_MAX];
+  struct str rest = {table->p, table->n};
+  char full[PATH_MAX], name[LIMIT_NAME_BYTES];
   while (rest.n > 0) {
     struct str line = str_next_line(&rest), whole = line;
-    struct str kind = str_cut(&line, ' '), path = str_cut(&line, ' ');
-    if (str_eq_c(kind, "#")) {
-      c->why = (struct str){whole.p + 2, whole.n - 2};
-    } else if (str_eq_c(kind, "at")) {
-      if (n < PLACES && (places[n] = place_of(line)) != NULL)
-        at[n++] = path;
-    } else if (str_eq_c(kind, "secret") != secrets) {
+    struct str kind = str_cut(&line, ' '), path = str_cut(&line, ' '), below = path;
+    struct str base = str_cut(&below, '/');
+    if (base.n == 0)
       continue;
-    } else if (path.p[0] == '$') {
-      if ((place = place_of((struct str){path.p + 1, path.n - 1})) != NULL)
-        add_row(c, kind, place, STR(""));
-    } else {
-      print_into(full, sizeof full, "%s%.*s", c->home ? c->home : "", (int)path.n - 1, path.p + 1);
-      if (c->home != NULL)
-        add_row(c, kind, full, line);
-      for (size_t i = 0; i < n; i++) {
-        if (path.n < at[i].n || memcmp(path.p, at[i].p, at[i].n) != 0 ||
-            (path.n > at[i].n && path.p[at[i].n] != '/'))
-          continue;
-        print_into(full, sizeof full, "%s%.*s", places[i], (int)(path.n - at[i].n),
-                   path.p + at[i].n);
-        add_row(c, kind, full, STR(""));
-      }
-    }
+    print_into(name, sizeof name, STR_FMT, (int)base.n - 1, base.p + 1);
+    const char *at = base.p[0] == '$' ? getenv(name) : c->home;
+    if (str_eq_c(kind, "#"))
+      c->why = (struct str){whole.p + 2, whole.n - 2};
+    else if (at == NULL || at[0] != '/' || str_eq_c(kind, "secret") != secrets)
+      continue;
+    else if (snprintf(full, sizeof full, below.n > 0 ? "%s/%.*s" : "%s", at, (int)below.n,
+                      below.p) < (int)sizeof full)
+      add_row(c, kind, full, line);
   }
 }
 
@@ -587,7 +565,8 @@ static void add_workspace(struct confining *c, enum sandbox_level level) {
     if (!holds_home(c, git[i]))
       add(c, &c->wholes, git[i]);
   json_array_foreach((json_t *)spec->env->links, i, name) {
-    const char *end = n == SANDBOX_POLICY_GIT_FOLDERS ? strrchr(git[n - 1], '/') : NULL;
+    const bool linked = n == SANDBOX_POLICY_GIT_FOLDERS && level == SANDBOX_GUARD;
+    const char *end = linked ? strrchr(git[n - 1], '/') : NULL;
     if (end != NULL && snprintf(path, sizeof path, "%.*s/%s", (int)(end - git[n - 1]), git[n - 1],
                                 json_string_value(name)) < (int)sizeof path)
       add(c, &c->wholes, path);
@@ -898,7 +877,11 @@ json_t *sandbox_policy_rules(const struct sandbox_policy_spec *spec, enum sandbo
                              json_t *hosts) {
   char home[PATH_MAX];
   struct confining c = {.spec = spec, .home = home_of(home), .shown = json_array()};
-  sandbox_policy_gather(&c, level);
+  c.why = STR("sandbox: off");
+  if (level == SANDBOX_OFF)
+    paths_add(&c, &c.writes, "/");
+  else
+    sandbox_policy_gather(&c, level);
   const char *const *names = hosts_of(spec, &c.arena);
   for (size_t i = 0; hosts != NULL && names != NULL && names[i] != NULL; i++)
     json_array_append_new(hosts, json_string(names[i]));

@@ -3,9 +3,7 @@
 #include "cli/json_io.h"
 #include "core/sandbox_settings.h"
 #include "host/backends.h"
-#include "host/config.h"
 #include "host/paths.h"
-#include "host/sandbox_config.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
 #include "provider/sandbox_policy.h"
@@ -16,56 +14,43 @@
 
 extern char **environ;
 
-/* Prints the rules of one kind of access. */
-static void sandbox_put_rules(const json_t *rules, const char *access) {
-  const json_t *rule;
-  size_t i;
-  const char *last = "";
-  json_array_foreach((json_t *)rules, i, rule) {
-    const char *path = cli_text(rule, "path");
-    if (strcmp(cli_text(rule, "access"), access) != 0 || strcmp(path, last) == 0)
-      continue;
-    cli_say(stdout, "%-7s %-44s %s\n", last[0] ? "" : access, path, cli_text(rule, "why"));
-    last = path;
-  }
-}
-
+/* Prints the rules, one kind of access after the other, and what is reached. */
 static int sandbox_put(const json_t *out) {
   static const char *const accesses[] = {"write", "read", "closed"};
-  const json_t *held = json_object_get(out, "sandbox"), *hosts = json_object_get(out, "hosts"),
-               *host, *rule = json_object_get(out, "explain");
+  const json_t *held = json_object_get(out, "sandbox"), *rule;
   const char *network = cli_text(held, "network");
   size_t i;
-  if (rule != NULL) {
-    cli_say(stdout, "%s: %s, by %s (%s)\n", cli_text(rule, "asked"), cli_text(rule, "access"),
-            cli_text(rule, "path"), cli_text(rule, "why"));
-    return strcmp(cli_text(rule, "access"), "closed") == 0 ? STATUS_FAILED : STATUS_COMPLETE;
-  }
   cli_say(stdout, "%s by %s, for %s\n", cli_text(held, "level"), cli_text(held, "mechanism"),
           cli_text(out, "provider"));
-  for (i = 0; i < ARRAY_LEN(accesses); i++)
-    sandbox_put_rules(json_object_get(out, "rules"), accesses[i]);
-  printf("%-7s %s\n", "reach", network == NULL ? "everything" : network);
-  json_array_foreach(hosts, i, host)
+  for (size_t k = 0; k < ARRAY_LEN(accesses); k++)
+    json_array_foreach(json_object_get(out, "rules"), i, rule)
+      if (strcmp(cli_text(rule, "access"), accesses[k]) == 0)
+        cli_say(stdout, "%-7s %-44s %s\n", accesses[k], cli_text(rule, "path"),
+                cli_text(rule, "why"));
+  printf("reach   %s\n", network == NULL ? "everything" : network);
+  json_array_foreach(json_object_get(out, "hosts"), i, rule)
     if (network != NULL && strcmp(network, "api") == 0)
-      cli_say(stdout, "%-7s %s\n", "", json_string_value(host));
+      cli_say(stdout, "        %s\n", json_string_value(rule));
   return STATUS_COMPLETE;
 }
 
-/* Adds what counts for a path, by its real name where it exists. */
-static void sandbox_explain(json_t *out, const char *path) {
+/* Says what counts for a path, by its real name where it exists. */
+static int sandbox_explain(json_t *out, const char *path, bool json) {
   char here[PATHS_BYTES] = "", full[2 * PATHS_BYTES];
   char_auto_t *real = realpath(path, NULL);
-  if (real == NULL && path[0] != '/' && getcwd(here, sizeof here) != NULL)
-    print_into(full, sizeof full, "%s/%s", here, path);
-  else
-    print_into(full, sizeof full, "%s", real ? real : path);
+  const bool relative = real == NULL && path[0] != '/' && getcwd(here, sizeof here) != NULL;
+  print_into(full, sizeof full, "%s%s%s", here, relative ? "/" : "", real ? real : path);
   const json_t *rule = sandbox_policy_rule(json_object_get(out, "rules"), full);
-  json_t *found = rule ? json_copy((json_t *)rule)
-                       : json_pack("{ss ss ss}", "path", "/", "access", "closed", "why", "strict");
-  json_object_set_new(found, "asked", json_io_string(full));
-  json_object_set_new(out, "explain", found);
-  json_object_del(out, "rules");
+  const char *access_word = rule ? cli_text(rule, "access") : "closed";
+  json_auto_t *found =
+      json_pack("{so ss ss ss}", "asked", json_io_string(full), "access", access_word, "path",
+                rule ? cli_text(rule, "path") : "/", "why", rule ? cli_text(rule, "why") : "");
+  if (json)
+    json_io_print(found, JSON_IO_TERMINAL);
+  else
+    cli_say(stdout, "%s: %s, by %s (%s)\n", full, access_word, cli_text(found, "path"),
+            cli_text(found, "why"));
+  return strcmp(access_word, "closed") == 0 ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
 static int sandbox_show(const struct cli_args *args, const struct config *user,
@@ -79,13 +64,12 @@ static int sandbox_show(const struct cli_args *args, const struct config *user,
   struct err err = {0};
   enum transport transport;
   enum sandbox_level level = SANDBOX_OFF;
-  json_auto_t *config = json_object(), *out = json_object();
-  if (getcwd(cwd, sizeof cwd) == NULL)
-    return cli_refuse("sandbox", "this folder is gone");
+  json_auto_t *config = json_object(), *hosts = json_array();
   config_resolve(user, config);
-  json_t *words = sandbox_of_call(config, NULL, c, false);
-  (void)sandbox_level_from_name(str_from(cli_text(words, "level") ? cli_text(words, "level") : ""),
-                                &level);
+  json_auto_t *words = sandbox_of_call(config, NULL, c, false);
+  if (words == NULL || getcwd(cwd, sizeof cwd) == NULL)
+    return cli_refuse("sandbox", "this backend starts no program, or this folder is gone");
+  (void)sandbox_level_from_name(str_from(cli_text(words, "level")), &level);
   if (profile != NULL && driver_transport(profile, provider->settings, &transport, &err))
     argv[0] = profile_program(profile, transport, provider->settings);
   const struct provider_env env = {.sandbox = json_object_get(config, "sandbox")};
@@ -98,16 +82,11 @@ static int sandbox_show(const struct cli_args *args, const struct config *user,
       .envp = (const char *const *)environ,
       .state = profile ? json_object_get(profile->keys, "state") : NULL,
       .hosts = profile ? json_object_get(profile->keys, "hosts") : NULL};
-  json_t *hosts = json_array();
-  json_object_set_new(out, "provider", json_string(c->name));
-  json_object_set_new(out, "sandbox", words);
-  json_object_set_new(out, "rules",
-                      level == SANDBOX_OFF
-                          ? json_pack("[{ss ss ss}]", "path", "/", "access", "write", "why", "off")
-                          : sandbox_policy_rules(&spec, level, hosts));
-  json_object_set_new(out, "hosts", hosts);
+  json_auto_t *rules = sandbox_policy_rules(&spec, level, hosts);
+  json_auto_t *out = json_pack("{ss sO sO sO}", "provider", c->name, "sandbox", words, "rules",
+                               rules, "hosts", hosts);
   if (asked != NULL)
-    sandbox_explain(out, asked);
+    return sandbox_explain(out, asked, cli_flag(args, "json"));
   if (!cli_flag(args, "json"))
     return sandbox_put(out);
   json_io_print(out, JSON_IO_TERMINAL);
@@ -117,6 +96,7 @@ static int sandbox_show(const struct cli_args *args, const struct config *user,
 static int sandbox_run(const struct cli_args *args) {
   struct config user = {0};
   struct err err = {0};
+  int status;
   cli_errors_as_json(cli_flag(args, "json"));
   if (!config_load(&user, &err))
     return cli_fail("sandbox", &err);
@@ -124,13 +104,11 @@ static int sandbox_run(const struct cli_args *args) {
   const char *name = cli_value_or(args, "for", user.provider);
   const struct provider *provider =
       registry && name ? registry_find(registry, str_from(name)) : NULL;
-  int status;
   if (registry != NULL && name != NULL && provider == NULL)
     (void)registry_unknown(registry, str_from(name), &err);
-  if (registry == NULL || (name != NULL && provider == NULL))
-    status = cli_fail("sandbox", &err);
-  else
-    status = sandbox_show(args, &user, provider);
+  status = registry == NULL || (name != NULL && provider == NULL)
+               ? cli_fail("sandbox", &err)
+               : sandbox_show(args, &user, provider);
   registry_free(registry);
   config_deinit(&user);
   return status;
