@@ -134,8 +134,9 @@ static void put_mounts(struct mountings *m, bool lists, const char *home) {
     const struct mounting *above = mount_above(m, i);
     const enum mounted how = m->items[i].how, is = above ? above->how : MOUNT_READ;
     const bool is_home = home != NULL && strcmp(m->items[i].path, home) == 0;
-    if (how == MOUNT_LINK ? is != MOUNT_HIDDEN : (above || lists) && how == is && !is_home)
-      continue; /* it is so already; each mount costs */
+    if (how == MOUNT_LINK ? is != MOUNT_HIDDEN
+                          : (above || lists) && how == is && how < MOUNT_WRITTEN && !is_home)
+      continue; /* it is so already, and each mount costs; what is one is not moved away */
     hidden = hidden || (is_home && how == MOUNT_HIDDEN);
     switch (how) {
     case MOUNT_HIDDEN:
