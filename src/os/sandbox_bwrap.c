@@ -134,9 +134,11 @@ static void put_mounts(struct mountings *m, bool lists, const char *home) {
     const struct mounting *above = mount_above(m, i);
     const enum mounted how = m->items[i].how, is = above ? above->how : MOUNT_READ;
     const bool is_home = home != NULL && strcmp(m->items[i].path, home) == 0;
-    if (how == MOUNT_LINK ? is != MOUNT_HIDDEN
-                          : (above || lists) && how == is && how < MOUNT_WRITTEN && !is_home)
-      continue; /* it is so already, and each mount costs; what is one is not moved away */
+    bool is_so = (above || lists) && how == is && how < MOUNT_WRITTEN && !is_home;
+    if (how == MOUNT_LINK)
+      is_so = is != MOUNT_HIDDEN;
+    if (is_so)
+      continue; /* each mount costs, but one that is written is not moved away */
     hidden = hidden || (is_home && how == MOUNT_HIDDEN);
     switch (how) {
     case MOUNT_HIDDEN:

@@ -225,18 +225,18 @@ struct confining {
 /* Writes the home folder without links; NULL: there is none. */
 static const char *home_of(char real[PATH_MAX]) {
   const char *home = getenv("HOME");
-  return home != NULL && home[0] == '/' && realpath(home, real) != NULL && real[1] != '\0' ? real
-                                                                                           : NULL;
+  bool is = home != NULL && home[0] == '/' && realpath(home, real) != NULL && real[1] != '\0';
+  return is ? real : NULL;
 }
 
 static void paths_add(struct confining *c, struct arena_list *list, const char *path) {
-  bool hides = list == &c->hides, writes = list == &c->writes || list == &c->caches;
+  const bool writes = list == &c->writes || list == &c->caches;
+  const char *access_word = writes ? "write" : "read";
   arena_list_add(&c->arena, list, str_from(path));
+  if (list == &c->hides)
+    access_word = "closed";
   if (c->shown != NULL && list != &c->kept)
-    json_array_append_new(c->shown, json_pack("{ss ss ss% sb}", "path", path, "access",
-                                              hides    ? "closed"
-                                              : writes ? "write"
-                                                       : "read",
+    json_array_append_new(c->shown, json_pack("{ss ss ss% sb}", "path", path, "access", access_word,
                                               "why", c->why.p, c->why.n, "whole",
                                               list == &c->wholes || list == &c->writes));
 }
@@ -384,18 +384,17 @@ static void open_linked(struct confining *c, const char *folder, const char *nam
  * project: links in them, or that they are themselves, are not followed. */
 static void add_path(struct confining *c) {
   buf_auto_t path = {0};
-  char folder[PATH_MAX], real[PATH_MAX];
+  char asked[PATH_MAX], folder[2 * PATH_MAX], real[PATH_MAX];
   process_search_path(getenv("PATH"), &path);
   c->why = STR("on your PATH");
   for (struct str rest = buf_view(&path); c->home != NULL && rest.p != NULL;) {
     struct str part = str_cut(&rest, ':');
-    print_into(folder, sizeof folder, STR_FMT, STR_ARG(part));
-    const char *below = fs_below(folder, getenv("HOME"));
+    print_into(asked, sizeof asked, STR_FMT, STR_ARG(part));
+    const char *below = fs_below(asked, getenv("HOME"));
+    print_into(folder, sizeof folder, "%s%s", below ? c->home : "", below ? below : asked);
+    bool follows = str_starts(part, "/usr/local/") || str_starts(part, "/opt/");
     if (below != NULL)
-      print_into(folder, sizeof folder, "%s%.*s", c->home, (int)part.n, below);
-    const bool follows = below == NULL
-                             ? str_starts(part, "/usr/local/") || str_starts(part, "/opt/")
-                             : below[0] != '\0' && (below[1] == '.' || strcmp(below, "/bin") == 0);
+      follows = below[0] != '\0' && (below[1] == '.' || strcmp(below, "/bin") == 0);
     if (realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
         (!follows && strcmp(folder, real) != 0))
       continue;
@@ -438,7 +437,7 @@ static void add_program(struct confining *c, const char *word, int depth) {
 /* --- the lists --- */
 
 /* Adds a path of the table. */
-static void add_place(struct confining *c, struct str kind, const char *path) {
+static void add_home_path(struct confining *c, struct str kind, const char *path) {
   if (str_eq_c(kind, "read"))
     open_path(c, &c->reads, path);
   else if (str_eq_c(kind, "write"))
@@ -448,17 +447,18 @@ static void add_place(struct confining *c, struct str kind, const char *path) {
 }
 
 /* Adds what a row of the table names: an absolute path, or a pattern for several. */
-static void add_row(struct confining *c, struct str kind, const char *path, struct str program) {
+static void add_home_row(struct confining *c, struct str kind, const char *path,
+                         struct str program) {
   char found[PATH_MAX], name[LIMIT_NAME_BYTES];
   glob_t paths = {0};
   print_into(name, sizeof name, STR_FMT, STR_ARG(program));
   if (name[0] != '\0' && access(path, F_OK) != 0 && program_find(name, found, sizeof found))
     sandbox_policy_make_folder(path);
   if (strchr(path, '*') == NULL)
-    add_place(c, kind, path);
+    add_home_path(c, kind, path);
   else if (glob(path, GLOB_NOSORT, NULL, &paths) == 0)
     for (size_t i = 0; i < paths.gl_pathc; i++)
-      add_place(c, kind, paths.gl_pathv[i]);
+      add_home_path(c, kind, paths.gl_pathv[i]);
   globfree(&paths);
 }
 
@@ -481,7 +481,7 @@ static void add_table(struct confining *c, bool secrets) {
       continue;
     else if (snprintf(full, sizeof full, below.n > 0 ? "%s/%.*s" : "%s", at, (int)below.n,
                       below.p) < (int)sizeof full)
-      add_row(c, kind, full, line);
+      add_home_row(c, kind, full, line);
   }
 }
 

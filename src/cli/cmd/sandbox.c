@@ -106,9 +106,10 @@ static int sandbox_run(const struct cli_args *args) {
       registry && name ? registry_find(registry, str_from(name)) : NULL;
   if (registry != NULL && name != NULL && provider == NULL)
     (void)registry_unknown(registry, str_from(name), &err);
-  status = registry == NULL || (name != NULL && provider == NULL)
-               ? cli_fail("sandbox", &err)
-               : sandbox_show(args, &user, provider);
+  if (registry == NULL || (name != NULL && provider == NULL))
+    status = cli_fail("sandbox", &err);
+  else
+    status = sandbox_show(args, &user, provider);
   registry_free(registry);
   config_deinit(&user);
   return status;
