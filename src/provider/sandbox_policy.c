@@ -368,10 +368,13 @@ static void open_installed(struct confining *c, struct arena_list *list, const c
 static void open_linked(struct confining *c, const char *folder, const char *name) {
   char path[PATH_MAX], real[PATH_MAX];
   struct stat st;
-  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
-      realpath(path, real) == NULL || fs_below(real, c->home) == NULL ||
-      is_below_any(c->reads.items + 1, real) || stat(real, &st) != 0 || !S_ISREG(st.st_mode) ||
-      (st.st_mode & S_IXUSR) == 0)
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return;
+  const ssize_t n = readlink(path, real, sizeof real - 1);
+  real[n > 0 ? n : 0] = '\0'; /* most lead to what is open, and cost no more than this */
+  if ((real[0] == '/' && is_below_any(c->reads.items + 1, real)) || realpath(path, real) == NULL ||
+      fs_below(real, c->home) == NULL || is_below_any(c->reads.items + 1, real) ||
+      stat(real, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IXUSR) == 0)
     return;
   open_path(c, &c->reads, real);
   *strrchr(real, '/') = '\0';
@@ -442,7 +445,7 @@ static void add_home_path(struct confining *c, struct str kind, const char *path
     open_path(c, &c->reads, path);
   else if (str_eq_c(kind, "write"))
     open_path(c, &c->caches, path);
-  else if (c->open || is_below_any(c->reads.items + 1, path)) /* else it is closed anyway */
+  else
     add(c, &c->hides, path);
 }
 
@@ -451,6 +454,8 @@ static void add_home_row(struct confining *c, struct str kind, const char *path,
                          struct str program) {
   char found[PATH_MAX], name[LIMIT_NAME_BYTES];
   glob_t paths = {0};
+  if (str_eq_c(kind, "secret") && !c->open && !is_below_any(c->reads.items + 1, path))
+    return; /* it is closed anyway */
   print_into(name, sizeof name, STR_FMT, STR_ARG(program));
   if (name[0] != '\0' && access(path, F_OK) != 0 && program_find(name, found, sizeof found))
     sandbox_policy_make_folder(path);

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support import Box, expect, main, need_build, of_type, records, skip
 
-LOGINS = """.ssh/id .aws/credentials .gnupg/secring .config/gcloud/x .kube/config .netrc .git-credentials .config/git/credentials .config/gh/hosts.yml
+LOGINS = """.ssh/id .aws/credentials .gnupg/secring .config/gcloud/x .kube/config .netrc .git-credentials .gitcookies .config/git/credentials .config/gh/hosts.yml
  .pgpass .my.cnf .pypirc .vault-token .docker/config.json .cargo/credentials.toml .local/share/keyrings/x .config/rclone/x .mozilla/x
  .claude.json .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .qwen/oauth_creds.json .copilot/config.json
  .config/github-copilot/x .local/share/opencode/auth.json .pi/agent/auth.json .config/anthropic/x .npmrc .yarnrc.yml .m2/settings.xml
@@ -172,7 +172,7 @@ def it_is_shown_and_explained(box):
     home = box.dir + "/home"
     shown = json.loads(box.segue("sandbox", "--for", "claude", "--json").stdout)
     rules = {r["path"]: (r["access"], r["why"]) for r in shown["rules"]}
-    expect(rules[home + "/.gitconfig"] == ("read", "git's settings") and rules[home + "/.claude"] == ("write", "the client's own state"), rules)
+    expect(rules[home + "/.gitconfig"] == ("read", "git's settings: .gitconfig*, .gitignore*, .gitattributes*") and rules[home + "/.claude"] == ("write", "the client's own state"), rules)
     expect(rules[home] == ("closed", "the home folder") and shown["sandbox"]["level"] == "guard" and "api.anthropic.com" in shown["hosts"], shown)
     for path, says, status in (("/.gitconfig", ": read, by ", 0), ("/.ssh/id", ": closed, by ", 1), ("/.ccache/new", ": write, by ", 0),
                                ("/.nvm/x", "(your settings: secret)", 1), ("/work", ": closed", 1)):
