@@ -1,7 +1,6 @@
 /* Sums records up, one line per turn. */
 #include "audit/turn_lines.h"
 
-#include "audit/denials.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -11,6 +10,7 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "provider/denials.h"
 
 #include <stdlib.h>
 #include <string.h>

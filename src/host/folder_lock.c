@@ -223,8 +223,7 @@ bool folder_look(struct folder_look *look, const struct folder_holder *holder, u
   char locks[PATHS_BYTES];
   struct err ignored;
   buf_auto_t file = {0};
-  if (look->file != NULL || uv_now(loop) < look->next_ms ||
-      !paths_state("locks", locks, &ignored))
+  if (look->file != NULL || uv_now(loop) < look->next_ms || !paths_state("locks", locks, &ignored))
     return false;
   look->next_ms = uv_now(loop) + LIMIT_FOLDER_LOOK_MS / 5;
   buf_printf(&file, "%s/%s%s", locks, holder->session, suffix);

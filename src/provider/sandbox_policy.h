@@ -31,6 +31,9 @@ struct sandbox_policy_spec {
 
 enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
 
+/* Has the configuration for the check of a session's `segue integrate`: "sandbox" and "env". */
+#define SANDBOX_POLICY_CHECK "SEGUE_CHECK_SANDBOX"
+
 struct confined {
   bool contained;      /* by an engine: one that fails exits with SANDBOX_POLICY_ENGINE_FAILED */
   struct proxy *proxy; /* its way out with network: api; else NULL */
@@ -60,6 +63,13 @@ bool sandbox_policy_engine_failed(bool contained, const struct process_result *p
 json_t *sandbox_policy_rules(const struct sandbox_policy_spec *spec, enum sandbox_level level,
                              json_t *hosts);
 const json_t *sandbox_policy_rule(const json_t *rules, const char *path);
+
+/* Says what a program was denied that failed within its sandbox, as far as its own words tell
+ * (`text`, provider/denials.h), and which setting allows it. Counts are only paths that its lists
+ * deny and that its user could use without them, and a network that it does not have: that is no
+ * proof, since Landlock tells nobody. False: nothing is known, and `why` is unchanged. */
+bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,
+                           struct buf *why);
 
 /* True if something will confine its program. */
 bool sandbox_policy_holds(const struct call_request *request);
