@@ -863,8 +863,9 @@ static size_t longest_above(const struct arena_list *list, const char *path) {
 
 static bool may_read(const struct confining *c, const char *path) {
   size_t shown = longest_above(&c->reads, path), cached = longest_above(&c->caches, path);
+  size_t open = cached > shown ? cached : shown;
   return longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
-         (cached > shown ? cached : shown) >= longest_above(&c->hides, path);
+         (open > 0 && open >= longest_above(&c->hides, path));
 }
 
 static bool may_write(const struct confining *c, const char *path) {
