@@ -142,6 +142,20 @@ def the_workspace_and_its_repository_are_open():
             expect("ALL" in text, mechanism, text)
 
 
+def a_worktree_reads_what_it_links_to():
+    for mechanism in MECHANISMS:
+        with Box() as box:
+            configure(box, mechanism)
+            plant(box, ["proj/node_modules/m", "proj/.env"])
+            box.cwd = box.dir + "/home/proj"
+            for words in (["init", "-q"], ["config", "user.email", "a@example.org"], ["config", "user.name", "n"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+                subprocess.run(["git", *words], cwd=box.cwd, check=True, env=box.env)
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"level": "guard", "mechanism": mechanism},
+                     "workspace": {"mode": "worktree", "link": ["node_modules"]}}))
+            text = agent(box, f"cat node_modules/m && echo LINKED; cat {box.cwd}/.env && echo READ; git log --oneline | wc -l")
+            expect("LINKED" in text and "READ" not in text, mechanism, text)
+
+
 def a_link_to_the_home_folder_is_followed():
     for mechanism in MECHANISMS:
         with Box() as box:
@@ -196,5 +210,5 @@ if __name__ == "__main__":
     if ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) < 3:
         skip("this kernel's Landlock is none or too old")
     sys.exit(main([no_login_is_read_and_no_start_written, a_client_has_its_own_login_only, what_path_leads_to_is_read,
-                   the_workspace_and_its_repository_are_open, a_link_to_the_home_folder_is_followed, home_open_is_the_way_back,
+                   the_workspace_and_its_repository_are_open, a_worktree_reads_what_it_links_to, a_link_to_the_home_folder_is_followed, home_open_is_the_way_back,
                    it_is_shown_and_explained, what_is_denied_is_said_on_the_turns_line]))
