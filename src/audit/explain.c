@@ -200,11 +200,8 @@ static void tell_one(struct denial_story *t, struct str path, enum denial_kind k
   buf_auto_t line = {0};
   if (kind == DENIAL_NETWORK && json_word_at(t->sandbox, "network")[0] == '\0')
     return; /* its sandbox allows it */
-  /* Only these hide files; others refuse access to files that are visible. */
-  const char *mechanism = json_word_at(t->sandbox, "mechanism");
-  bool hides = strcmp(mechanism, "bwrap") == 0 || strcmp(mechanism, "podman") == 0 ||
-               strcmp(mechanism, "docker") == 0;
-  if (kind == DENIAL_HIDDEN && (!hides || is_below(path, t->cwd)))
+  if (kind == DENIAL_HIDDEN &&
+      (!denial_hides(json_word_at(t->sandbox, "mechanism")) || is_below(path, t->cwd)))
     return;
   if (kind == DENIAL_NETWORK)
     buf_puts(&line, "the network");

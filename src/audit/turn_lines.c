@@ -10,6 +10,7 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "provider/denials.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static void line_clear(struct turn_line *line) {
   buf_deinit(&line->why);
   buf_deinit(&line->now);
   buf_deinit(&line->tool);
+  buf_deinit(&line->hint);
   spends_deinit(&line->spends);
   *line = (struct turn_line){0};
 }
@@ -199,6 +201,7 @@ static const struct turn_line *on_judgment(struct turn_lines *s, struct turn_lin
   buf_str(&line->leads_to, decided ? next : STR("-"));
   buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
   turn_lines_explain(&line->why, record);
+  add_reason(&line->why, buf_c(&line->hint));
   line->judged = decided;
   if (decided) {
     if (s->methods == NULL)
@@ -212,7 +215,10 @@ static const struct turn_line *on_judgment(struct turn_lines *s, struct turn_lin
 static void turn_lines_on_call_start(struct turn_line *line, const struct record *record) {
   const char *stage = record_text_c(record, MEMBER_STAGE);
   const char *provider = record_text_c(record, MEMBER_PROVIDER);
+  const char *by = json_word_at(record_tree(record, MEMBER_SANDBOX), "mechanism");
   line->calls++;
+  line->is_held = by[0] != '\0';
+  line->hides = denial_hides(by);
   buf_clear(&line->now);
   buf_clear(&line->tool);
   line->away = false;
@@ -278,6 +284,7 @@ static void on_session_start(struct turn_lines *s, const struct record *record) 
   print_into(s->started, sizeof s->started, "%.31s", record->ts.p);
   print_into(s->status, sizeof s->status, "running");
   buf_puts(&s->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
+  buf_puts(&s->cwd, json_word_at(record_tree(record, MEMBER_CONFIG), "cwd"));
   size_t i;
   const json_t *movement;
   json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
@@ -310,8 +317,15 @@ static int64_t turn_lines_tokens(const json_t *usage) {
   return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
 }
 
+/* Keeps the first hint at what the sandbox may have denied. */
+static void hear_denied(const struct turn_lines *s, struct turn_line *line, struct str text) {
+  if (line->is_held && line->hint.n == 0)
+    (void)denial_hint(text, buf_c(&s->cwd), line->hides, &line->hint);
+}
+
 /* While it runs, a call reports the tool it uses, what the tool works on, and tokens. */
-static void turn_lines_on_event(struct turn_line *line, const struct record *record) {
+static void turn_lines_on_event(const struct turn_lines *s, struct turn_line *line,
+                                const struct record *record) {
   static const char *const arguments[] = {"argument", "command", "title", "input"};
   const json_t *data = record_tree(record, MEMBER_DATA);
   struct str event = record_text(record, MEMBER_EVENT);
@@ -321,6 +335,8 @@ static void turn_lines_on_event(struct turn_line *line, const struct record *rec
     add_reason(&line->why, json_word_at(data, "text"));
   line->tried |= json_word_at(data, "tried")[0] != '\0';
   const char *name = json_word_at(data, "name");
+  if (str_eq_c(event, "tool"))
+    hear_denied(s, line, json_view_at(data, "output"));
   if (!str_eq_c(event, "tool") || name[0] == '\0')
     return;
   const char *argument = "";
@@ -385,6 +401,9 @@ static void turn_lines_on_call_end(struct turn_lines *s, struct turn_line *line,
     return;
   if (line->calls > 0 && line->what.n == 0 && !line->has_value)
     describe_call(line, record);
+  hear_denied(s, line, record_text(record, MEMBER_STDERR));
+  if (record_is_number(record, MEMBER_EXIT)) /* of a command, whose words are no model's */
+    hear_denied(s, line, record_text(record, MEMBER_TEXT));
   took_over(line, record, class);
   spends_add(&line->spends, PURPOSE_EXECUTE, STR(""), STR(""), usage, ms);
   line->told_tokens = 0;
@@ -628,7 +647,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
     if (line != NULL)
-      turn_lines_on_event(line, record);
+      turn_lines_on_event(s, line, record);
     break;
   case RECORD_REPORT:
     if (line != NULL)
@@ -669,6 +688,7 @@ void turn_lines_deinit(struct turn_lines *s) {
   }
   line_clear(&s->done);
   buf_deinit(&s->workflow);
+  buf_deinit(&s->cwd);
   buf_deinit(&s->message);
   buf_deinit(&s->stop_class);
   buf_deinit(&s->resume_flags);

@@ -14,6 +14,7 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   struct buf movement, provider, what, leads_to, method, why;
   struct buf now;  /* present action, such as "claude  judging: phase3_tag"; "" between two calls */
   struct buf tool; /* last tool of its call, with the argument; or "" */
+  struct buf hint; /* what a sandboxed program says that it was denied; put at the end of `why` */
   int64_t started_ms;   /* real time, by its record */
   int64_t heard_ms;     /* time of the last sign of life: a record, or turn_lines_hear */
   int64_t duration_ms;  /* set when it is judged */
@@ -25,13 +26,15 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   bool away;      /* its call waits for a provider that is away: `now` says since and until when */
   bool judged;
   bool tried;     /* `why` begins with what its program tried that only a person may do */
+  bool is_held;   /* something confines the program of its call; */
+  bool hides;     /* and what is closed to it is not there */
   bool is_child;  /* the turn belongs to a group */
   bool has_value; /* `what` tells how its value was made */
 };
 
 struct turn_lines {
   char session[40];
-  struct buf workflow;
+  struct buf workflow, cwd;
   struct turn_line *open; /* turns that have no judgment yet */
   struct turn_line done;  /* the last judged turn: see turn_lines_feed */
   long turns;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 static const char *const level_words[] = {"off", "guard", "strict", "container", NULL};
+static const char *const home_words[] = {"closed", "open", NULL};
 static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, SANDBOX_PODMAN,
                                               SANDBOX_DOCKER, NULL};
@@ -34,6 +35,7 @@ static const struct sandbox_key {
     {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
     {"write", PATHS, NULL},           {"secret", PATHS, NULL},
     {"hosts", HOSTS, NULL},           {"image", LINE, NULL},
+    {"home", WORD, home_words},
 };
 
 /* Returns the word at a node; YAML reads off as false. */
@@ -157,7 +159,7 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
   return yaml_unknown(err, path, pair->key, "sandbox has no key",
                       str_nearest(pair->key->text, names),
                       "use level, commands, least, mechanism, network, hosts, image, namespaces, "
-                      "limits, read, write or secret");
+                      "limits, home, read, write or secret");
 }
 
 json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) {

@@ -14,7 +14,8 @@
  *     hosts: [NAME, *.NAME, NAME:PORT]     let out to with network: api, beside the backend's
  *     limits: {memory: 4G, cpus: 2, pids: 512}     of agents: all of a call together
  *     namespaces: false        whether programs may make namespaces, for sandboxes of their own
- *     read, write, secret: [~/PATH, ...]   added to the lists of provider/sandbox_policy.c
+ *     home: closed             or open: guard hides of the home folder only what is known as secret
+ *     read, write, secret: [~/PATH, ...]   added to the table of provider/home.txt
  *
  * providers: {NAME: {sandbox: LEVEL, network: WORD}} says it of one backend. */
 #ifndef SEGUE_HOST_SANDBOX_CONFIG_H

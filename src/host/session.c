@@ -1047,6 +1047,7 @@ static void start_provider(struct open_call *open) {
   const struct provider_sink sink = {on_news, session_call_done, open};
   open->env->secrets = json_object_get(open->session->core.config, "secrets");
   open->env->sandbox = json_object_get(open->session->core.config, "sandbox");
+  open->env->links = core_worktree_setting(open->session->core.config, "link");
   open->env->own_folders = open->session->own_folders;
   open->started_ms = clock_real_ms();
   if (open->changes == NULL)

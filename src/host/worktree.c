@@ -60,7 +60,7 @@ struct git_job {
     struct provider_run *run;
     struct provider_env env;
     struct call_request request;
-    json_t *sandbox;
+    json_t *sandbox, *links;
     struct buf told, failure;
   } setup;
   long number;  /* the turn whose work is committed */
@@ -563,12 +563,15 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
   memcpy(argv, ask->words, 7 * sizeof *argv);
   json_decref(setup->sandbox);
+  json_decref(setup->links);
+  setup->links = json_pack("[s]", "."); /* SEGUE_MAIN is read */
   bool inherits = json_object_get(json_object_get(config, "sandbox"), "inherited") != NULL;
   setup->sandbox = sandbox_of_call(config, NULL, inherits ? NULL : &agents, inherits);
   setup->env = s->env;
   setup->env.cwd = job->path;
   setup->env.secrets = json_object_get(config, "secrets");
   setup->env.sandbox = json_object_get(config, "sandbox");
+  setup->env.links = setup->links;
   setup->env.own_folders = s->own_folders;
   uint64_t ms = (uint64_t)limits_duration_ms(json_view_at(setup->words, "timeout"), LIMIT_SETUP_MS);
   setup->request = (struct call_request){.session = job->session_id,
@@ -1024,6 +1027,7 @@ static void job_free(struct git_job *job) {
   buf_deinit(&job->setup.failure);
   json_decref(job->setup.words);
   json_decref(job->setup.sandbox);
+  json_decref(job->setup.links);
   arena_deinit(&job->setup.arena);
   json_decref(job->adopted);
   json_decref(job->remotes);

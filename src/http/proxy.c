@@ -401,24 +401,42 @@ static void on_tunnel_connected(uv_connect_t *request, int status) {
     uv_close((uv_handle_t *)&t->server, on_server_closed_for_next);
 }
 
-/* Returns true if the tunnel may lead to this address. A list may name localhost; a public name
- * that leads there is somebody's trick. */
-static bool may_go_to(const struct tunnel *t, const struct sockaddr *address) {
+/* Reports the refused HOST:PORT, once. */
+static void tell_refused(struct proxy *p, const char *where) {
+  bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
+  for (size_t i = 0; i < p->refused_count; i++)
+    known = known || strcmp(p->refused[i], where) == 0;
+  if (known)
+    return;
+  p->refused[p->refused_count++] = xstrdup(where);
+  p->spec.refused(p->spec.ctx, where);
+}
+
+/* Returns true if the tunnel may lead to this address. A list may name localhost, or an address
+ * itself; a name that leads to this machine or into its private networks is somebody's trick. */
+static bool may_go_to(const struct tunnel *t, const struct sockaddr *address, socklen_t n) {
+  enum http_address kind = http_address_kind(address);
+  char text[64], where[80];
   if (t->relayed)
     return true; /* the user's own, which sees to where names lead */
-  switch (http_address_kind(address)) {
-  case HTTP_ADDRESS_PUBLIC:
+  if (kind != HTTP_ADDRESS_FORBIDDEN && kind != HTTP_ADDRESS_LOOPBACK &&
+      http_address_is_own(address))
+    kind = HTTP_ADDRESS_LOOPBACK;
+  if (kind == HTTP_ADDRESS_PUBLIC)
     return true;
-  case HTTP_ADDRESS_LOOPBACK:
-    return proxy_is_loopback(str_from(t->host));
-  case HTTP_ADDRESS_FORBIDDEN:
-    break;
-  }
+  if (kind == HTTP_ADDRESS_FORBIDDEN ||
+      getnameinfo(address, n, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0)
+    return false;
+  if ((kind == HTTP_ADDRESS_LOOPBACK && proxy_is_loopback(str_from(t->host))) ||
+      proxy_lets(t->proxy->spec.hosts, str_from(text), (unsigned)strtoul(t->service, NULL, 10)))
+    return true;
+  print_into(where, sizeof where, strchr(text, ':') ? "[%s]:%s" : "%s:%s", text, t->service);
+  tell_refused(t->proxy, where);
   return false;
 }
 
 static void try_next(struct tunnel *t) {
-  while (t->next != NULL && !may_go_to(t, t->next->ai_addr))
+  while (t->next != NULL && !may_go_to(t, t->next->ai_addr, t->next->ai_addrlen))
     t->next = t->next->ai_next;
   if (t->next == NULL) {
     tunnel_refuse(t, "502 Bad Gateway", "segue: the host could not be reached");
@@ -526,7 +544,6 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
     return;
   }
   if (!proxy_lets(t->proxy->spec.hosts, str_from(t->host), port)) {
-    struct proxy *p = t->proxy;
     char where[300], words[800];
     put_where(t, where, sizeof where);
     print_into(words, sizeof words,
@@ -534,13 +551,7 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
                "sandbox: {hosts: [%s]} in config.yaml allows it",
                where, where);
     tunnel_refuse(t, "403 Forbidden", words);
-    bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
-    for (size_t i = 0; i < p->refused_count; i++)
-      known = known || strcmp(p->refused[i], where) == 0;
-    if (!known) {
-      p->refused[p->refused_count++] = xstrdup(where);
-      p->spec.refused(p->spec.ctx, where);
-    }
+    tell_refused(t->proxy, where);
     return;
   }
   t->state = TUNNEL_LOOKING_UP;

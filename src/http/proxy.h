@@ -9,8 +9,9 @@
  * A plain request (GET http://HOST/...) is passed to its host in the same way, on a connection for
  * that host alone. Names are looked up here, so its users need no DNS. An address is not a name: it
  * is let through only if the list contains exactly that address. The resolved address decides where
- * a name may lead (address.h): never to link-local addresses, and to loopback only under a loopback
- * name.
+ * a name may lead (address.h), and is the one that is connected to: never a link-local one; one of
+ * this machine only under a loopback name; one of this machine or of a private network also if the
+ * list contains that address.
  *
  * If segue itself must use a proxy (`upstream`), CONNECTs to other machines use it too. */
 #ifndef SEGUE_HTTP_PROXY_H

@@ -31,6 +31,7 @@ struct sandbox_plan {
   const char *const *caches; /* written; read but for the hides that are there */
   const char *const *kept;   /* below `writes`; read-only with bwrap */
   const char *own;           /* the call's own folder: read and written; or NULL */
+  const char *home;          /* hidden, and with bwrap read-only but for what is named; or NULL */
   bool lists;                /* names in any folder may be listed, hidden ones' too */
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
   bool no_sockets;           /* none to a named socket within the machine either */

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/fs.h"
 #include "os/process.h"
 #include "os/sandbox_internal.h"
 #include "os/sandbox_rules.h"
@@ -28,7 +29,7 @@ static const char *const calling[] = {"/run/dbus",
                                       NULL};
 
 /* Orders what may be done with a path: for the same path the later one counts. */
-enum mounted { MOUNT_HIDDEN, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
+enum mounted { MOUNT_HIDDEN, MOUNT_LINK, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
 
 struct mounting {
   const char *path;
@@ -52,14 +53,17 @@ static void mount_words(struct mountings *m, const char *option, const char *pat
   word(m, path);
 }
 
-/* Adds a path if it exists, by its real name: a link leads there inside, too. */
+/* Adds a path if it exists, by its real name: a link leads there inside, too, and is made where it
+ * would be hidden. */
 static void mount_put(struct mountings *m, const char *path, enum mounted how) {
   char real[PATH_MAX];
   if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
       strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
-  m->items = xgrow(m->items, &m->room, m->n + 1, sizeof *m->items);
+  m->items = xgrow(m->items, &m->room, m->n + 2, sizeof *m->items);
   m->items[m->n++] = (struct mounting){arena_strdup(m->arena, real), how};
+  if (strcmp(real, path) != 0)
+    m->items[m->n++] = (struct mounting){arena_strdup(m->arena, path), MOUNT_LINK};
 }
 
 static void mount_hidden(void *ctx, const char *path) {
@@ -99,15 +103,49 @@ static void put_hidden(struct mountings *m, const char *path) {
   word(m, path);
 }
 
-static void put_mounts(struct mountings *m) {
+/* Returns the innermost mount above one of the sorted list; NULL: the system's, read-only. */
+static const struct mounting *mount_above(const struct mountings *m, size_t at) {
+  const struct mounting *above = NULL;
+  for (size_t i = 0; i < at; i++)
+    if (strcmp(m->items[i].path, m->items[at].path) != 0 &&
+        fs_below(m->items[at].path, m->items[i].path) != NULL)
+      above = &m->items[i];
+  return above;
+}
+
+/* Makes a link in a folder that is hidden otherwise; elsewhere it is there, or somebody else's. */
+static void put_link(struct mountings *m, const char *path) {
+  char real[PATH_MAX];
+  if (realpath(path, real) == NULL)
+    return;
+  word(m, "--symlink");
+  word(m, real);
+  word(m, path);
+}
+
+/* lists: the whole system is there already. home: NULL, or where nothing may be written. */
+static void put_mounts(struct mountings *m, bool lists, const char *home) {
+  bool hidden = false;
   if (m->n > 0)
     qsort(m->items, m->n, sizeof *m->items, mountings_by_path);
   for (size_t i = 0; i < m->n; i++) {
     if (!(i + 1 == m->n || strcmp(m->items[i].path, m->items[i + 1].path) != 0))
       continue;
-    switch (m->items[i].how) {
+    const struct mounting *above = mount_above(m, i);
+    const enum mounted how = m->items[i].how, is = above ? above->how : MOUNT_READ;
+    const bool is_home = home != NULL && strcmp(m->items[i].path, home) == 0;
+    bool is_so = (above || lists) && how == is && how < MOUNT_WRITTEN && !is_home;
+    if (how == MOUNT_LINK)
+      is_so = is != MOUNT_HIDDEN;
+    if (is_so)
+      continue; /* each mount costs, but one that is written is not moved away */
+    hidden = hidden || (is_home && how == MOUNT_HIDDEN);
+    switch (how) {
     case MOUNT_HIDDEN:
       put_hidden(m, m->items[i].path);
+      break;
+    case MOUNT_LINK:
+      put_link(m, m->items[i].path);
       break;
     case MOUNT_READ:
     case MOUNT_KEPT:
@@ -117,6 +155,10 @@ static void put_mounts(struct mountings *m) {
       mount_words(m, "--bind-try", m->items[i].path);
       break;
     }
+  }
+  if (hidden) { /* what is written there would be lost in silence */
+    word(m, "--remount-ro");
+    word(m, home);
   }
 }
 
@@ -190,7 +232,7 @@ static const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap
   mount_all(&m, plan->kept, MOUNT_KEPT);
   if (plan->own != NULL)
     mount_put(&m, plan->own, MOUNT_WRITTEN);
-  put_mounts(&m);
+  put_mounts(&m, plan->lists, plan->lists ? plan->home : NULL);
   word(&m, "--chdir");
   word(&m, cwd);
   word(&m, "--");

@@ -500,7 +500,7 @@ static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rul
     if (fs_below(plan->hides[i], path) == NULL)
       continue;
     if (stat(plan->hides[i], &st) == 0)
-      return true; /* its children are allowed with those of the folders above it */
+      return allow_read(plan, rules, path);
     stamp_put(rules->stamps, plan->hides[i], false, NULL);
   }
   return sandbox_allow(rules, path);

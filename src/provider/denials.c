@@ -86,3 +86,28 @@ bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind) {
   }
   return false;
 }
+
+bool denial_hides(const char *mechanism) {
+  return strcmp(mechanism, "bwrap") == 0 || strcmp(mechanism, "podman") == 0 ||
+         strcmp(mechanism, "docker") == 0;
+}
+
+bool denial_hint(struct str text, const char *cwd, bool hides, struct buf *out) {
+  struct str path;
+  enum denial_kind kind;
+  size_t n = strlen(cwd);
+  while (denial_next(&text, &path, &kind)) {
+    const bool home =
+        str_starts(path, "~/") || str_starts(path, "/home/") || str_starts(path, "/root/");
+    if (kind == DENIAL_NETWORK || (kind == DENIAL_HIDDEN && !hides) ||
+        (kind != DENIAL_WRITE && !home) || str_starts(path, "../") ||
+        (n > 0 && str_starts(path, cwd) && (path.n == n || path.p[n] == '/')))
+      continue;
+    buf_printf(out,
+               STR_FMT " was denied: if its sandbox did it, sandbox: {%s: [" STR_FMT "]} in "
+                       "config.yaml opens it",
+               STR_ARG(path), kind == DENIAL_WRITE ? "write" : "read", STR_ARG(path));
+    return true;
+  }
+  return false;
+}

@@ -6,7 +6,7 @@
 #ifndef SEGUE_PROVIDER_DENIALS_H
 #define SEGUE_PROVIDER_DENIALS_H
 
-#include "base/str.h"
+#include "base/buf.h"
 
 #include <stdbool.h>
 
@@ -20,5 +20,13 @@ enum denial_kind {
 /* Finds the next refusal in `rest` and moves `rest` past it. False: there is none. `path` is
  * borrowed: as it was written, absolute, or with ~/ or ../ before it; may be empty. */
 bool denial_next(struct str *rest, struct str *path, enum denial_kind *kind);
+
+/* Does this mechanism hide files? Others refuse access to files that are visible. */
+bool denial_hides(const char *mechanism);
+
+/* Puts the setting that may open the first path outside `cwd` of which a text says that it was
+ * denied: one of a home folder, or one to be written. hides: what is closed is not there. False:
+ * there is none. */
+bool denial_hint(struct str text, const char *cwd, bool hides, struct buf *out);
 
 #endif

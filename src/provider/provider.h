@@ -26,6 +26,7 @@ struct provider_env {
   const char *const *pass_env;     /* names copied into children's environment, or NULL */
   const json_t *secrets; /* names of variables that a call may name, see call_env.h; or NULL */
   const json_t *sandbox; /* of the session's configuration, see host/sandbox_config.h; or NULL */
+  const json_t *links;   /* names in the main checkout to which a worktree links; or NULL */
   const char *const *own_folders;  /* where segue keeps its own: not for agents; or NULL */
   const struct scenario *scenario; /* of the script provider, or NULL */
   size_t *scenario_used;           /* see scenario_pick; one a session, or NULL */

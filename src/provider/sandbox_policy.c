@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/resource.h"
 #include "base/str.h"
 #include "format/json_write.h"
 #include "os/fs.h"
@@ -16,8 +17,10 @@
 #include "provider/placeholder.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,52 +30,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SANDBOX_POLICY_GIT_FOLDERS = 2 };
+enum { SANDBOX_POLICY_GIT_FOLDERS = 3 };
 
-/* --- what is secret, and what builds keep; ~/ is the home folder --- */
-
-/* These are not read, and written by nobody. */
-static const char *const sandbox_policy_secrets[] = {
-    /* keys and logins */
-    "~/.ssh", "~/.aws", "~/.gnupg", "~/.config/gcloud", "~/.azure", "~/.kube", "~/.netrc",
-    "~/.git-credentials", "~/.config/git/credentials", "~/.config/gh", "~/.config/hub", "~/.pgpass",
-    "~/.my.cnf", "~/.pypirc", "~/.vault-token", "~/.password-store", "~/.docker/config.json",
-    "~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.local/share/keyrings",
-    "~/.config/rclone", "~/.config/op", "~/.terraform.d/credentials.tfrc.json",
-    /* browsers and mail */
-    "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",
-    "~/.config/microsoft-edge", "~/.config/vivaldi", "~/.config/opera", "~/.thunderbird",
-    "~/snap/firefox", "~/snap/chromium", "~/.var/app", "~/Library/Keychains",
-    /* what was typed */
-    "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history", "~/.mysql_history",
-    "~/.node_repl_history",
-    /* segue's own: configuration, logs, sockets */
-    "~/.config/segue", "~/.local/state/segue", "/run/user",
-    /* other people's */
-    "/home", "/root", "/Users", NULL};
+/* Segue's own sockets among others', and other people's; the home folder has a table, home.txt. */
+static const char *const sandbox_policy_others[] = {"/run/user", "/home", "/root", "/Users", NULL};
 
 /* Only root could read these. */
 static const char *const sandbox_policy_root_secrets[] = {
     "/etc/shadow",    "/etc/shadow-",     "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
     "/etc/sudoers.d", "/etc/ssl/private", "/etc/ssh",     "/boot",         NULL};
-
-/* These are written with guard. */
-static const struct sandbox_policy_cache {
-  const char *folder, *program; /* made if missing, for users who have the program; or NULL */
-} sandbox_policy_caches[] = {
-    {"~/.cache", ""},       {"~/.local/share", NULL}, {"~/.npm", "npm"},
-    {"~/.yarn", NULL},      {"~/.pnpm-store", NULL},  {"~/.bun", NULL},
-    {"~/.deno", NULL},      {"~/.node-gyp", NULL},    {"~/.cargo", "cargo"},
-    {"~/.rustup", NULL},    {"~/go", "go"},           {"~/.gradle", "gradle"},
-    {"~/.m2", "mvn"},       {"~/.ivy2", NULL},        {"~/.sbt", NULL},
-    {"~/.coursier", NULL},  {"~/.nuget", "dotnet"},   {"~/.dotnet", "dotnet"},
-    {"~/.gem", NULL},       {"~/.bundle", NULL},      {"~/.composer", NULL},
-    {"~/.cabal", NULL},     {"~/.stack", NULL},       {"~/.ghcup", NULL},
-    {"~/.mix", NULL},       {"~/.hex", NULL},         {"~/.opam", NULL},
-    {"~/.conan", NULL},     {"~/.conan2", NULL},      {"~/.ccache", NULL},
-    {"~/.pub-cache", NULL}, {"~/.platformio", NULL},  {"~/.local/pipx", NULL},
-    {NULL, NULL},
-};
 
 /* --- the folders of a repository --- */
 
@@ -116,30 +82,33 @@ static bool points_back(const char *worktree, const char *dot_git) {
          strcmp(real, back) == 0;
 }
 
-/* The repository's folder and, for a worktree, the one it shares with the others; absolute, in `a`.
- * Only folders that this user owns and git would accept. Returns how many. */
+/* The top of the working tree, the repository's folder and, for a worktree, the one it shares with
+ * the others; absolute, in `a`. Only folders that this user owns and git would accept. Returns how
+ * many. */
 static size_t sandbox_policy_git(const char *cwd, struct arena *a,
                                  const char *out[SANDBOX_POLICY_GIT_FOLDERS]) {
   char folder[PATH_MAX], dot_git[PATH_MAX + 8];
   if (realpath(cwd, folder) == NULL)
     return 0;
-  for (;;) {
+  for (bool inner = false;;) { /* a submodule's repository is in the one above, and not named */
     print_into(dot_git, sizeof dot_git, "%s/.git", folder);
+    out[0] = arena_strdup(a, folder);
     if (git_is_own(dot_git, S_IFDIR)) {
-      out[0] = arena_strdup(a, dot_git);
-      return 1;
+      out[1] = arena_strdup(a, dot_git);
+      return inner ? 1 : 2;
     }
     if (git_is_own(dot_git, S_IFREG)) {
       char own[PATH_MAX], shared[PATH_MAX], file[PATH_MAX + 16];
-      if (!read_link(dot_git, "gitdir: ", folder, own) || !git_is_own(own, S_IFDIR) ||
-          !points_back(own, dot_git))
+      if (!read_link(dot_git, "gitdir: ", folder, own) || !git_is_own(own, S_IFDIR))
         return 0;
-      out[0] = arena_strdup(a, own);
+      inner = inner || !points_back(own, dot_git);
+      out[1] = arena_strdup(a, own);
       print_into(file, sizeof file, "%s/commondir", own);
-      if (!read_link(file, "", own, shared) || !git_is_own(shared, S_IFDIR))
-        return 1;
-      out[1] = arena_strdup(a, shared);
-      return 2;
+      if (!inner && (!read_link(file, "", own, shared) || !git_is_own(shared, S_IFDIR)))
+        return 2;
+      out[2] = arena_strdup(a, inner ? "" : shared);
+      if (!inner)
+        return 3;
     }
     char *slash = strrchr(folder, '/');
     if (slash == NULL || slash == folder)
@@ -249,11 +218,30 @@ struct confining {
   const char *home; /* NULL: there is none */
   struct arena_list reads, hides, wholes, writes, caches, kept;
   struct placeholder *stand_ins;
-  bool looks; /* the program has ended: nothing is made for it */
+  bool looks;          /* nothing is made for the program: it has ended, or there is none */
+  size_t secret_count; /* of hides: what nothing but its own name in the settings opens */
+  bool open;           /* home: open */
+  json_t *shown;       /* NULL, or what sandbox_policy_rules returns */
+  struct str why;      /* of the next paths in it */
 };
 
+/* Writes the home folder without links; NULL: there is none. */
+static const char *home_of(char real[PATH_MAX]) {
+  const char *home = getenv("HOME");
+  bool is = home != NULL && home[0] == '/' && realpath(home, real) != NULL && real[1] != '\0';
+  return is ? real : NULL;
+}
+
 static void paths_add(struct confining *c, struct arena_list *list, const char *path) {
+  const bool writes = list == &c->writes || list == &c->caches;
+  const char *access_word = writes ? "write" : "read";
   arena_list_add(&c->arena, list, str_from(path));
+  if (list == &c->hides)
+    access_word = "closed";
+  if (c->shown != NULL && list != &c->kept)
+    json_array_append_new(c->shown, json_pack("{ss ss ss% sb}", "path", path, "access", access_word,
+                                              "why", c->why.p, c->why.n, "whole",
+                                              list == &c->wholes || list == &c->writes));
 }
 
 /* Makes ~/PATH, $NAME/PATH or /PATH absolute, without a slash at its end. Returns false if it is
@@ -299,9 +287,11 @@ static void add_json(struct confining *c, struct arena_list *list, const json_t 
       add(c, list, json_string_value(path));
 }
 
-/* Makes a folder and those above it, for this user alone. */
-static void sandbox_policy_make_folder(const char *path) {
+/* Makes a folder and those above it, for this user alone, if it is missing. */
+static void sandbox_policy_make_folder(const struct confining *c, const char *path) {
   char part[PATH_MAX];
+  if (c->looks || access(path, F_OK) == 0)
+    return;
   for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
     print_into(part, sizeof part, "%.*s", (int)(slash - path), path);
     (void)mkdir(part, 0700);
@@ -315,27 +305,130 @@ static bool holds_home(const struct confining *c, const char *path) {
   return c->home != NULL && fs_below(c->home, path) != NULL;
 }
 
+static bool is_below_any(const char *const *paths, const char *path) {
+  for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
+    if (fs_below(path, paths[i]) != NULL)
+      return true;
+  return false;
+}
+
+/* Opens a path of the home folder for `list`, unless it is not there, was said to be secret, or is
+ * the home folder itself. */
+static void open_path(struct confining *c, struct arena_list *list, const char *path) {
+  char real[PATH_MAX];
+  bool secret = access(path, F_OK) != 0 || realpath(path, real) == NULL || holds_home(c, real);
+  for (size_t i = 0; i < c->secret_count && !secret; i++)
+    secret = fs_below(path, c->hides.items[i]) != NULL || fs_below(real, c->hides.items[i]) != NULL;
+  if (secret)
+    return;
+  paths_add(c, list, path);
+  if (strcmp(path, real) != 0)
+    paths_add(c, list, real);
+}
+
+/* Does a folder with a bin look like one that programs were installed in, and nothing else? */
+static bool is_prefix(const char *root) {
+  static const char *const beside[] = {"lib", "lib64", "libexec", "share", "pkg", "pyvenv.cfg"};
+  char path[PATH_MAX + 16];
+  print_into(path, sizeof path, "%s/.git", root);
+  bool found = false, own = access(path, F_OK) == 0;
+  for (size_t i = 0; i < ARRAY_LEN(beside) && !own && !found; i++) {
+    print_into(path, sizeof path, "%s/%s", root, beside[i]);
+    found = access(path, F_OK) == 0;
+  }
+  return found;
+}
+
+/* Opens the folder that programs of `folder` were installed in: for .../lib/node_modules/x the
+ * modules, for .../node/v20/bin the version. What keeps more than programs (~/.tool, ~/.local, a
+ * project) is not opened for its bin: only what is beside that by the usual names. */
+static void open_installed(struct confining *c, struct arena_list *list, const char *folder) {
+  static const char *const beside[] = {"lib", "lib64", "libexec", "include"};
+  char root[PATH_MAX], part[PATH_MAX + 16];
+  print_into(root, sizeof root, "%s", folder);
+  char *modules = strstr(root, "/node_modules/"), *slash = strrchr(root, '/');
+  if (modules != NULL)
+    modules[sizeof "/node_modules" - 1] = '\0';
+  const bool bin = modules == NULL && slash != NULL && slash != root &&
+                   (strcmp(slash, "/bin") == 0 || strcmp(slash, "/shims") == 0);
+  if (bin)
+    *slash = '\0';
+  const char *below = c->home ? fs_below(root, c->home) : NULL;
+  const bool of_home = holds_home(c, root), guard = c->secret_count > 0;
+  const bool hidden = below != NULL && !of_home && below[1] == '.' && !strchr(below + 1, '/');
+  if (!of_home &&
+      (!bin || !below || (guard ? !hidden && is_prefix(root) : strcmp(below, "/.local")))) {
+    open_path(c, list, root);
+    return;
+  }
+  for (size_t i = 0; bin && !of_home && i < ARRAY_LEN(beside); i++) {
+    print_into(part, sizeof part, "%s/%s", root, beside[i]);
+    open_path(c, list, part);
+  }
+  if (!holds_home(c, folder))
+    open_path(c, list, folder);
+}
+
+/* Opens what one entry of a folder of PATH leads to, where that is in the home folder. */
+static void open_linked(struct confining *c, const char *folder, const char *name) {
+  char path[PATH_MAX], real[PATH_MAX];
+  struct stat st;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return;
+  const ssize_t n = readlink(path, real, sizeof real - 1);
+  real[n > 0 ? n : 0] = '\0'; /* most lead to what is open, and cost no more than this */
+  if ((real[0] == '/' && is_below_any(c->reads.items + 1, real)) || realpath(path, real) == NULL ||
+      fs_below(real, c->home) == NULL || is_below_any(c->reads.items + 1, real) ||
+      stat(real, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & S_IXUSR) == 0)
+    return;
+  open_path(c, &c->reads, real);
+  *strrchr(real, '/') = '\0';
+  const char *last = strrchr(real, '/');
+  if (strstr(real, "/node_modules/") != NULL || (last != NULL && strcmp(last, "/bin") == 0))
+    open_installed(c, &c->reads, real);
+}
+
+/* Opens what the user's PATH has in the home folder. An agent may have written the folders of a
+ * project: links in them, or that they are themselves, are not followed. */
+static void add_path(struct confining *c) {
+  buf_auto_t path = {0};
+  char asked[PATH_MAX], folder[2 * PATH_MAX], real[PATH_MAX];
+  process_search_path(getenv("PATH"), &path);
+  c->why = STR("on your PATH");
+  for (struct str rest = buf_view(&path); c->home != NULL && rest.p != NULL;) {
+    struct str part = str_cut(&rest, ':');
+    print_into(asked, sizeof asked, STR_FMT, STR_ARG(part));
+    const char *below = fs_below(asked, getenv("HOME"));
+    print_into(folder, sizeof folder, "%s%s", below ? c->home : "", below ? below : asked);
+    bool follows = str_starts(part, "/usr/local/") || str_starts(part, "/opt/");
+    if (below != NULL)
+      follows = below[0] != '\0' && (below[1] == '.' || strcmp(below, "/bin") == 0);
+    if (realpath(folder, real) == NULL || is_below_any(c->writes.items, real) ||
+        (!follows && strcmp(folder, real) != 0))
+      continue;
+    if (fs_below(real, c->home) != NULL && !is_below_any(c->reads.items + 1, real))
+      open_installed(c, &c->reads, real);
+    DIR *dir = follows && !holds_home(c, real) ? opendir(real) : NULL;
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+      if (entry->d_type == DT_LNK)
+        open_linked(c, real, entry->d_name);
+    if (dir != NULL)
+      (void)closedir(dir);
+  }
+}
+
 /* Adds a program and, where it is a script, who runs it. */
 static void add_program(struct confining *c, const char *word, int depth) {
   char path[PATH_MAX], real[PATH_MAX], line[256];
   if (depth == 0 || !program_find(word, path, sizeof path) || realpath(path, real) == NULL)
     return;
-  /* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
-   * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
-  char folder[PATH_MAX];
-  print_into(folder, sizeof folder, "%s", real);
-  char *modules = strstr(folder, "/node_modules/"), *slash = strrchr(folder, '/');
-  if (modules != NULL)
-    modules[sizeof "/node_modules" - 1] = '\0';
-  else if (slash != NULL && slash != folder)
-    *slash = '\0';
-  char *bin = modules == NULL ? strrchr(folder, '/') : NULL;
-  if (bin != NULL && bin != folder && strcmp(bin, "/bin") == 0) {
-    *bin = '\0';
-    if (strstr(folder, "/.local") != NULL || holds_home(c, folder))
-      *bin = '/';
-  }
-  paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
+  struct arena_list *list = c->secret_count > 0 ? &c->reads : &c->wholes;
+  char *slash = strrchr(real, '/');
+  add(c, list, real);
+  *slash = '\0';
+  if (!holds_home(c, slash == real ? "/" : real))
+    open_installed(c, list, real);
+  *slash = '/';
   if (!read_first_line(real, 0, line, sizeof line) || strncmp(line, "#!", 2) != 0)
     return;
   char *rest = NULL, *first = strtok_r(line + 2, " \t", &rest);
@@ -351,15 +444,64 @@ static void add_program(struct confining *c, const char *word, int depth) {
 
 /* --- the lists --- */
 
+/* Adds a path of the table. */
+static void add_home_path(struct confining *c, struct str kind, const char *path) {
+  if (str_eq_c(kind, "read"))
+    open_path(c, &c->reads, path);
+  else if (str_eq_c(kind, "write"))
+    open_path(c, &c->caches, path);
+  else
+    add(c, &c->hides, path);
+}
+
+/* Adds what a row of the table names: an absolute path, or a pattern for several. */
+static void add_home_row(struct confining *c, struct str kind, const char *path,
+                         struct str program) {
+  char found[PATH_MAX], name[LIMIT_NAME_BYTES];
+  glob_t paths = {0};
+  if (str_eq_c(kind, "secret") && !c->open && !is_below_any(c->reads.items + 1, path))
+    return; /* it is closed anyway */
+  print_into(name, sizeof name, STR_FMT, STR_ARG(program));
+  if (name[0] != '\0' && access(path, F_OK) != 0 && program_find(name, found, sizeof found))
+    sandbox_policy_make_folder(c, path);
+  if (strchr(path, '*') == NULL)
+    add_home_path(c, kind, path);
+  else if (glob(path, GLOB_NOSORT, NULL, &paths) == 0)
+    for (size_t i = 0; i < paths.gl_pathc; i++)
+      add_home_path(c, kind, paths.gl_pathv[i]);
+  globfree(&paths);
+}
+
+/* Adds the rows of the home folder's table (home.txt), or its secrets, when all else is known. */
+static void add_table(struct confining *c, bool secrets) {
+  const struct resource *table = resource_find("provider/home.txt");
+  struct str rest = {table->p, table->n};
+  char full[PATH_MAX], name[LIMIT_NAME_BYTES];
+  while (rest.n > 0) {
+    struct str line = str_next_line(&rest), whole = line;
+    struct str kind = str_cut(&line, ' '), path = str_cut(&line, ' '), below = path;
+    struct str base = str_cut(&below, '/');
+    if (base.n == 0)
+      continue;
+    print_into(name, sizeof name, STR_FMT, (int)base.n - 1, base.p + 1);
+    const char *at = base.p[0] == '$' ? getenv(name) : c->home;
+    if (str_eq_c(kind, "#"))
+      c->why = (struct str){whole.p + 2, whole.n - 2};
+    else if (at == NULL || at[0] != '/' || str_eq_c(kind, "secret") != secrets)
+      continue;
+    else if (snprintf(full, sizeof full, below.n > 0 ? "%s/%.*s" : "%s", at, (int)below.n,
+                      below.p) < (int)sizeof full)
+      add_home_row(c, kind, full, line);
+  }
+}
+
 static void add_guard(struct confining *c, const json_t *user) {
   char folder[PATH_MAX];
   const char *variables[][2] = {
       {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
-  paths_add(c, &c->reads, "/");
-  if (c->home != NULL)
-    add(c, &c->reads, "~");
-  add_all(c, &c->hides, sandbox_policy_secrets);
-  paths_add(c, &c->hides, "/dev"); /* a disk's own device, for those whom its mode does not stop */
+  const char *home = json_string_value(json_object_get(user, "home"));
+  c->open = home != NULL && strcmp(home, "open") == 0;
+  c->why = STR("segue's own");
   for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
     const char *value = getenv(variables[i][0]);
     if (value != NULL && snprintf(folder, sizeof folder, "%s/%s", value, variables[i][1]) > 0)
@@ -367,17 +509,21 @@ static void add_guard(struct confining *c, const json_t *user) {
   }
   for (size_t i = 0; c->spec->env->own_folders != NULL && c->spec->env->own_folders[i]; i++)
     add(c, &c->hides, c->spec->env->own_folders[i]);
+  c->why = STR("your settings: secret");
   add_json(c, &c->hides, json_object_get(user, "secret"));
-  char full[PATH_MAX], program[PATH_MAX];
-  for (const struct sandbox_policy_cache *cache = sandbox_policy_caches; cache->folder != NULL;
-       cache++) {
-    if (!sandbox_policy_expand(c, cache->folder, full))
-      continue;
-    if (access(full, F_OK) != 0 && cache->program != NULL &&
-        (cache->program[0] == '\0' || program_find(cache->program, program, sizeof program)))
-      sandbox_policy_make_folder(full);
-    add(c, &c->caches, cache->folder);
-  }
+  c->why = STR("a disk's own device, for those whom its mode does not stop");
+  add(c, &c->hides, "/dev");
+  c->secret_count = c->hides.n;
+  c->why = STR("the system");
+  paths_add(c, &c->reads, "/");
+  c->why = STR("other people's");
+  add_all(c, &c->hides, sandbox_policy_others);
+  c->why = c->open ? STR("home: open") : STR("the home folder");
+  if (c->home != NULL)
+    add(c, c->open ? &c->reads : &c->hides, getenv("HOME")); /* as it is written, too */
+  add_table(c, false);
+  add_path(c);
+  add_table(c, true);
 }
 
 static bool is_held_by(const struct confining *c, const char *mechanism) {
@@ -411,60 +557,86 @@ static void keep_git(struct confining *c, const char *folder) {
   }
 }
 
+/* Adds the workspace and its repository. With guard its whole tree is read, and what a worktree's
+ * links in the main checkout lead to. */
+static void add_workspace(struct confining *c, enum sandbox_level level) {
+  const struct sandbox_policy_spec *spec = c->spec;
+  const char *git[SANDBOX_POLICY_GIT_FOLDERS];
+  char path[PATH_MAX];
+  struct stat st;
+  size_t n = sandbox_policy_git(spec->cwd, &c->arena, git), i;
+  json_t *name;
+  c->why = STR("the workspace");
+  add(c, &c->wholes, spec->cwd);
+  if (spec->request->edit)
+    add(c, &c->writes, spec->cwd);
+  c->why = STR("the workspace's repository");
+  for (i = 0; i < n && level == SANDBOX_GUARD; i++)
+    if (!holds_home(c, git[i]))
+      add(c, &c->wholes, git[i]);
+  json_array_foreach((json_t *)spec->env->links, i, name) {
+    const bool linked = n == SANDBOX_POLICY_GIT_FOLDERS && level == SANDBOX_GUARD;
+    const char *end = linked ? strrchr(git[n - 1], '/') : NULL;
+    if (end != NULL && snprintf(path, sizeof path, "%.*s/%s", (int)(end - git[n - 1]), git[n - 1],
+                                json_string_value(name)) < (int)sizeof path)
+      add(c, &c->wholes, path);
+  }
+  if (!spec->request->edit)
+    return;
+  for (i = 1; i < n; i++) {
+    add(c, &c->writes, git[i]);
+    keep_git(c, git[i]);
+  }
+  /* A worktree or submodule says in this file where its repository is. */
+  if (snprintf(path, sizeof path, "%s/.git", spec->cwd) < (int)sizeof path &&
+      lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+    add(c, &c->kept, path);
+  /* Whoever runs a workflow of the project next runs what is written there. */
+  if (snprintf(path, sizeof path, "%s/.segue", spec->cwd) < (int)sizeof path)
+    add(c, &c->kept, path);
+}
+
 static void sandbox_policy_gather(struct confining *c, enum sandbox_level level) {
   const struct sandbox_policy_spec *spec = c->spec;
-  const json_t *user = spec->env->sandbox;
-  if (level == SANDBOX_GUARD)
-    add_guard(c, user);
-  else
-    add_all(c, &c->reads, sandbox_folders);
-  if (geteuid() == 0)
-    add_all(c, &c->hides, sandbox_policy_root_secrets);
-  if (level != SANDBOX_CONTAINER) { /* an image has programs of its own */
-    enum { SCRIPTS = 4 };
-    /* The first words may be an interpreter and its script. */
-    for (size_t i = 0; i < PROGRAM_WORDS && spec->argv[i] != NULL; i++)
-      if (i == 0 || spec->argv[i][0] == '/')
-        add_program(c, spec->argv[i], SCRIPTS);
-  }
-  add(c, &c->wholes, spec->cwd);
-  if (spec->request->edit) {
-    const char *git[SANDBOX_POLICY_GIT_FOLDERS];
-    size_t n = sandbox_policy_git(spec->cwd, &c->arena, git);
-    add(c, &c->writes, spec->cwd);
-    for (size_t i = 0; i < n; i++) {
-      add(c, &c->writes, git[i]);
-      keep_git(c, git[i]);
-    }
-    /* A worktree or submodule says in this file where its repository is. */
-    struct stat st;
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/.git", spec->cwd) < (int)sizeof path &&
-        lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-      add(c, &c->kept, path);
-    /* Whoever runs a workflow of the project next runs what is written there. */
-    if (snprintf(path, sizeof path, "%s/.segue", spec->cwd) < (int)sizeof path)
-      add(c, &c->kept, path);
-  }
-  const json_t *path;
+  const json_t *user = spec->env->sandbox, *path;
   char full[PATH_MAX];
   size_t i;
+  add_workspace(c, level);
+  c->why = STR("the client's own state");
   json_array_foreach((json_t *)c->spec->state, i, path) {
     const char *text = json_string_value(path);
     size_t n = text ? strlen(text) : 0;
-    if (n > 0 && text[n - 1] == '/' && sandbox_policy_expand(c, text, full) &&
-        access(full, F_OK) != 0)
-      sandbox_policy_make_folder(full);
+    if (n > 0 && text[n - 1] == '/' && sandbox_policy_expand(c, text, full))
+      sandbox_policy_make_folder(c, full);
     if (n > 0)
       add(c, &c->writes, text);
   }
-  add_all(c, &c->writes, sandbox_devices);
-  add_json(c, &c->wholes, json_object_get(user, "read"));
+  c->why = STR("your settings: write");
   add_json(c, &c->writes, json_object_get(user, "write"));
-  if (spec->request->argv != NULL) { /* one of the workflow's own */
-    add_json(c, &c->wholes, json_object_get(json_object_get(user, "commands"), "read"));
-    add_json(c, &c->writes, json_object_get(json_object_get(user, "commands"), "write"));
+  const json_t *own = json_object_get(user, "commands"); /* for the workflow's own programs */
+  if (spec->request->argv != NULL)
+    add_json(c, &c->writes, json_object_get(own, "write"));
+  if (level == SANDBOX_GUARD)
+    add_guard(c, user);
+  c->why = STR("the system");
+  if (level != SANDBOX_GUARD)
+    add_all(c, &c->reads, sandbox_folders);
+  add_all(c, &c->writes, sandbox_devices);
+  c->why = STR("root's own");
+  if (geteuid() == 0)
+    add_all(c, &c->hides, sandbox_policy_root_secrets);
+  c->why = STR("its program");
+  if (level != SANDBOX_CONTAINER) { /* an image has programs of its own */
+    enum { SCRIPTS = 4 };
+    /* The first words may be an interpreter and its script. */
+    for (i = 0; i < PROGRAM_WORDS && spec->argv[i] != NULL; i++)
+      if (i == 0 || spec->argv[i][0] == '/')
+        add_program(c, spec->argv[i], SCRIPTS);
   }
+  c->why = STR("your settings: read");
+  add_json(c, &c->wholes, json_object_get(user, "read"));
+  if (spec->request->argv != NULL)
+    add_json(c, &c->wholes, json_object_get(own, "read"));
 }
 
 /* Appends a text with its terminator, so that no text runs into the next. */
@@ -496,6 +668,7 @@ static void sandbox_policy_key(const struct confining *c, struct buf *key,
   key_put_json(key, spec->request->sandbox);
   key_put_json(key, spec->env->sandbox);
   key_put_json(key, spec->state);
+  key_put_json(key, spec->env->links);
   json_array_foreach((json_t *)spec->state, i, path) {
     const char *text = json_string_value(path);
     if (text != NULL && text[0] == '$')
@@ -613,6 +786,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .caches = c->caches.items,
       .kept = c->kept.items,
       .own = spec->tmpdir,
+      .home = c->open ? NULL : c->home,
       .lists = level == SANDBOX_GUARD,
       .no_internet = reach != NETWORK_OPEN,
       .way_out = way_out,
@@ -649,9 +823,8 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
                                 struct sandbox **sandbox, struct err *err) {
   const json_t *words = spec->request->sandbox;
   enum sandbox_level level;
-  const char *home = getenv("HOME");
-  const bool has_home = home != NULL && home[0] == '/' && home[1] != '\0';
-  struct confining c = {.spec = spec, .home = has_home ? home : NULL};
+  char home[PATH_MAX];
+  struct confining c = {.spec = spec, .home = home_of(home)};
   const bool lands = is_held_by(&c, SANDBOX_LANDLOCK);
   *held = (struct confined){.contained = is_contained(&c)};
   assert(spec->cwd != NULL && spec->tmpdir != NULL);
@@ -693,8 +866,9 @@ static size_t longest_above(const struct arena_list *list, const char *path) {
 
 static bool may_read(const struct confining *c, const char *path) {
   size_t shown = longest_above(&c->reads, path), cached = longest_above(&c->caches, path);
+  size_t open = cached > shown ? cached : shown;
   return longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
-         (cached > shown ? cached : shown) > longest_above(&c->hides, path);
+         (open > 0 && open >= longest_above(&c->hides, path));
 }
 
 static bool may_write(const struct confining *c, const char *path) {
@@ -795,9 +969,8 @@ static void denied_tell(const struct confining *c, const struct denied_lists *fo
 
 bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,
                            struct buf *why) {
-  const char *home = getenv("HOME");
-  struct confining c = {
-      .spec = spec, .home = home != NULL && home[0] == '/' ? home : NULL, .looks = true};
+  char home[PATH_MAX];
+  struct confining c = {.spec = spec, .home = home_of(home), .looks = true};
   struct denied_lists found = {0};
   enum sandbox_level level;
   enum denial_kind kind;
@@ -822,7 +995,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
   static const char *const none[] = {NULL};
   const char *by = json_string_value(
       json_object_get(json_object_get(words, "mechanisms"), sandbox_level_name(SANDBOX_GUARD)));
-  const char *home = getenv("HOME");
+  char home[PATH_MAX];
   enum sandbox_level level;
   if (by == NULL || is_off(words, &level))
     return NULL;
@@ -831,7 +1004,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
   const struct call_request request = {.sandbox = mechanism};
   const struct sandbox_policy_spec spec = {
       .env = &env, .request = &request, .cwd = cwd, .argv = none, .envp = none};
-  struct confining c = {.spec = &spec, .home = home != NULL && home[0] == '/' ? home : NULL};
+  struct confining c = {.spec = &spec, .home = home_of(home)};
   struct sandbox *made = NULL;
   char path[PATH_MAX];
   sandbox_policy_gather(&c, SANDBOX_GUARD);
@@ -842,6 +1015,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
                                     .writes = c.writes.items,
                                     .caches = none,
                                     .kept = none,
+                                    .home = c.open ? NULL : c.home,
                                     .lists = true,
                                     .no_internet = true};
   if (!wraps_call(&c))
@@ -853,6 +1027,39 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
   arena_deinit(&c.arena);
   json_decref(mechanism);
   return made;
+}
+
+json_t *sandbox_policy_rules(const struct sandbox_policy_spec *spec, enum sandbox_level level,
+                             json_t *hosts) {
+  char home[PATH_MAX];
+  struct confining c = {.spec = spec, .home = home_of(home), .looks = true, .shown = json_array()};
+  c.why = STR("sandbox: off");
+  if (level == SANDBOX_OFF)
+    paths_add(&c, &c.writes, "/");
+  else
+    sandbox_policy_gather(&c, level);
+  const char *const *names = hosts_of(spec, &c.arena);
+  for (size_t i = 0; hosts != NULL && names != NULL && names[i] != NULL; i++)
+    json_array_append_new(hosts, json_string(names[i]));
+  arena_deinit(&c.arena);
+  return c.shown;
+}
+
+const json_t *sandbox_policy_rule(const json_t *rules, const char *path) {
+  const json_t *found = NULL, *rule;
+  size_t i, longest = 0;
+  bool whole = false;
+  json_array_foreach((json_t *)rules, i, rule) {
+    const char *at = json_string_value(json_object_get(rule, "path"));
+    const bool is_whole = json_is_true(json_object_get(rule, "whole"));
+    if (fs_below(path, at) == NULL || (whole && !is_whole) ||
+        (strlen(at) < longest && whole == is_whole))
+      continue;
+    found = rule;
+    whole = is_whole;
+    longest = strlen(at);
+  }
+  return found;
 }
 
 struct process *sandbox_policy_start(const struct sandbox_policy_spec *spec,

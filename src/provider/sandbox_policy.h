@@ -1,9 +1,11 @@
 /* sandbox_policy.h - turns the settings of a call's sandbox (core/sandbox_settings.h) into what its
  * program may touch.
  *
- * The lists of what is secret and what builds keep are in sandbox_policy.c. The user's own (`read`,
- * `write` and `secret` of `sandbox` in config.yaml) are added to them; what those allow to be read
- * or written is allowed even if it would otherwise be secret.
+ * With guard the home folder is closed but for the client's own state, what the user's PATH leads
+ * to, and the rows of home.txt. The user's own (`read`, `write` and `secret` of `sandbox` in
+ * config.yaml) are added; what those allow to be read or written is allowed even if it would
+ * otherwise be secret. Landlock can only allow, so nothing is opened that has a part which must not
+ * be written.
  *
  *   process = sandbox_policy_start(&(struct sandbox_policy_spec){...}, ..., &held, &err)
  *   sandbox_policy_end(&held)        when the program has ended
@@ -54,6 +56,13 @@ void sandbox_policy_end(struct confined *held);
 /* Notes in the result of a `contained` program that its engine failed; false: it did not. */
 bool sandbox_policy_engine_failed(bool contained, const struct process_result *p,
                                   const struct call_request *request, struct call_result *r);
+
+/* Returns what a call at this level may touch, as [{path, access: read|write|closed, why, whole}],
+ * where `whole` overrides what is closed below, and puts the hosts of network: api into the list.
+ * Then finds what counts for a path: the innermost one, NULL if nothing names it. */
+json_t *sandbox_policy_rules(const struct sandbox_policy_spec *spec, enum sandbox_level level,
+                             json_t *hosts);
+const json_t *sandbox_policy_rule(const json_t *rules, const char *path);
 
 /* Says what a program was denied that failed within its sandbox, as far as its own words tell
  * (`text`, provider/denials.h), and which setting allows it. Counts are only paths that its lists

@@ -173,8 +173,8 @@ def checks_of_merges_have_it():
 
 def a_workflow_narrows_and_never_widens():
     with Place() as box:
-        look = ["sh", "-c", "cat ~/.ssh/id; echo; cat ~/notes; exit 0"]
-        box.file("home/notes", "notes\n")
+        look = ["sh", "-c", "cat ~/.ssh/id; echo; cat ~/.gitignore; exit 0"]
+        box.file("home/.gitignore", "notes\n")
         for more, level, network, notes in (("sandbox: off, ", "guard", None, True), ("sandbox: strict, ", "strict", None, False),
                                             ("network: none, ", "guard", "none", True)):
             done, log, _ = box.run(WORK % ("", "test") + command(look, more=more) + MEND)

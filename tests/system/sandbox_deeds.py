@@ -237,7 +237,7 @@ DEEDS = {
     "write in the workspace": lambda: write("own"),
     "write to its own folder": lambda: write(os.environ["TMPDIR"] + "/x"),
     "keep its own state": lambda: write(HOME + "/state-of-it/x"),
-    "write to a cache": lambda: write(HOME + "/.cache/x"),
+    "write to a cache": lambda: write(HOME + "/.cache/ccache/x"),
     "read the system": lambda: len(os.listdir("/usr/bin")) > 0,
     "list the home folder": lambda: len(os.listdir(HOME)) > 0,
     "run a program": lambda: subprocess.run(["true"], check=False).returncode == 0,

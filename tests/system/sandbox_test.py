@@ -31,7 +31,6 @@ PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.execu
 # The levels at which each can be done; with a mark what else it takes. Whatever does not stand here
 # is done at no level but off.
 DONE = {
-    "read the home folder": "off guard",
     "list the home folder": "off guard",
     "call a named socket": "off guard",
     "read segue's configuration": "off",
@@ -103,7 +102,7 @@ class Stage(DaemonBox):
         super().__init__()
         self.user, self.sockets = user, []
         self.home = self.dir + "/home"
-        for name in (".ssh/keys", "mine", "config/segue/providers", "bin", ".cache", "state-of-it"):
+        for name in (".ssh/keys", "mine", "config/segue/providers", "bin", ".cache/ccache", "state-of-it"):
             os.makedirs(f"{self.home}/{name}")
         for name in (".ssh/id", ".ssh/id2", ".ssh/keys/id", "mine/token", "config/segue/SECRET.yaml", "notes"):
             self.file("home/" + name, "SECRET\n")
@@ -417,14 +416,15 @@ def commands_are_off_and_on_request_held(box):
 
 
 def a_secret_in_a_cache_is_one(box):
-    flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cat ~/.cargo/credentials.toml; echo x > ~/.cargo/new%s && "
-            "cat ~/.cargo/registry/a; cat ~/.cargo/new%s']\n    sandbox: guard\n"
-            "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+    flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'cd ~/.cargo/registry; cat token; echo x > new%s && cat a && cat new%s']\n"
+            "    sandbox: guard\n    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
     os.makedirs(box.dir + "/home/.cargo/registry")
+    os.makedirs(box.dir + "/home/config/segue")
+    box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"secret": ["~/.cargo/registry/token"]}}))
     box.file("home/.cargo/registry/a", "PLAIN\n")
     for secret in (False, True):
         if secret:
-            box.file("home/.cargo/credentials.toml", "SECRET\n")
+            box.file("home/.cargo/registry/token", "SECRET\n")
         box.segue("run", box.file("w.yaml", flow % (secret, secret)), "--task", "t", "--logs", box.logs)
         end = of_type(records(box.log_paths()[-1]), "call_end")[0]
         expect("PLAIN" in end["text"] and "SECRET" not in end["text"], end)

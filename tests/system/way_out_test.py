@@ -188,6 +188,48 @@ def goes_through_the_proxy_behind_it():
             s.close()
 
 
+def a_name_leads_neither_here_nor_into_private_networks():
+    """The address that a listed name leads to decides, unless the settings name it itself."""
+    needs_bwrap()
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        skip("needs a user who may mount, for names of its own")
+    with Box() as box:
+        inner = socket.socket(socket.AF_INET6)
+        inner.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        inner.bind(("::", 0))
+        inner.listen(64)
+        port = inner.getsockname()[1]
+
+        def accept():
+            while True:
+                try:
+                    c, _ = inner.accept()
+                except OSError:
+                    return
+                c.close()
+        threading.Thread(target=accept, daemon=True).start()
+        told = subprocess.run(["ip", "-o", "addr", "show", "scope", "global"], capture_output=True, text=True).stdout if shutil.which("ip") else ""
+        own = [line.split()[3].split("/")[0] for line in told.splitlines()]
+        leads = ["0.0.0.0", "0.1.2.3", "::", "127.0.0.1", "::1", "10.1.2.3", "172.16.9.9", "192.168.250.1", "100.64.0.1", "fc00::9", "169.254.169.254", *own]
+        box.file("hosts", "127.0.0.1 localhost\n" + "".join(f"{at} n{i}.lists.example\n" for i, at in enumerate(leads)))
+        os.makedirs(box.dir + "/home/config/segue")
+        box.file("work/ask.py", "import os, socket, sys\n"
+                 f"for i in range({len(leads)}):\n"
+                 "    s = socket.create_connection(('127.0.0.1', int(os.environ['HTTPS_PROXY'].rpartition(':')[2])), 60)\n"
+                 f"    s.sendall(f'CONNECT n{{i}}.lists.example:{port} HTTP/1.1\\r\\n\\r\\n'.encode())\n"
+                 "    print(s.recv(1000).split()[1].decode())\n")
+        for named, wanted in (([], ["502"] * len(leads)), (own, ["502"] * (len(leads) - len(own)) + ["200"] * len(own))):
+            hosts = [f"*.lists.example:{port}", *(f"[{at}]:{port}" if ":" in at else f"{at}:{port}" for at in named)]
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"hosts": hosts}}))
+            box.segue("run", box.file("w.yaml", FLOW % (PYTHON, box.cwd + "/ask.py", "x", "guard")), "--task", "t", "--logs", box.logs, status=0,
+                      prefix=["unshare", "-m", "sh", "-c", f"mount --bind {box.dir}/hosts /etc/hosts && exec \"$@\"", "sh"])
+            log = records(box.log_paths()[-1])
+            expect(of_type(log, "call_end")[0]["text"].split() == wanted, leads, of_type(log, "call_end")[0])
+            denied = [r["data"]["denied"] for r in of_type(log, "call_event") if "denied" in r.get("data", {})]
+            expect(f"10.1.2.3:{port}" in denied and f"[fc00::9]:{port}" in denied and not any("169.254" in d for d in denied), denied)
+        inner.close()
+
+
 def wrong_hosts_are_said(box):
     os.makedirs(box.dir + "/home/config/segue")
     for words, says in (({"hosts": ["https://a.example"]}, "it must be a host"), ({"hosts": "a"}, "a list of at most 100 hosts"),
@@ -197,4 +239,4 @@ def wrong_hosts_are_said(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([reaches_its_hosts_and_no_others, what_cannot_be_held_is_said_before, a_backend_has_its_own_hosts, goes_through_the_proxy_behind_it, wrong_hosts_are_said]))
+    sys.exit(main([reaches_its_hosts_and_no_others, what_cannot_be_held_is_said_before, a_backend_has_its_own_hosts, goes_through_the_proxy_behind_it, a_name_leads_neither_here_nor_into_private_networks, wrong_hosts_are_said]))

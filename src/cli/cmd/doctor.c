@@ -17,14 +17,16 @@
 #include "provider/agent/project_files.h"
 #include "provider/probe.h"
 #include "provider/registry.h"
+#include "provider/sandbox_policy.h"
 
+#include <dirent.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DOCTOR_INDENT = 9, ENGINE_WAIT_S = 10 };
+enum { DOCTOR_INDENT = 9, ENGINE_WAIT_S = 10, DOCTOR_PROGRAMS = 8 };
 
 enum finding_kind { FINDING_OK, FINDING_NOTE, FINDING_PROBLEM };
 
@@ -296,6 +298,42 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
                 is_docker(engine) ? of_docker : "until it works there is no sandbox: container");
 }
 
+/* Lists the programs of PATH that are closed with guard: such as those that lie loose in the home
+ * folder, or that a link in a project's folder leads to. */
+static void look_at_path(struct doctor_report *r, const json_t *sandbox) {
+  static const char *const none[] = {NULL};
+  const struct provider_env env = {.sandbox = sandbox};
+  const struct call_request request = {0};
+  const struct sandbox_policy_spec spec = {
+      .env = &env, .request = &request, .cwd = "/usr", .argv = none, .envp = none};
+  json_auto_t *rules = sandbox_policy_rules(&spec, SANDBOX_GUARD, NULL);
+  buf_auto_t path = {0}, closed = {0};
+  size_t count = 0;
+  process_search_path(getenv("PATH"), &path);
+  for (struct str rest = buf_view(&path); rest.p != NULL;) {
+    struct str part = str_cut(&rest, ':');
+    char folder[PATHS_BYTES], program[2 * PATHS_BYTES];
+    print_into(folder, sizeof folder, STR_FMT, STR_ARG(part));
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+      print_into(program, sizeof program, "%s/%s", folder, entry->d_name);
+      char_auto_t *real = entry->d_type == DT_DIR ? NULL : realpath(program, NULL);
+      const char *access_word = real ? cli_text(sandbox_policy_rule(rules, real), "access") : NULL;
+      if (access_word == NULL || strcmp(access_word, "closed") != 0 || access(real, X_OK) != 0)
+        continue;
+      if (++count <= DOCTOR_PROGRAMS)
+        buf_printf(&closed, "%s%s", closed.n > 0 ? ", " : "", program);
+    }
+    if (dir != NULL)
+      (void)closedir(dir);
+  }
+  if (count > DOCTOR_PROGRAMS)
+    buf_printf(&closed, " and %zu more", count - DOCTOR_PROGRAMS);
+  if (count > 0)
+    doctor_find(r, FINDING_NOTE, "programs of PATH that guard closes", buf_c(&closed),
+                "name their folders in sandbox: {read: [...]} of config.yaml, if agents need them");
+}
+
 /* Says what confines agents here. */
 static void look_at_sandbox(struct doctor_report *r, const struct config *user, bool quick) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
@@ -325,6 +363,8 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user, 
                 "sandboxes (codex, browsers) fail here, and podman needs its package",
                 "let segue sandbox them, which needs no namespaces: sandbox: guard");
   look_at_containers(r, user, strcmp(level, "container") == 0, quick);
+  if (strcmp(level, "guard") == 0)
+    look_at_path(r, sandbox);
   if (why == NULL)
     doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
   else if (off)
