@@ -126,14 +126,13 @@ static void pointer_of(const struct limits_place *place, struct buf *out) {
 static bool limits_over(struct measure *m, const struct limits_place *place, const char *limit,
                         const char *unit, size_t found, size_t allowed) {
   struct adapter *a = m->a;
-  struct buf pointer = {0};
+  buf_auto_t pointer = {0};
   if (allowed == 0 || found <= allowed || adapter_stopped(a))
     return false;
   adapt_fail(a, ADAPT_LIMIT, NODE_NONE, "", "%s takes at most %zu %s; here are %zu",
              a->dialect->name, allowed, unit, found);
   pointer_of(place, &pointer);
   print_into(a->error->pointer, sizeof a->error->pointer, "%s", buf_c(&pointer));
-  buf_deinit(&pointer);
   a->error->limit = limit;
   a->error->found = found;
   a->error->allowed = allowed;
@@ -335,10 +334,9 @@ static void reference_rewrite(struct whole *w, uint32_t entry, json_t *copy) {
     if (target.count == 0)
       continue;
     uint32_t to = target.items[0].entry;
-    char *text = whole_place(w, to, s->resources[s->entries[to].resource].document);
+    char_auto_t *text = whole_place(w, to, s->resources[s->entries[to].resource].document);
     if (text)
       adapt_put(copy, "$ref", json_string_nocheck(text));
-    free(text);
   }
 }
 
@@ -527,7 +525,7 @@ static json_t *definitions(struct adapter *a) {
 
 static void finish_root(struct adapter *a, struct built built) {
   bool whole = a->dialect->flags & ADAPT_WHOLE;
-  json_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
+  json_auto_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
   const json_t *inner = built.schema;
   const char *reference = json_string_value(json_object_get(inner, "$ref"));
   /* A root that is just a reference is followed, so that its target can be the root. */
@@ -552,7 +550,6 @@ static void finish_root(struct adapter *a, struct built built) {
   }
   if (json_object_size(all) && !(whole && json_object_get(root, "$defs")))
     adapt_put(root, "$defs", json_incref(all));
-  json_decref(all);
   json_decref(built.schema);
   a->out->schema = root;
 }
@@ -814,10 +811,9 @@ static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
   json_t *one;
   json_array_foreach(plan->texts, i, one) {
     size_t length;
-    char *text = adapt_json_text(one, &length);
+    char_auto_t *text = adapt_json_text(one, &length);
     bool same =
         length == json_string_length(value) && memcmp(text, json_string_value(value), length) == 0;
-    free(text);
     if (same)
       return json_clone(one);
   }

@@ -81,7 +81,7 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
   for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
     if (sentences[i].id != word->id)
       continue;
-    char *value = sentences[i].after ? words_value(word->value) : NULL;
+    char_auto_t *value = sentences[i].after ? words_value(word->value) : NULL;
     size_t before = words->count;
     if (!sentences[i].after)
       adapt_words_add(words, "%s", sentences[i].before);
@@ -92,7 +92,6 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
       adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after_one);
     else if (value)
       adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after);
-    free(value);
     adapt_changed(a, word->entry, name, NULL,
                   words->count > before ? ADAPT_DESCRIBED : ADAPT_DROPPED, why);
     return;
@@ -367,12 +366,11 @@ static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
       json_array_append_new(values, json_incref(one));
       continue;
     }
-    char *text = adapt_json_text(one, &length);
+    char_auto_t *text = adapt_json_text(one, &length);
     if (!*texts)
       *texts = json_array();
     json_array_append_new(*texts, json_incref(one));
     json_array_append_new(values, json_stringn(text, length));
-    free(text);
   }
   return values;
 }

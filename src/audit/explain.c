@@ -121,7 +121,7 @@ static void count_runs(const struct verified_reader *book, const struct run_word
     struct err err;
     if (book->places[i].kind != VERIFIED_TURN_START)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, &err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, &err);
     struct str movement = json_view_at(record, "movement");
     json_int_t item = json_int_at(record, "item");
     if (movement.n > 0)
@@ -133,7 +133,6 @@ static void count_runs(const struct verified_reader *book, const struct run_word
         found->run = found->runs;
       }
     }
-    json_decref(record);
   }
 }
 
@@ -348,18 +347,16 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     put_vain(writer, &found);
   for (size_t i = 0; i < found.note_count; i++) {
     const struct extract_note *note = &found.notes[i];
-    struct buf line = {0};
+    buf_auto_t line = {0};
     buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
                note->offset, reread_outcome_words(note->outcome));
     if (strcmp(note->outcome, "not_valid") == 0) {
       /* The candidate is JSON by itself; the schema's first error says why it rejects it. */
-      struct schema_errors errors = {0};
-      json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
+      AUTO(schema_errors_deinit) struct schema_errors errors = {0};
+      json_auto_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
       if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID &&
           errors.count > 0)
         buf_printf(&line, " (%s: %s)", errors.items[0].path, errors.items[0].message);
-      schema_errors_deinit(&errors);
-      json_decref(value);
     } else if (note->error_offset > 0)
       buf_printf(&line, " (at byte %zu)", note->error_offset);
     buf_puts(&line, ": ");
@@ -375,7 +372,6 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     else
       writer_mark_piece(writer, text, note->offset, note->length, TEXT_WRITER_REFUSED);
     writer_line(writer, 2, "%s", line.p);
-    buf_deinit(&line);
   }
   if (found.notes_dropped > 0)
     writer_line(writer, 2, "extractor: and %zu more", found.notes_dropped);
@@ -391,9 +387,8 @@ static void put_reading(struct text_writer *writer, const struct schema *schema,
   if (reading.value == NULL) {
     writer_line(writer, 2, "read as: no value (%s)", reading.missing);
   } else {
-    char *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
     writer_line(writer, 2, "read as (%s): %s", reading.where, dump ? dump : "");
-    free(dump);
     writer_line(writer, 2, "schema: %s", reading.valid ? "fits" : "does not fit");
     for (size_t i = 0; i < reading.errors.count; i++)
       writer_line(writer, 3, "%s: %s", reading.errors.items[i].path,
@@ -544,11 +539,10 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
   writer_text(&s->writer, text);
   put_requests(s, json_object_get(end, "requests"));
   if (structured != NULL) {
-    char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
     const char *enforced = json_word_at(end, "enforced");
     writer_line(&s->writer, 2, "as a value (%s): %s", enforced[0] ? enforced : "not enforced",
                 dump ? dump : "");
-    free(dump);
   }
   if (json_object_get(end, "stderr") != NULL) {
     struct str shown = json_view_at(end, "stderr");
@@ -704,9 +698,8 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)json_object_get(c->last, "options"), key, value) {
-    char *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
     buf_printf(&line, ", %s %s", key, text ? text : "");
-    free(text);
   }
   put_usage(&line, json_object_get(c->end, "usage"));
   explain_put_word(&line, ", conversation ", c->end, "provider_session", "");
@@ -803,11 +796,10 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
     writer_title(&s->writer, "%s", command ? "command" : "agent");
   put_call_head(s, call, c);
   if (command && argv != NULL) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     for (; *argv != NULL; argv++)
       buf_printf(&line, " %s", *argv);
     writer_line(&s->writer, 2, "runs:%s", buf_c(&line));
-    buf_deinit(&line);
   }
 }
 
@@ -855,10 +847,9 @@ static void explain_own_call(struct story *s, const json_t *start) {
     return;
   }
   if (json_object_get(c.end, "exit") != NULL) {
-    struct buf how = {0};
+    buf_auto_t how = {0};
     turn_lines_exit((int)json_int_at(c.end, "exit"), (int)json_int_at(c.end, "signal"), &how);
     writer_line(&s->writer, 2, "%s", buf_c(&how));
-    buf_deinit(&how);
   }
   put_changed(s, c.end);
   if (json_object_get(c.end, "text") != NULL) {
@@ -971,7 +962,7 @@ static void put_doubt(struct story *s, const json_t *stage) {
   size_t i;
   json_t *candidate;
   json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     if (json_object_get(candidate, "rule") != NULL)
       put_rule_named(s, json_int_at(candidate, "rule"), &line);
     else
@@ -985,7 +976,6 @@ static void put_doubt(struct story *s, const json_t *stage) {
     }
     explain_put_number(&line, " on line ", candidate, "line", "");
     writer_line(&s->writer, 1, "candidate %zu: " STR_FMT, i + 1, STR_ARG(buf_view(&line)));
-    buf_deinit(&line);
   }
 }
 
@@ -1052,7 +1042,7 @@ static void explain_value(struct story *s, const json_t *record) {
   const json_t *value = json_object_get(record, "value");
   const char *kind;
   json_t *count;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   bool found = explain_is(record, "outcome", "value");
   buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
              found ? "value" : "no value: ", found ? "" : json_word_at(record, "outcome"),
@@ -1065,15 +1055,13 @@ static void explain_value(struct story *s, const json_t *record) {
     before = ", ";
   }
   writer_title(&s->writer, "%s", line.p);
-  buf_deinit(&line);
   if (json_word_at(record, "message")[0])
     writer_line(&s->writer, 1, "%s: %s", json_word_at(record, "reason"),
                 json_word_at(record, "message"));
   if (value != NULL) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     json_write(value, &text);
     writer_text(&s->writer, buf_view(&text));
-    buf_deinit(&text);
   }
 }
 

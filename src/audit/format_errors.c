@@ -545,7 +545,7 @@ static struct format_error_group *format_error_group_of(struct format_errors *f,
                                                         const struct format_error *format_error,
                                                         struct str path, struct str keyword,
                                                         struct str message) {
-  struct buf key = {.max = 1024};
+  buf_auto_t key = {.max = 1024};
   uint32_t at = (uint32_t)f->count;
   buf_printf(&key, "%s\n" STR_FMT "\n" STR_FMT "\n%s",
              format_error->stage ? format_error->stage : "", STR_ARG(path), STR_ARG(keyword),
@@ -563,19 +563,17 @@ static struct format_error_group *format_error_group_of(struct format_errors *f,
     format_error_name(f->log, format_error, g->example, sizeof g->example);
     known = true;
   }
-  buf_deinit(&key);
   return known ? &f->groups[at] : NULL;
 }
 
 static void count_error(struct format_errors *f, const struct format_error *format_error,
                         const json_t *error) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   f->errors++;
   format_errors_path(json_view_at(error, "path"), &path);
   struct format_error_group *g =
       format_error_group_of(f, format_error, buf_view(&path), json_view_at(error, "keyword"),
                             json_view_at(error, "message"));
-  buf_deinit(&path);
   if (g == NULL) {
     f->left_out++;
     return;
@@ -612,9 +610,8 @@ static void count_flaw(struct format_errors *f, const struct format_error *forma
   json_array_foreach(format_error->errors, i, error)
     count_error(f, format_error, error);
   if (f->on_case != NULL) {
-    json_t *item = format_error_case(f->log, format_error);
+    json_auto_t *item = format_error_case(f->log, format_error);
     f->on_case(f->ctx, item);
-    json_decref(item);
   }
 }
 

@@ -155,12 +155,11 @@ static void carry_core(const struct core *from, const struct turn *turn, struct 
 }
 
 static void take_work(const struct turn *turn, struct call_result *out) {
-  struct buf judged = {0};
+  buf_auto_t judged = {0};
   struct joined joined;
   if (kept_judged(turn, &judged, &joined)) {
     buf_str(&out->text.bytes, buf_view(&judged));
     free(joined.joints);
-    buf_deinit(&judged);
   } else {
     buf_str(&out->text.bytes, buf_view(&turn->text));
   }

@@ -79,11 +79,10 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     }
   }
   const char *sep = line->what.n > 0 ? "; " : "";
-  struct buf head = {0};
+  buf_auto_t head = {0};
   head_tell(record_tree(record, MEMBER_HEAD), &head);
   if (head.n > 0)
     buf_printf(&line->what, "%s%s", sep, buf_c(&head));
-  buf_deinit(&head);
   /* "src/a.c +1 -1 and 2 more" */
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
@@ -122,15 +121,13 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
     const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
     if (strcmp(outcome, "error") == 0 && class[0]) {
-      struct buf text = {0};
+      buf_auto_t text = {0};
       buf_printf(&text, "%s: %s", class, error ? error : "no answer");
       add_reason(why, text.p);
-      buf_deinit(&text);
     } else if (strcmp(outcome, "skipped") == 0) {
-      struct buf text = {0};
+      buf_auto_t text = {0};
       buf_printf(&text, "%s skipped", json_word_at(stage, "stage"));
       add_reason(why, text.p);
-      buf_deinit(&text);
     } else if (error != NULL) {
       add_reason(why, error);
     }

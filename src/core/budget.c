@@ -496,11 +496,10 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   int64_t limit = budget_limit(core, &scope, unit) + (more > 0 ? more : 0);
   int64_t used = scope_amount(core, &scope, unit);
   if (used >= limit) {
-    struct buf least = {0};
+    buf_auto_t least = {0};
     budget_put_amount(&least, unit, used - budget_limit(core, &scope, unit));
     err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
             buf_c(&key), buf_c(&least));
-    buf_deinit(&least);
   }
   return used >= limit;
 }

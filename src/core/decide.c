@@ -299,14 +299,13 @@ static json_t *error_lines(const json_t *errors) {
   size_t i;
   json_t *error;
   json_array_foreach(errors, i, error) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     const char *path = json_string_value(json_at(error, "path"));
     const char *message = json_string_value(json_at(error, "message"));
     if (json_at(error, "offset") == NULL && path != NULL)
       buf_printf(&line, "%s: ", path);
     buf_puts(&line, message ? message : "");
     json_array_append_new(lines, json_text(buf_view(&line)));
-    buf_deinit(&line);
   }
   return lines;
 }
@@ -336,7 +335,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
                         .stage = STAGE_COUNT,
                         .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
   struct prompt_view view;
-  struct buf value = {0};
+  buf_auto_t value = {0};
   char nonce[17];
   assert(wrong != NULL);
   step_nonce(s->ev->entropy, nonce);
@@ -358,7 +357,6 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   }
   prompt_reask(&view, &correction, &n.prompt);
   json_decref((json_t *)correction.errors);
-  buf_deinit(&value);
   start_work(s, turn, &n);
 }
 
@@ -537,7 +535,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
     /* For example: "no valid value after 3 attempts (exhausted): $.a: ...", with the first of the
      * last errors. */
     size_t attempts = json_array_size(turn->checks);
-    json_t *lines = error_lines(step->errors);
+    json_auto_t *lines = error_lines(step->errors);
     const char *first = json_string_value(json_array_get(lines, 0));
     message.max = LIMIT_ERROR_TEXT_BYTES;
     buf_printf(&message, "no valid value after %zu attempt%s: %s", attempts,
@@ -546,7 +544,6 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
         step->reason != REASK_REASON_LENGTH)
       buf_printf(&message, ": %s", first);
     message.n = message.n > 0 ? utf8_floor(message.p, message.n) : 0;
-    json_decref(lines);
     record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
     /* The value is replaced by an object with a single member, which no rule takes for
      * data. */
@@ -779,7 +776,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     asked.rotation += step->vote - 1;
   struct prompt_view view;
   char nonce[17] = "";
-  struct buf judged = {0};
+  buf_auto_t judged = {0};
   struct joined joined;
   step_view(s, turn, nonce, &view);
   if (kept_judged(turn, &judged, &joined)) {
@@ -788,7 +785,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
-  struct buf checks = {0}, tests = {0};
+  buf_auto_t checks = {0}, tests = {0};
   checks_tell(core, turn, &checks);
   checks_tests(turn->tests, &tests);
   view.checks = buf_view(&checks);
@@ -819,9 +816,6 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   } else {
     prompt_judge(&view, &asked, step->stage, &n.prompt);
   }
-  buf_deinit(&checks);
-  buf_deinit(&tests);
-  buf_deinit(&judged);
   free(joined.joints);
   step_start_call(s, turn, &n);
 }

@@ -375,7 +375,7 @@ const json_t *core_refused(const struct core *core, struct str provider, struct 
 }
 
 void core_refuse(struct core *core, const struct call *call, const json_t *name) {
-  struct buf key = {0};
+  buf_auto_t key = {0};
   const json_t *known;
   size_t i;
   refused_key(str_from(call->provider), str_from(call->model), &key);
@@ -386,7 +386,6 @@ void core_refuse(struct core *core, const struct call *call, const json_t *name)
     names = json_array();
     json_object_set_new(core->refused, buf_c(&key), names);
   }
-  buf_deinit(&key);
   json_array_foreach(names, i, known) {
     if (json_same(known, name))
       return;

@@ -301,7 +301,7 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
   if (!reader_open(&r, ref, err))
     return false;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record != NULL)
       ask_trace_feed(&told->ask, record);
     struct str type = json_view(json_at(record, "type"));
@@ -309,7 +309,6 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
       question_keep(&told->judgment, record);
     else if (str_among(type, "session_stop session_end"))
       question_keep(&told->stop, record);
-    json_decref(record);
   }
   reader_close(&r);
   return true;
@@ -855,7 +854,7 @@ static const struct {
 
 static void control_answer_as(struct control *api, struct server_request *r,
                               enum answer_says says) {
-  struct parsed_answer said = {0};
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
   struct err err = {0};
   if (control_refuse_draining(api, r) ||
       control_refuse_program(r, answers[says].command, server_part(r)))
@@ -868,7 +867,6 @@ static void control_answer_as(struct control *api, struct server_request *r,
     answer_with(api, r, &said);
   else
     server_problem(r, 400, NULL, "%s", err.text);
-  parsed_answer_deinit(&said);
 }
 
 static void control_take_answer(void *ctx, struct server_request *r) {
@@ -1221,7 +1219,7 @@ static bool web_body(struct server_request *r, bool *read_only, bool *revoke) {
   json_t *value;
   if (body.n == 0)
     return true;
-  json_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
+  json_auto_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
   bool ok = json_is_object(given);
   json_object_foreach(given, key, value) {
     struct str name = str_from(key);
@@ -1229,7 +1227,6 @@ static bool web_body(struct server_request *r, bool *read_only, bool *revoke) {
   }
   *read_only = json_is_true(json_at(given, "read_only"));
   *revoke = json_is_true(json_at(given, "revoke"));
-  json_decref(given);
   if (!ok)
     server_problem(r, 422, NULL,
                    "the body is an object with read_only and revoke, each true or false");

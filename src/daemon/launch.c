@@ -351,8 +351,7 @@ static bool launch_take_scenario(const struct launch_body *p) {
     p->err->code = ERR_INVALID;
   if (path == NULL)
     buf_append(&bytes, json_string_value(text), json_string_length(text));
-  ok = ok && keep_scenario(p, path, buf_view(&bytes));
-  return ok;
+  return ok && keep_scenario(p, path, buf_view(&bytes));
 }
 
 static bool launch_scenario_again(struct launch *l, struct err *err) {
@@ -465,7 +464,7 @@ static bool launch_take_workflow(struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
   if (!resume_options_members_known(value, "workflow.", members, p->err) || !facets_fit(p, facets))
     return false;
-  json_t *none = json_object();
+  json_auto_t *none = json_object();
   if (name == NULL)
     name = "workflow";
   if (facets == NULL)
@@ -482,7 +481,6 @@ static bool launch_take_workflow(struct launch_body *p) {
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
                                warnings, &p->marks);
-  json_decref(none);
   err_list_deinit(&unwanted);
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
@@ -575,10 +573,9 @@ static struct preflight launch_flight(const struct launch_body *p) {
 
 /* Checks, as `segue run` does, that everything the workflow would call is there. */
 static bool can_run(const struct launch_body *p) {
-  struct err_list unwanted = {0};
+  AUTO(err_list_deinit) struct err_list unwanted = {0};
   const struct preflight flight = launch_flight(p);
   preflight_check(&flight, p->errors, p->warnings ? p->warnings : &unwanted);
-  err_list_deinit(&unwanted);
   if (p->errors->count == 0)
     return true;
   *p->err = p->errors->items[0];
@@ -623,9 +620,8 @@ static bool launch_read(struct launch_body *p) {
       sandbox_make_ready(l->config);
     launch_use_config(l);
   }
-  ok = ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
-       (p->lints || can_run(p)) && allows_keys(p);
-  return ok;
+  return ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
+         (p->lints || can_run(p)) && allows_keys(p);
 }
 
 static bool parse_session(struct launch_body *p) {

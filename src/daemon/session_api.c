@@ -624,7 +624,7 @@ static bool compare_find(const struct looking *l, const char *word, struct store
 
 static void compare_work(void *what, struct read_job_answer *answer) {
   struct looking *l = what;
-  struct compare_side a = {0}, b = {0};
+  AUTO(compare_side_deinit) struct compare_side a = {0}, b = {0};
   json_t *told = NULL;
   size_t count;
   struct err *err = &answer->err;
@@ -635,8 +635,6 @@ static void compare_work(void *what, struct read_job_answer *answer) {
     told = compare_json(&a, &b, rows, count);
     free(rows);
   }
-  compare_side_deinit(&a);
-  compare_side_deinit(&b);
   session_api_answer(answer, told);
 }
 

@@ -59,13 +59,12 @@ static void put_entry(struct git_env *env, const char *entry) {
 }
 
 static void put_setting(struct git_env *env, const char *key, const char *value) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   buf_printf(&text, "GIT_CONFIG_KEY_%zu=%s", env->settings, key);
   put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
   buf_clear(&text);
   buf_printf(&text, "GIT_CONFIG_VALUE_%zu=%s", env->settings, value);
   put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
-  buf_deinit(&text);
   env->settings++;
 }
 
@@ -84,7 +83,7 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
       {"diff.submodule", "short"},
       {"lfs.url", "file:///dev/null"}, /* what is not here stays a pointer */
   };
-  struct buf count = {0};
+  buf_auto_t count = {0};
   const json_t *entry;
   size_t i;
   for (i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
@@ -94,7 +93,6 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
                 json_string_value(json_array_get(entry, 1)));
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
   put_entry(env, arena_str(&env->arena, buf_view(&count)).p);
-  buf_deinit(&count);
 }
 
 /* An entry replaces those before it. */
@@ -127,7 +125,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
 
 static void git_on_end(void *ctx, struct process_result *result) {
   struct git *git = ctx;
-  struct git_answer answer = {.exit = result->exit_code};
+  AUTO(git_answer_deinit) struct git_answer answer = {.exit = result->exit_code};
   git->process = NULL;
   answer.ran = result->why == PROCESS_END_EXITED && result->exit_code >= 0;
   if (result->why == PROCESS_END_EXEC_FAILED)
@@ -143,7 +141,6 @@ static void git_on_end(void *ctx, struct process_result *result) {
   stand_in_give(git->stand_in);
   git->stand_in = NULL;
   git->done(git->ctx, &answer);
-  git_answer_deinit(&answer);
 }
 
 /* Returns true if these words write nothing but the index. */
@@ -158,14 +155,12 @@ static bool only_reads(const struct git_ask *ask) {
 /* --- what holds filters --- */
 
 static bool has_filters(const char *folder, const char *name) {
-  struct buf path = {0}, text = {0};
+  buf_auto_t path = {0}, text = {0};
   struct err none;
   buf_printf(&path, "%s%s", folder, name);
   bool read = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none);
   bool found = strcasestr(buf_c(&text), "filter") != NULL || strcasestr(buf_c(&text), "include");
   found |= !read && access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  buf_deinit(&text);
   return found;
 }
 
@@ -197,7 +192,7 @@ static struct sandbox *hold_filters(const struct git *git, const struct git_ask 
       !str_among(str_from(ask->words[0]),
                  "add status diff reset checkout merge commit stash read-tree update-index"))
     return NULL;
-  struct buf common = {0}, index = {0};
+  buf_auto_t common = {0}, index = {0};
   const char *writes[ARRAY_LEN(s->env) + 3];
   size_t n = 0;
   for (size_t i = 0; s->env[i] != NULL; i++)
@@ -213,8 +208,6 @@ static struct sandbox *hold_filters(const struct git *git, const struct git_ask 
   }
   writes[n] = NULL;
   struct sandbox *held = manner.confine(git->sandbox, ask->folder, writes, err);
-  buf_deinit(&common);
-  buf_deinit(&index);
   return held;
 }
 
@@ -277,7 +270,7 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
     const char *name;
   } units[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}};
   const char *at = strstr(buf_c(&answer->err), before), *end = at ? strstr(at, after) : NULL;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   struct stat st;
   size_t unit = 0;
   if (end == NULL)
@@ -295,7 +288,6 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
     else
       buf_puts(out, "nobody holds it, so if no git is at work there, remove it");
   }
-  buf_deinit(&path);
   return true;
 }
 
@@ -314,10 +306,9 @@ void git_complaint(const struct git_answer *answer, struct buf *out) {
 }
 
 void git_drop_lock(const char *folder, const char *name) {
-  struct buf lock = {0};
+  buf_auto_t lock = {0};
   buf_printf(&lock, "%s/%s.lock", folder, name);
   (void)unlink(buf_c(&lock));
-  buf_deinit(&lock);
 }
 
 /* --- without a loop --- */

@@ -217,14 +217,12 @@ static bool is_true(const struct stand_in_setting *s) {
 
 bool repo_config_copy(const char *file, bool *has_extensions, bool *by_worktree, struct buf *out,
                       struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct stand_in_setting s = {0};
   if (access(file, F_OK) != 0)
     return true;
-  if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err)) {
-    buf_deinit(&text);
+  if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err))
     return false;
-  }
   struct settings_text t = {buf_view(&text)};
   while (take_setting(&t, &s)) {
     bool of_core = strcmp(s.section, "core") == 0 && !s.has_sub;
@@ -237,6 +235,5 @@ bool repo_config_copy(const char *file, bool *has_extensions, bool *by_worktree,
   }
   buf_deinit(&s.sub);
   buf_deinit(&s.value);
-  buf_deinit(&text);
   return true;
 }

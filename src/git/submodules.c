@@ -33,11 +33,10 @@ struct store_pair {
 /* Returns what stands there itself, not behind a link; 0: nothing. */
 static mode_t kind_of(const char *path, size_t n, const char *below) {
   struct stat st;
-  struct buf name = {0};
+  buf_auto_t name = {0};
   buf_append(&name, path, n);
   buf_puts(&name, below);
   bool found = lstat(buf_c(&name), &st) == 0;
-  buf_deinit(&name);
   return found ? st.st_mode & S_IFMT : 0;
 }
 

@@ -59,13 +59,12 @@ static void hold_by_transport(struct provider *provider, const json_t *settings)
 
 static bool add_profiles(struct provider_registry *reg, const json_t *settings, struct err *err) {
   char folder[PATHS_BYTES + 16];
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   struct profiles *profiles =
       profiles_load(profiles_folder(folder, sizeof folder) ? folder : NULL, &errors);
   bool ok = profiles != NULL;
   if (!ok)
     *err = errors.items[0];
-  err_list_deinit(&errors);
   if (ok)
     registry_keep(reg, profiles, release_profiles);
   const struct profile *profile;

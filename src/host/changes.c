@@ -227,7 +227,7 @@ static void on_git(void *ctx, struct process_result *result) {
 static void run_git(struct changes_tree *ct) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
   const struct tree *t = tree_asks(ct->tree);
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err;
   const char *assignments[16];
   size_t n = 0;
@@ -247,7 +247,6 @@ static void run_git(struct changes_tree *ct) {
                                     .wall_ms = LIMIT_TREE_GIT_MS};
   bool started =
       envp != NULL && process_start(ct->processes, &spec, NULL, on_git, ct, &err) != NULL;
-  arena_deinit(&arena);
   if (started)
     return;
   ct->ok = false;

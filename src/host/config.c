@@ -479,7 +479,7 @@ static void gather_hidden(struct config *config) {
 
 bool config_load(struct config *config, struct err *err) {
   char dir[PATHS_BYTES], path[PATHS_BYTES + 16];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *config = (struct config){0};
   if (!paths_config(dir, err))
     return err->code == ERR_NOT_FOUND; /* no home: no configuration */
@@ -489,7 +489,6 @@ bool config_load(struct config *config, struct err *err) {
     ok = read_config(config, path, buf_view(&text), err);
   else if (!ok && err->code == ERR_NOT_FOUND)
     ok = true;
-  buf_deinit(&text);
   ok = ok && read_templates(config, dir, err);
   if (ok)
     gather_hidden(config);

@@ -42,12 +42,11 @@ static bool folders_meet(const char *a, const char *b) {
 }
 
 static json_t *folder_read(const char *file) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   json_t *said = NULL;
   if (file_read(file, LIMIT_REPO_FILE_BYTES, &text, &err))
     said = json_loadb(text.p, text.n, 0, NULL);
-  buf_deinit(&text);
   return said;
 }
 
@@ -92,7 +91,7 @@ static bool counts_as_kept(const json_t *said) {
 /* Examines one right and removes it if nobody has it any more. Returns true if it is in the way. */
 static bool examine_right(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
-  json_t *said = folder_read(file);
+  json_auto_t *said = folder_read(file);
   const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
   bool own = strcmp(session, ask->session) == 0, held = is_held(file);
   bool kept = !held && !own && counts_as_kept(said);
@@ -104,7 +103,6 @@ static bool examine_right(const char *file, const struct folder_ask *ask,
   } else if (!held && !kept && !own) {
     (void)unlink(file);
   }
-  json_decref(said);
   return in_way;
 }
 
@@ -223,8 +221,7 @@ bool folder_look(struct folder_look *look, const struct folder_holder *holder, u
   char locks[PATHS_BYTES];
   struct err ignored;
   buf_auto_t file = {0};
-  if (look->file != NULL || uv_now(loop) < look->next_ms ||
-      !paths_state("locks", locks, &ignored))
+  if (look->file != NULL || uv_now(loop) < look->next_ms || !paths_state("locks", locks, &ignored))
     return false;
   look->next_ms = uv_now(loop) + LIMIT_FOLDER_LOOK_MS / 5;
   buf_printf(&file, "%s/%s%s", locks, holder->session, suffix);
@@ -248,16 +245,14 @@ void folder_look_end(struct folder_look *look, uv_loop_t *loop) {
 }
 
 static bool folder_write(int fd, json_t *said) {
-  char *text = json_dump_text(said, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(said, JSON_COMPACT);
   size_t n = strlen(text);
-  bool ok = ftruncate(fd, 0) == 0 && pwrite(fd, text, n, 0) == (ssize_t)n;
-  free(text);
-  return ok;
+  return ftruncate(fd, 0) == 0 && pwrite(fd, text, n, 0) == (ssize_t)n;
 }
 
 static struct folder_right *right_make(const char *locks, const struct folder_ask *ask,
                                        struct err *err) {
-  struct buf file = {0};
+  buf_auto_t file = {0};
   buf_printf(&file, "%s/%s%s", locks, ask->session, suffix);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   json_t *said =
@@ -271,13 +266,12 @@ static struct folder_right *right_make(const char *locks, const struct folder_as
   if (fd >= 0)
     (void)close(fd);
   json_decref(said);
-  buf_deinit(&file);
   return NULL;
 }
 
 /* Takes the lock under which one may look at all rights and make one. Returns -1 with err set. */
 static int lock_all(const char *locks, struct err *err) {
-  struct buf file = {0};
+  buf_auto_t file = {0};
   buf_printf(&file, "%s/%s", locks, mutex_name);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd >= 0 && !fs_lock(fd)) {
@@ -292,7 +286,6 @@ static int lock_all(const char *locks, struct err *err) {
   } else if (fd < 0) {
     err_set_errno(err, errno, "cannot make %s", buf_c(&file));
   }
-  buf_deinit(&file);
   return fd;
 }
 
@@ -328,11 +321,11 @@ void folder_give(struct folder_right *owned_right, enum folder_keep keep) {
 
 bool folder_release(const char *session, struct err *err) {
   char locks[PATHS_BYTES];
-  struct buf file = {0};
+  buf_auto_t file = {0};
   if (!paths_state("locks", locks, err))
     return false;
   buf_printf(&file, "%s/%s%s", locks, session, suffix);
-  json_t *said = folder_read(buf_c(&file));
+  json_auto_t *said = folder_read(buf_c(&file));
   bool ok = true;
   if (is_held(buf_c(&file)))
     ok = err_set(err, ERR_LOCKED, "a process is running it: %s", session);
@@ -340,7 +333,5 @@ bool folder_release(const char *session, struct err *err) {
     ok = err_set(err, ERR_NOT_FOUND, "%s holds no folder", session);
   else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)
     ok = err_set_errno(err, errno, "cannot remove %s", buf_c(&file));
-  json_decref(said);
-  buf_deinit(&file);
   return ok;
 }

@@ -41,21 +41,19 @@ static void heads_read(const char *folder, struct watched_heads *heads) {
   free(real);
   if (!heads->is_repo)
     return;
-  struct buf log = {0};
+  buf_auto_t log = {0};
   struct stat st;
   buf_printf(&log, "%s/logs/HEAD", buf_c(&repo.git_dir));
   heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
-  buf_deinit(&log);
   repo_read_head(&repo, &heads->here);
   heads->has_main = repo_main(&repo, &main);
   if (heads->has_main) {
-    struct buf index = {0};
+    buf_auto_t index = {0};
     repo_read_head(&main, &heads->main);
     heads->main_top = realpath(buf_c(&main.top), NULL);
     buf_printf(&index, "%s/index", buf_c(&main.git_dir));
     if (lstat(buf_c(&index), &heads->main_index) != 0)
       heads->main_index = (struct stat){0};
-    buf_deinit(&index);
     repo_deinit(&main);
   }
   repo_deinit(&repo);

@@ -65,9 +65,8 @@ static bool notify_config_on(json_t *set, const char *path, const struct yaml_no
 static bool read_duration(json_t *set, const char *key, const char *path,
                           const struct yaml_node *node, struct err *err) {
   struct err why = {0};
-  if (!limits_check_duration(node->text, &why)) {
+  if (!limits_check_duration(node->text, &why))
     return yaml_wrong(err, path, node, "it %.200s", why.text);
-  }
   json_object_set_new(set, key, json_integer(limits_duration_ms(node->text, 0)));
   return true;
 }

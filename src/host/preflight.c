@@ -173,7 +173,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   paths_called(called[0], called[1]);
   const char *const workflows[] = {called[0], called[1], NULL};
   source.workflows = workflows;
-  json_t *doc = workflow_load_marked(&source, errors, &marks);
+  json_auto_t *doc = workflow_load_marked(&source, errors, &marks);
   bool whole = errors->count == 0;
   if (doc != NULL) {
     const json_t *standard = json_object_get(config, "default_provider");
@@ -189,7 +189,6 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
     if (workflow == NULL && errors->count == 0)
       err_list_add(errors, &err);
   }
-  json_decref(doc);
   if (kept != NULL)
     *kept = marks;
   else

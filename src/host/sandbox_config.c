@@ -99,9 +99,8 @@ static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml
     return yaml_unknown(err, path, key, "sandbox: limits has no key", near,
                         "use memory, cpus or pids");
   }
-  if (!key_set_check(&limits_keys, limits, &why)) {
+  if (!key_set_check(&limits_keys, limits, &why))
     return yaml_wrong(err, path, node, "sandbox: limits: %.200s", why.text);
-  }
   json_object_set(out, "limits", limits);
   return true;
 }

@@ -95,11 +95,9 @@ static void git_ask_set(struct git_ask *ask, const char *folder, const char *con
 /* --- what steps share --- */
 
 static bool has_file(const char *folder, const char *name) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   buf_printf(&path, "%s/%s", folder, name);
-  bool found = access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  return found;
+  return access(buf_c(&path), F_OK) == 0;
 }
 
 /* Returns a setting of the session's worktrees; borrowed, or NULL. */
@@ -110,10 +108,9 @@ static const json_t *git_job_setting(const struct git_job *job, const char *name
 /* Returns false, with git's own words. */
 static bool git_job_complain(struct git_job *job, const char *what,
                              const struct git_answer *answer) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   git_complaint(answer, &text);
   err_set(&job->err, ERR_INVALID, "%.200s: %.280s", what, buf_c(&text));
-  buf_deinit(&text);
   return false;
 }
 
@@ -230,11 +227,10 @@ static bool ask_remove(struct git_job *job, struct git_ask *ask) {
 
 /* In its own worktree, and on its own branch, only the session is at work. */
 static void git_drop_branch_lock(const struct git_job *job, const struct repo *repo) {
-  struct buf ref = {0};
+  buf_auto_t ref = {0};
   buf_printf(&ref, "refs/heads/%s", job->branch);
   if (job->again && strstr(job->branch, job->session_id) != NULL)
     git_drop_lock(buf_c(&repo->common), buf_c(&ref));
-  buf_deinit(&ref);
 }
 
 static bool ask_branch(struct git_job *job, struct git_ask *ask) {
@@ -300,7 +296,7 @@ static bool ask_merge(struct git_job *job, struct git_ask *ask) {
 /* Leaves a note of the merge, so that a movement that integrates may finish it too. */
 static void note_merge(const struct git_job *job) {
   struct repo repo;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (!repo_find(job->path, &repo))
     return;
   buf_printf(&path, "%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
@@ -309,7 +305,6 @@ static void note_merge(const struct git_job *job) {
     (void)fputs(GIT_SEGUE_MERGE_CONFLICT, file);
     (void)fclose(file);
   }
-  buf_deinit(&path);
   repo_deinit(&repo);
 }
 
@@ -339,7 +334,7 @@ static bool take_submodules(struct git_job *job, const struct git_answer *answer
 /* Returns whether the path below the folder leads through folders only. A link could be made by the
  * repository, and lead anywhere. */
 static bool has_plain_way(const char *folder, const char *path) {
-  struct buf part = {0};
+  buf_auto_t part = {0};
   struct stat st;
   bool ok = true;
   for (const char *at = path + strlen(folder) + 1;
@@ -348,7 +343,6 @@ static bool has_plain_way(const char *folder, const char *path) {
     buf_append(&part, path, (size_t)(at - path));
     ok = lstat(buf_c(&part), &st) == 0 && S_ISDIR(st.st_mode);
   }
-  buf_deinit(&part);
   return ok;
 }
 
@@ -397,12 +391,10 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
   size_t i;
   (void)ask;
   json_array_foreach((json_t *)names, i, name) {
-    struct buf from = {0}, to = {0};
+    buf_auto_t from = {0}, to = {0};
     if (file_paths(job, json_string_value(name), &from, &to) &&
         symlink(buf_c(&from), buf_c(&to)) != 0)
       err_set_errno(&job->err, errno, "workspace: link: %.200s", buf_c(&to));
-    buf_deinit(&from);
-    buf_deinit(&to);
   }
   return false;
 }
@@ -410,11 +402,10 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 /* --- setting it up --- */
 
 static void find_repository(const char *folder, struct repo *repo) {
-  char *real = realpath(folder, NULL);
+  char_auto_t *real = realpath(folder, NULL);
   struct err none; /* the first step says what is missing */
   if (!repo_enter(real ? real : folder, repo, &none))
     *repo = (struct repo){0};
-  free(real);
 }
 
 /* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
@@ -450,20 +441,18 @@ static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
  * sessions on a branch of an agent's, run an agent's files. */
 static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct repo_head users;
   if (answer->exit != 0)
     return git_job_complain(job, "setup: key", answer);
   if (!paths_state("setup", folder, &job->err))
     return false;
-  char *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
+  char_auto_t *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
   buf_printf(&text, "%s\n%s\n", buf_c(&job->repo.common), words);
   sha256_hex(text.p, text.n, answer->out.p, answer->out.n, hash);
   job->setup.entry = arena_printf(&job->setup.arena, "%s/%s", folder, hash);
   repo_read_head(&job->repo, &users);
   job->setup.trusted = job->turn == 0 && strcmp(job->base, users.commit) == 0;
-  free(words);
-  buf_deinit(&text);
   return true;
 }
 
@@ -631,7 +620,7 @@ static const struct git_step git_make_steps[] = {
 /* Returns EVENT_WORKTREE's data after all steps. New. Calls work in the same folder below the top
  * as the session does, even if git has no file in it. */
 static json_t *git_job_made(struct git_job *job) {
-  struct buf folder = {0};
+  buf_auto_t folder = {0};
   buf_puts(&folder, job->path);
   for (char *part = job->prefix; part != NULL && *part != '\0';) {
     char *slash = strchr(part, '/');
@@ -651,7 +640,6 @@ static json_t *git_job_made(struct git_job *job) {
                       json_pack("{so ss*}", "branch",
                                 at.branch[0] ? json_text(str_from(at.branch)) : json_null(),
                                 "commit", at.commit[0] ? at.commit : NULL));
-  buf_deinit(&folder);
   return data;
 }
 
@@ -702,7 +690,7 @@ static json_t *left_out_of(const struct git_job *job) {
  * staged. A name that begins with a colon means itself behind "./". */
 static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
   json_t *names = job->path ? left_out_of(job) : NULL, *name;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   size_t i;
   buf_deinit(&job->names);
   json_array_foreach(names, i, name) {
@@ -712,7 +700,6 @@ static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
     buf_clear(&path);
   }
   json_decref(names);
-  buf_deinit(&path);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
   WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
@@ -790,12 +777,11 @@ static bool ask_staged(struct git_job *job, struct git_ask *ask) {
 /* Returns true if a merge is in progress: its commit is made even if nothing has changed. */
 static bool is_merging(const struct git_job *job) {
   struct repo repo;
-  struct buf head = {0};
+  buf_auto_t head = {0};
   if (job->path == NULL || !repo_find(job->path, &repo))
     return false;
   buf_printf(&head, "%s/MERGE_HEAD", buf_c(&repo.git_dir));
   bool merging = access(buf_c(&head), F_OK) == 0;
-  buf_deinit(&head);
   repo_deinit(&repo);
   return merging;
 }
@@ -846,7 +832,7 @@ static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
 /* Refuses a file that .gitattributes still gives to LFS: the answer is NAME, filter, VALUE. */
 static bool take_attribute(struct git_job *job, const struct git_answer *answer) {
   for (struct str rest = buf_view(&answer->out); rest.n > 0;) {
-    struct buf path = {0}, text = {0};
+    buf_auto_t path = {0}, text = {0};
     struct stat st;
     struct err none;
     struct str name = str_cut(&rest, '\0');
@@ -856,8 +842,6 @@ static bool take_attribute(struct git_job *job, const struct git_answer *answer)
     raw =
         raw && lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
         !(file_read(buf_c(&path), 1024, &text, &none) && str_starts(buf_view(&text), LFS_POINTER));
-    buf_deinit(&path);
-    buf_deinit(&text);
     if (raw)
       return err_set(&job->err, ERR_INVALID,
                      "%.*s is an LFS pointer in git and would be committed as %lld raw bytes: git "
@@ -967,14 +951,13 @@ static void adopt_work(void *ctx) {
   AUTO(work_deinit) struct work w = {0};
   if (!work_find(&where, &w, &job->err))
     return;
-  json_t *from = w.tip[0] ? json_string(w.tip) : json_null();
+  json_auto_t *from = w.tip[0] ? json_string(w.tip) : json_null();
   bool follows = w.state == WORK_AHEAD || w.state == WORK_REWRITTEN;
   if (w.state == WORK_LEFT_BEHIND)
     err_set(&job->err, ERR_INVALID, "commits of %.200s up to %.10s are left behind by HEAD (%.10s)",
             job->branch, w.tip, w.head);
   else if (!follows || work_adopt(&where, &w, &job->err))
     job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
-  json_decref(from);
 }
 
 /* --- a job: its steps, and what the session hears --- */
@@ -1012,8 +995,8 @@ static void tell_job(void *ctx) {
     return;
   }
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
-  struct buf message = {0};
-  json_t *data = NULL;
+  buf_auto_t message = {0};
+  json_auto_t *data = NULL;
   if (wanted && job->err.code == ERR_NONE && job->steps == NULL)
     data = json_incref(job->adopted);
   else if (wanted && job->err.code == ERR_NONE)
@@ -1026,8 +1009,6 @@ static void tell_job(void *ctx) {
   worktree_over over = job->over;
   job_free(job);
   over(s, wanted ? &ev : NULL);
-  json_decref(data);
-  buf_deinit(&message);
 }
 
 /* In a pool thread. Whatever a commit names of a submodule is in the main repository's store from
@@ -1036,17 +1017,15 @@ static void keep_submodules(void *ctx) {
   const struct git_job *job = ctx;
   const struct submodules_where where = {job->session_id, job->source, job->path, NULL};
   struct err err = {0};
-  json_t *kept = json_array();
+  json_auto_t *kept = json_array();
   if (!submodules_keep(&where, kept, &err))
     log_warn("%s", err.text);
-  json_decref(kept);
 }
 
 static void job_over(struct git_job *job) {
-  struct repo repo = {0};
+  AUTO(repo_deinit) struct repo repo = {0};
   bool keeps = !job->cancelled && job->steps == git_commit_steps && job->path != NULL &&
                repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
-  repo_deinit(&repo);
   if (keeps)
     git_serve_do(job->git.sandbox, keep_submodules, tell_job, job);
   else
@@ -1186,7 +1165,7 @@ void worktree_cancel(struct session *s) {
 /* Checks that the session could do more than stop at once. */
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
                            struct err *err) {
-  struct buf branch = {0};
+  buf_auto_t branch = {0};
   bool fixed = core_branch_fixed(wf, config, &branch), taken = false;
   for (size_t i = 0; i < branch.n && !taken; i++)
     if (branch.p[i] == '/') {
@@ -1203,7 +1182,6 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
     err_set(err, ERR_INVALID,
             "the branch %.300s exists already: put {id} into branch:, or name another one",
             buf_c(&branch));
-  buf_deinit(&branch);
   return !taken;
 }
 
@@ -1243,12 +1221,11 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   char git[PATHS_BYTES];
   if (!program_find("git", git, sizeof git))
     return err_set(err, ERR_NOT_FOUND, "%s needs git, which is not in PATH: install it", key);
-  char *real = realpath(cwd, NULL);
+  char_auto_t *real = realpath(cwd, NULL);
   bool found = repo_find(real ? real : cwd, &repo),
        bare = !found && has_file(cwd, "HEAD") && has_file(cwd, "objects") && has_file(cwd, "refs");
   if (bare)
     buf_puts(&repo.common, real ? real : cwd);
-  free(real);
   bool ok = found || bare ||
             err_set(err, ERR_INVALID,
                     "%s needs a git repository, and %.300s is in none: git init, or "

@@ -407,10 +407,9 @@ static void add_others(struct maker *m, json_t *object, const struct outline *ou
       if (json_object_size(object) >= (describe ? most : least) ||
           outline_is_false(&m->walk, member))
         continue;
-      json_t *name = text_in_words(m, member, p->text);
+      json_auto_t *name = text_in_words(m, member, p->text);
       if (!add_member(m, object, json_string_value(name), json_string_length(name), member, false))
         m->in_words--;
-      json_decref(name);
     }
     if (describe && outline_place(&m->walk, op->u.object->additional).count &&
         !json_object_size(object) && most)

@@ -22,7 +22,7 @@ static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
       return schema;
     const json_t *at = l->doc;
     for (const char *p = ref + 1; *p == '/' && at;) {
-      struct buf raw = {0}, key = {0};
+      buf_auto_t raw = {0}, key = {0};
       size_t n = strcspn(++p, "/");
       buf_percent_decoded(&raw, (struct str){p, n});
       for (size_t k = 0; k < raw.n; k++) {
@@ -33,8 +33,6 @@ static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
         buf_append(&key, &c, 1);
       }
       at = json_object_getn(at, buf_c(&key), key.n);
-      buf_deinit(&raw);
-      buf_deinit(&key);
       p += n;
     }
     if (at == NULL || (ref[1] != '\0' && ref[1] != '/'))

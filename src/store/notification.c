@@ -49,12 +49,11 @@ static json_t *notification_cut(struct buf *text) {
 
 /* Ends a notice. part: another thing of the record that gets its own notice, or "". */
 static json_t *notification_end(struct notification_draft *d, uint64_t seq, const char *part) {
-  struct buf id = {0};
+  buf_auto_t id = {0};
   if (d->summary != NULL) {
     buf_printf(&id, "%s:%llu%s", d->summary->session, (unsigned long long)seq, part);
     json_put(d->object, "id", json_text(buf_view(&id)));
   }
-  buf_deinit(&id);
   json_put(d->object, "title", notification_cut(&d->title));
   json_put(d->object, "text", notification_cut(&d->text));
   return d->object;
@@ -235,13 +234,12 @@ json_t *notification_stall(const struct summary *b, uint64_t silent_ms, int64_t 
 
 json_t *notification_ready(long waiting, int pid, int64_t now_ms) {
   struct notification_draft d;
-  struct buf id = {0};
+  buf_auto_t id = {0};
   char now[RECORD_TIME_BYTES];
   record_time(now_ms, now);
   notification_begin(&d, NULL, "start", now);
   buf_printf(&id, "start:%d:%s", pid, now);
   json_put(d.object, "id", json_text(buf_view(&id)));
-  buf_deinit(&id);
   json_put(d.object, "waiting", json_integer(waiting));
   buf_puts(&d.title, "segue serve is ready");
   buf_printf(&d.text, "%ld session%s go%s on\n", waiting, waiting == 1 ? "" : "s",

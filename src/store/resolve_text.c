@@ -13,10 +13,9 @@ bool resolve_text(const struct resolve *recall, const json_t *record, const char
   const json_t *text = json_object_get(record, key);
   const char *blob = json_string_value(json_object_get(record, blob_key));
   if (blob != NULL) {
-    struct buf whole = {0};
+    buf_auto_t whole = {0};
     bool ok = store_blob_get(recall->store, blob, &whole, err);
     buf_append(out, buf_c(&whole), ok ? whole.n : 0);
-    buf_deinit(&whole);
     return ok;
   }
   if (!json_is_string(text))

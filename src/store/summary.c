@@ -310,11 +310,10 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
   summary_set_text(object, "workflow", b->workflow);
   summary_set_text(object, "movement", b->movement);
   bool waits = strcmp(status, "waiting") == 0 && b->wait != NULL;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (waits)
     summary_say_wait(b, &why);
   summary_set_text(object, "message", waits ? buf_c(&why) : message);
-  buf_deinit(&why);
   json_object_set_new(object, "turns", json_integer(b->turns));
   json_object_set_new(object, "seq", json_integer((json_int_t)b->seq));
   summary_set_text(object, "started", b->started);
@@ -613,7 +612,7 @@ static void mend_times(struct summary *b, const struct store_ref *ref) {
 
 bool summary_read(struct summary *b, const struct store_ref *ref, struct err *err) {
   struct log_reader r;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *b = (struct summary){0};
   if (!reader_open(&r, ref, err))
     return false;
@@ -621,7 +620,6 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
   bool ok = feed_head(b, &r, size, &text) && feed_tail(b, &r, size, &text);
   bool has_line = ok || reader_line_end(&r, 0, size) < size;
   reader_close(&r);
-  buf_deinit(&text);
   b->partial = false;
   if (ok)
     return mend_times(b, ref), true;
@@ -632,7 +630,7 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
 }
 
 void summary_look(struct summary *b, const struct store_ref *ref) {
-  struct summary whole = {0};
+  AUTO(summary_deinit) struct summary whole = {0};
   struct log_reader r;
   struct str line;
   struct err err;
@@ -640,18 +638,16 @@ void summary_look(struct summary *b, const struct store_ref *ref) {
     return;
   while (reader_next(&r, &line)) {
     struct record_draft d;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     record_read(&d, record);
     if (record != NULL)
       summary_feed(&whole, &d.record);
     record_drop(&d);
-    json_decref(record);
   }
   reader_close(&r);
   json_decref(b->questions);
   b->questions = whole.questions;
   whole.questions = NULL;
-  summary_deinit(&whole);
 }
 
 /* Returns why it is bad, or NULL: nothing whole was ever written. */

@@ -718,7 +718,7 @@ static void put_doubts(struct html *h, const json_t *judgment) {
 static void put_judgment(struct html *h, const struct page_ask *ask,
                          const struct record_index *track, long turn,
                          const struct view_judgment *told, const char *words) {
-  struct buf title = {0}, command = {0};
+  buf_auto_t title = {0}, command = {0};
   buf_printf(&title, "Turn %ld: %s", turn, words);
   buf_printf(&command, "segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
@@ -738,8 +738,6 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
   if (!ask->all && view_judgment_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");
   part_end_page(h);
-  buf_deinit(&title);
-  buf_deinit(&command);
 }
 
 unsigned page_judgment(const struct page_ask *ask, struct buf *out) {

@@ -392,7 +392,7 @@ static void look_at_linger(struct doctor_report *r) {
 }
 
 static int doctor_run(const struct cli_args *args) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   bool known = true;
   struct doctor_report r = {
@@ -424,7 +424,6 @@ static int doctor_run(const struct cli_args *args) {
     if (registry != NULL)
       known = doctor_providers(&r, registry, &user, args);
     registry_free(registry);
-    config_deinit(&user);
   }
   if (r.json) {
     json_auto_t *out = json_pack("{s:b, s:O}", "ok", r.problems == 0, "findings", r.findings);

@@ -450,11 +450,9 @@ static json_t *forge_source(const struct forge_item *item) {
   put_clean_line(&title, json_view(item->title));
   if (title.n > LIMIT_FORGE_TITLE_BYTES)
     title.n = utf8_floor(title.p, LIMIT_FORGE_TITLE_BYTES);
-  json_t *source =
-      json_pack("{ss sI so sO* sO*}", "kind", item->kind == FORGE_PR ? "pr" : "issue", "number",
-                (json_int_t)item->number, "title", json_stringn(buf_c(&title), title.n), "url",
-                item->url, "branch", item->head);
-  return source;
+  return json_pack("{ss sI so sO* sO*}", "kind", item->kind == FORGE_PR ? "pr" : "issue", "number",
+                   (json_int_t)item->number, "title", json_stringn(buf_c(&title), title.n), "url",
+                   item->url, "branch", item->head);
 }
 
 /* --- quoting --- */

@@ -325,7 +325,7 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
 static int extract_run(const struct cli_args *args) {
   struct extract_batch b = {0};
   struct schema *schema = NULL;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   int status;
   const char *want = cli_value(args, "want"), *path = args->word_count ? args->words[0] : NULL;
@@ -352,7 +352,6 @@ static int extract_run(const struct cli_args *args) {
     said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */
     status = extract_one(&b.how, &b.given, cli_flag(args, "json"), said);
   }
-  buf_deinit(&text);
   schema_free(schema);
   json_decref((json_t *)b.given.doc);
   return status;
