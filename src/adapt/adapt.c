@@ -3,6 +3,7 @@
 #include "adapt/adapt.h"
 
 #include "adapt/internal.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "schema/validate.h"
 
@@ -144,9 +145,8 @@ static size_t limits_characters(const char *text) {
 }
 
 static void count_enum(struct measure *m, const json_t *values, const struct limits_place *place) {
-  size_t i, length = 0;
-  const json_t *one;
-  json_array_foreach((json_t *)values, i, one)
+  size_t length = 0;
+  JSON_EACH(values, i, one)
     if (json_is_string(one))
       length += utf8_count(json_string_value(one), json_string_length(one));
   m->enum_values += json_array_size(values);
@@ -215,10 +215,9 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
 /* Measures objects and arrays inside each other, through references, each cycle once. */
 static void nesting(struct measure *m, const json_t *schema, size_t level,
                     const struct limits_place *up) {
-  const json_t *one, *list = json_object_get(schema, "properties");
+  const json_t *list = json_object_get(schema, "properties");
   const char *type = json_string_value(json_object_get(schema, "type"));
   const char *reference = json_string_value(json_object_get(schema, "$ref"));
-  size_t k;
   uint32_t known;
   if (!json_is_object(schema) || adapter_stopped(m->a))
     return;
@@ -244,7 +243,7 @@ static void nesting(struct measure *m, const json_t *schema, size_t level,
     const struct limits_place member = {&map, json_object_iter_key(at), 0, NULL};
     nesting(m, json_object_iter_value(at), level, &member);
   }
-  json_array_foreach((json_t *)json_object_get(schema, "anyOf"), k, one) {
+  JSON_EACH(json_object_get(schema, "anyOf"), k, one) {
     const struct limits_place branch = {&branches, NULL, k, NULL};
     nesting(m, one, level, &branch);
   }
@@ -443,14 +442,13 @@ static json_t *thoughts(void) {
 
 /* Returns the list of names with `first` in front; takes `names`. */
 static json_t *name_first(json_t *names, const char *first, bool add) {
-  json_t *out = json_array(), *one;
-  size_t i;
+  json_t *out = json_array();
   bool found = false;
-  json_array_foreach(names, i, one)
+  JSON_EACH(names, i, one)
     found = found || !strcmp(json_string_value(one), first);
   if (found || add)
     json_array_append_new(out, json_string_nocheck(first));
-  json_array_foreach(names, i, one)
+  JSON_EACH(names, i, one)
     if (strcmp(json_string_value(one), first) != 0)
       json_array_append_new(out, json_incref(one));
   json_decref(names);
@@ -712,9 +710,7 @@ static json_t *turn_keep(const json_t *value) {
 
 /* Appends the items of a list to `out`, which it returns. */
 static json_t *items_back(struct turning *t, uint32_t plan, const json_t *value, json_t *out) {
-  json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)value, i, one) {
+  JSON_EACH(value, i, one) {
     if (stopped(t))
       break;
     json_array_append_new(out, turn_back(t, plan, one));
@@ -737,18 +733,16 @@ static void plan_put(json_t *out, const char *name, json_t *value) {
 
 /* Turns pairs into an object. Returns false if it is no list of pairs. */
 static bool pairs_back(struct turning *t, uint32_t plan, const json_t *pairs, json_t *out) {
-  const json_t *pair;
-  size_t i;
   if (!json_is_array(pairs))
     return false;
-  json_array_foreach((json_t *)pairs, i, pair) {
+  JSON_EACH(pairs, i, pair) {
     if (!json_is_string(json_object_get(pair, "key")) || !json_object_get(pair, "value"))
       return false;
     const char *key = json_string_value(json_object_get(pair, "key"));
     if (strlen(key) != json_string_length(json_object_get(pair, "key")))
       return false;
   }
-  json_array_foreach((json_t *)pairs, i, pair) {
+  JSON_EACH(pairs, i, pair) {
     if (stopped(t))
       break;
     plan_put(out, json_string_value(json_object_get(pair, "key")),
@@ -807,9 +801,7 @@ static json_t *text_back(const json_t *value) {
 }
 
 static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
-  size_t i;
-  json_t *one;
-  json_array_foreach(plan->texts, i, one) {
+  JSON_EACH(plan->texts, i, one) {
     size_t length;
     char_auto_t *text = adapt_json_text(one, &length);
     bool same =

@@ -80,11 +80,9 @@ bool ask_trace_is_of(const json_t *session_start) {
 /* Finds the last answer, or the one that gave the value. */
 static const json_t *raw_of(const struct ask_trace *t) {
   const json_t *raw = NULL;
-  const char *key;
-  json_t *entry;
   char wanted[32];
   print_into(wanted, sizeof wanted, "%lld", (long long)json_int_at(t->structured, "call"));
-  json_object_foreach(t->calls, key, entry) {
+  JSON_MEMBERS(t->calls, key, entry) {
     const json_t *text = json_object_get(entry, "text");
     if (text != NULL && (raw == NULL || strcmp(key, wanted) != 0))
       raw = text;

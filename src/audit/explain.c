@@ -78,10 +78,8 @@ struct call_view {
 };
 
 static void explain_call_of(const struct story *s, json_int_t call, struct call_view *out) {
-  size_t i;
-  json_t *record;
   *out = (struct call_view){0};
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (json_int_at(record, "call") != call)
       continue;
     if (explain_is_type(record, "call_start")) {
@@ -152,9 +150,7 @@ static bool cut_number(struct run_word *word) {
 static bool not_found(const char *what, bool judged, const struct explain_found *found,
                       const json_t *names, struct err *err) {
   buf_auto_t list = {.max = 300};
-  const char *name;
-  json_t *value;
-  json_object_foreach((json_t *)names, name, value)
+  JSON_MEMBERS(names, name, value)
     buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", name);
   if (found->runs > 0)
     err_set(err, ERR_NOT_FOUND, "there is no %.160s%s: that movement ran %ld time%s", what,
@@ -246,12 +242,10 @@ static void explain_denied(struct story *s, json_int_t call, const struct call_v
   struct denial_story t = {.s = s,
                            .sandbox = json_object_get(c->last, "sandbox"),
                            .cwd = json_word_at(json_object_get(s->start, "config"), "cwd")};
-  size_t i;
-  json_t *record;
   if (json_word_at(t.sandbox, "mechanism")[0] == '\0')
     return; /* nothing restricted it */
   t.seen = json_object();
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const char *host = json_word_at(json_object_get(record, "data"), "denied");
     if (json_int_at(record, "call") == call && host[0] != '\0') {
       /* Our own proxy refused this host: this is no guess. */
@@ -265,7 +259,7 @@ static void explain_denied(struct story *s, json_int_t call, const struct call_v
     }
   }
   json_object_clear(t.seen);
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *data = json_object_get(record, "data");
     if (json_int_at(record, "call") == call && json_word_at(data, "output")[0] != '\0')
       tell_text(&t, json_view_at(data, "output"));
@@ -483,11 +477,9 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
 
 /* Writes the prompt. `start` is the call's first record that holds it. */
 static void put_prompt(struct story *s, const json_t *start) {
-  size_t i;
-  json_t *part;
   put_asked(s, start, "");
   writer_text_begin(&s->writer);
-  json_array_foreach(json_object_get(start, "prompt"), i, part)
+  JSON_EACH(json_object_get(start, "prompt"), i, part)
     put_part(s, part);
   writer_text_end(&s->writer);
 }
@@ -519,9 +511,7 @@ static void put_size_line(struct story *s, const char *title, json_int_t bytes, 
 
 /* Lists the requests of a call that needed several. */
 static void put_requests(struct story *s, const json_t *requests) {
-  size_t i;
-  const json_t *r;
-  json_array_foreach((json_t *)requests, i, r) {
+  JSON_EACH(requests, i, r) {
     static const char *const texts[] = {"appended", "reasoning", "text", "error"};
     writer_line(&s->writer, 2, "request %zu asked to %s", i + 1, json_word_at(r, "asked"));
     for (size_t k = 0; k < ARRAY_LEN(texts); k++)
@@ -556,9 +546,7 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
 /* Explains a missing answer: the session's state says whether one may still come. */
 static void put_no_answer(struct story *s) {
   const json_t *last = NULL;
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record)
+  JSON_EACH(s->records, i, record)
     if (strncmp(json_word_at(record, "type"), LIT("session_")) == 0)
       last = record;
   const char *why = " yet";
@@ -597,9 +585,7 @@ static void put_tool(struct story *s, const json_t *data) {
   bool ends = explain_is(data, "state", "end");
   /* The end of a tool's use often gives only its id, not its name. */
   const char *id = json_word_at(data, "id"), *name = json_word_at(data, "name");
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *other = json_object_get(record, "data");
     if (name[0] == '\0' && id[0] != '\0' && strcmp(json_word_at(other, "id"), id) == 0)
       name = json_word_at(other, "name");
@@ -631,9 +617,7 @@ static void put_event(struct story *s, const json_t *record) {
 }
 
 static void put_failures(struct story *s, json_int_t call) {
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *error = json_object_get(record, "error");
     struct buf line = {0};
     if (json_int_at(record, "call") != call)
@@ -695,9 +679,7 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
     buf_puts(&line, "  asked to correct the earlier reply");
   buf_printf(&line, "  %ld attempt%s, %" JSON_INTEGER_FORMAT " ms", c->attempts,
              c->attempts == 1 ? "" : "s", c->duration_ms);
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)json_object_get(c->last, "options"), key, value) {
+  JSON_MEMBERS(json_object_get(c->last, "options"), key, value) {
     char_auto_t *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
     buf_printf(&line, ", %s %s", key, text ? text : "");
   }
@@ -709,10 +691,8 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
 
 /* Finds the agent's own last message, which its judges were shown and phase1_tag reads. */
 static void learn_report(struct story *s) {
-  size_t i;
-  json_t *record;
   s->has_report = true;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     struct call_view c;
     if (!explain_is_type(record, "call_start") || json_word_at(record, "stage")[0] != '\0' ||
         explain_is(record, "purpose", "check"))
@@ -804,9 +784,7 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
 }
 
 static void put_files(struct story *s, const char *how, const json_t *files) {
-  size_t i;
-  json_t *file;
-  json_array_foreach((json_t *)files, i, file) {
+  JSON_EACH(files, i, file) {
     if (json_object_get(file, "added") == NULL)
       writer_line(&s->writer, 2, "%s %s", how, json_word_at(file, "path"));
     else
@@ -959,9 +937,7 @@ static void put_rule_named(struct story *s, json_int_t number, struct buf *line)
 
 /* Says what an ambiguous stage is torn between, and where each alternative is. */
 static void put_doubt(struct story *s, const json_t *stage) {
-  size_t i;
-  json_t *candidate;
-  json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
+  JSON_EACH(json_object_get(stage, "candidates"), i, candidate) {
     buf_auto_t line = {0};
     if (json_object_get(candidate, "rule") != NULL)
       put_rule_named(s, json_int_at(candidate, "rule"), &line);
@@ -982,18 +958,16 @@ static void put_doubt(struct story *s, const json_t *stage) {
 static void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
   enum judge_stage which = STAGE_COUNT;
   const json_t *errors = json_object_get(stage, "errors");
-  size_t i;
-  json_t *value;
   (void)judge_stage_from_name(json_view_at(stage, "stage"), &which);
   put_stage_head(s, index, stage);
-  json_array_foreach(json_object_get(stage, "calls"), i, value)
+  JSON_EACH(json_object_get(stage, "calls"), i, value)
     explain_judge_call(s, json_integer_value(value), which);
   if (which == STAGE_PHASE1_TAG) {
     const struct chain_spec spec = explain_spec(s);
     reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
   }
   explain_put_word_line(s, 1, "extract_stage: ", stage, "extract_stage");
-  json_array_foreach(errors, i, value) {
+  JSON_EACH(errors, i, value) {
     bool last = i + 1 == json_array_size(errors);
     bool failed = last && explain_is(stage, "outcome", "error");
     writer_line(&s->writer, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
@@ -1019,17 +993,13 @@ static const char *check_words(const char *outcome) {
 }
 
 static void explain_check(struct story *s, const json_t *check) {
-  size_t i;
-  json_t *name;
   writer_title(&s->writer, "check %" JSON_INTEGER_FORMAT "  %s  call %" JSON_INTEGER_FORMAT "  %s",
                json_int_at(check, "number"), json_word_at(check, "outcome"),
                json_int_at(check, "call"), check_words(json_word_at(check, "outcome")));
   explain_put_word_line(s, 1, "extract_stage: ", check, "extract_stage");
-  json_array_foreach(json_object_get(check, "repairs"), i, name)
+  JSON_EACH(json_object_get(check, "repairs"), i, name)
     writer_line(&s->writer, 1, "repaired: %s", json_string_value(name));
-  size_t k;
-  json_t *error;
-  json_array_foreach(json_object_get(check, "errors"), k, error)
+  JSON_EACH(json_object_get(check, "errors"), k, error)
     writer_line(&s->writer, 1, "error: %s%s%s",
                 json_object_get(error, "offset") ? "" : json_word_at(error, "path"),
                 json_object_get(error, "offset") ? "" : ": ", json_word_at(error, "message"));
@@ -1040,8 +1010,6 @@ static void explain_check(struct story *s, const json_t *check) {
 
 static void explain_value(struct story *s, const json_t *record) {
   const json_t *value = json_object_get(record, "value");
-  const char *kind;
-  json_t *count;
   buf_auto_t line = {0};
   bool found = explain_is(record, "outcome", "value");
   buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
@@ -1050,7 +1018,7 @@ static void explain_value(struct story *s, const json_t *record) {
   if (json_is_true(json_object_get(record, "first_pass")))
     buf_puts(&line, "  first pass");
   const char *before = "  failed: ";
-  json_object_foreach(json_object_get(record, "failures"), kind, count) {
+  JSON_MEMBERS(json_object_get(record, "failures"), kind, count) {
     buf_printf(&line, "%s%s %" JSON_INTEGER_FORMAT, before, kind, json_integer_value(count));
     before = ", ";
   }
@@ -1191,9 +1159,7 @@ static void put_untried(struct story *s, const json_t *stages) {
   for (size_t i = 0; may_judge && i < s->movement->judge.stage_count; i++) {
     const char *name = judge_stage_name(s->movement->judge.stages[i]);
     bool tried = false;
-    size_t k;
-    json_t *stage;
-    json_array_foreach(stages, k, stage)
+    JSON_EACH(stages, k, stage)
       tried |= strcmp(json_word_at(stage, "stage"), name) == 0;
     if (!tried)
       buf_printf(&names, "%s%s", names.n ? ", " : "", name);
@@ -1269,9 +1235,7 @@ static void put_turn(struct story *s) {
   const json_t *judgment = NULL, *start = NULL;
   json_int_t last_own = 0;
   int index = 0;
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (explain_is_type(record, "judgment"))
       judgment = record;
     if (explain_is_type(record, "turn_start"))
@@ -1280,7 +1244,7 @@ static void put_turn(struct story *s) {
   put_head(s, judgment, start);
   put_rules(s);
   explain_children(s);
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (explain_is_type(record, "call_start") && json_word_at(record, "stage")[0] == '\0' &&
         json_int_at(record, "call") > last_own) {
       last_own = json_int_at(record, "call");

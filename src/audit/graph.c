@@ -155,14 +155,12 @@ static void put_who(const struct graph *g, size_t at, struct buf *out) {
 
 /* Writes "3 times: phase1_tag 2, ai_judge". */
 static void put_taken(const struct graph_edge *edge, struct buf *out) {
-  const char *method;
-  json_t *count;
   bool first = true;
   if (edge->taken == 1)
     buf_puts(out, "once: ");
   else
     buf_printf(out, "%ld times: ", edge->taken);
-  json_object_foreach(edge->methods, method, count) {
+  JSON_MEMBERS(edge->methods, method, count) {
     buf_printf(out, "%s%s", first ? "" : ", ", method);
     if (json_integer_value(count) > 1)
       buf_printf(out, " %ld", (long)json_integer_value(count));

@@ -109,9 +109,7 @@ static void add_reason(struct buf *why, const char *reason) {
 static void turn_lines_explain(struct buf *why, const struct record *record) {
   const json_t *stages = record_tree(record, MEMBER_STAGES);
   const char *method = record_text_c(record, MEMBER_METHOD);
-  size_t i;
-  json_t *stage;
-  json_array_foreach(stages, i, stage) {
+  JSON_EACH(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
     const char *class = json_word_at(stage, "class"), *outcome = json_word_at(stage, "outcome");
     /* the last expression could not be evaluated; those before it were false */
@@ -257,10 +255,8 @@ static void took_over(struct turn_line *line, const struct record *record, const
 /* Returns the columns for the names of a movement and its children, which are indented. */
 static int name_columns(const json_t *movement) {
   const char *name = json_word_at(movement, "name");
-  const json_t *child;
-  size_t i;
   int own = (int)utf8_count(name, strlen(name)), most = own;
-  json_array_foreach(json_object_get(movement, "parallel"), i, child) {
+  JSON_EACH(json_object_get(movement, "parallel"), i, child) {
     const char *of_child = json_word_at(child, "name");
     int columns = own + 3 + (int)utf8_count(of_child, strlen(of_child));
     if (json_object_get(movement, "for_each") != NULL)
@@ -275,10 +271,7 @@ static void on_session_start(struct turn_lines *s, const struct record *record) 
   print_into(s->started, sizeof s->started, "%.31s", record->ts.p);
   print_into(s->status, sizeof s->status, "running");
   buf_puts(&s->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
-  size_t i;
-  const json_t *movement;
-  json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
-                     movement) {
+  JSON_EACH(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i, movement) {
     int columns = name_columns(movement);
     s->names = columns > s->names ? columns : s->names;
   }
@@ -651,9 +644,7 @@ const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t 
 }
 
 void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
-  const char *method;
-  json_t *count;
-  json_object_foreach(s->methods, method, count)
+  JSON_MEMBERS(s->methods, method, count)
     buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
 }
 

@@ -90,9 +90,7 @@ static bool is_call(const struct look *l, const char *key, json_int_t id) {
 }
 
 static bool are_calls(const struct look *l, const char *key) {
-  size_t i;
-  json_t *id;
-  json_array_foreach(json_object_get(l->record->body, key), i, id)
+  JSON_EACH(json_object_get(l->record->body, key), i, id)
     if (!is_call(l, key, json_integer_value(id)))
       return false;
   return true;
@@ -199,11 +197,9 @@ static bool check_end(const struct look *l) {
   const json_t *methods = record_tree(l->record, MEMBER_METHODS);
   struct str outcome = record_text(l->record, MEMBER_OUTCOME);
   json_int_t counted = 0, told = 0;
-  const char *key;
-  json_t *value;
   if (!is_number(l, MEMBER_TURNS, core->turn_count))
     return false;
-  json_object_foreach((json_t *)methods, key, value) {
+  JSON_MEMBERS(methods, key, value) {
     json_int_t n = 0;
     for (int i = 0; i < STAGE_COUNT; i++)
       if (strcmp(judge_stage_match_method((enum judge_stage)i), key) == 0)

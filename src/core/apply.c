@@ -136,10 +136,9 @@ static void lose_changes(struct core *core, struct turn *turn, struct str why, b
 /* Adds up what the attempts of the turn changed, counting each file once. */
 static void add_changed(const struct fold *f, struct turn *turn) {
   head_take(f->core, turn, fold_tree(f, MEMBER_HEAD));
-  const json_t *files = fold_tree(f, MEMBER_FILES), *file;
+  const json_t *files = fold_tree(f, MEMBER_FILES);
   struct str why = fold_text(f, MEMBER_FILES_UNKNOWN);
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
-  size_t i;
   bool again = json_at(f->core->config, "rejudges") != NULL; /* perhaps of a turn without a call */
   turn->shared |= record_is_true(f->record, MEMBER_FILES_SHARED);
   /* Without `files`, the last of those that shared the tree has them. */
@@ -156,7 +155,7 @@ static void add_changed(const struct fold *f, struct turn *turn) {
     return;
   }
   json_auto_t *both = json_clone_top(turn->files);
-  json_array_foreach(files, i, file) {
+  JSON_EACH(files, i, file) {
     size_t k = 0;
     while (k < json_array_size(both) &&
            !json_same(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
@@ -461,11 +460,9 @@ static void set_reached(struct core *core, const struct call *call, bool answere
 
 /* Keeps what background tasks do that no call waits for again. */
 static void keep_outlived(struct core *core, const json_t *outlived) {
-  size_t i;
-  json_t *what;
   if (json_array_size(outlived) > 0 && core->outlived == NULL)
     core->outlived = json_array();
-  json_array_foreach((json_t *)outlived, i, what) {
+  JSON_EACH(outlived, i, what) {
     if (json_array_size(core->outlived) < LIMIT_AGENT_TASK_COUNT)
       json_array_append(core->outlived, what);
   }

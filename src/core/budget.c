@@ -437,9 +437,7 @@ static bool added_place(const struct workflow *wf, struct str key, enum budget_u
 }
 
 bool budget_added_check(const struct workflow *wf, const json_t *added, struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)added, key, value) {
+  JSON_MEMBERS(added, key, value) {
     enum budget_unit unit;
     size_t place;
     if (!added_place(wf, str_from(key), &unit, &place))
@@ -459,13 +457,11 @@ bool budget_added_check(const struct workflow *wf, const json_t *added, struct e
 }
 
 void budget_added_take(struct core *core, const json_t *added) {
-  const char *key;
-  json_t *value;
   if (json_object_size(added) == 0)
     return;
   if (core->added == NULL)
     core->added = xcalloc(core->workflow->movement_count + 1, sizeof *core->added);
-  json_object_foreach((json_t *)added, key, value) {
+  JSON_MEMBERS(added, key, value) {
     enum budget_unit unit;
     size_t place;
     if (!added_place(core->workflow, str_from(key), &unit, &place))

@@ -296,9 +296,7 @@ static void step_execute(struct step *s, struct turn *turn, bool raise) {
  * is part of the message. */
 static json_t *error_lines(const json_t *errors) {
   json_t *lines = json_array();
-  size_t i;
-  json_t *error;
-  json_array_foreach(errors, i, error) {
+  JSON_EACH(errors, i, error) {
     buf_auto_t line = {0};
     const char *path = json_string_value(json_at(error, "path"));
     const char *message = json_string_value(json_at(error, "message"));
@@ -823,10 +821,9 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
 /* Puts who judged, from the last stage that named a rule and asked somebody, and what all stages
  * used. */
 static void decide_put_judge(struct record_draft *d, const json_t *stages) {
-  const json_t *judged = NULL, *object;
+  const json_t *judged = NULL;
   json_t *usage = NULL;
-  size_t i;
-  json_array_foreach((json_t *)stages, i, object) {
+  JSON_EACH(stages, i, object) {
     usage_add(&usage, json_at(object, "usage"));
     bool votes = json_at(object, "vote") != NULL;
     if (json_at(object, "rule") != NULL && json_at(object, "provider") != NULL && !votes)
@@ -880,9 +877,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
 
 /* Returns CLASS_AUTH if a judge refused the login, which a person mends; else CLASS_NONE. */
 static enum error_class refused_login(const struct turn *turn) {
-  size_t i;
-  const json_t *stage;
-  json_array_foreach(turn->stages, i, stage) {
+  JSON_EACH(turn->stages, i, stage) {
     if (str_eq_c(json_view_at(stage, "class"), error_class_name(CLASS_AUTH)))
       return CLASS_AUTH;
   }

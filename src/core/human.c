@@ -109,8 +109,7 @@ static json_t *runs_json(const struct step *s, const struct turn *turn) {
 
 static json_t *approve_question(const struct step *s, const struct turn *turn) {
   const struct movement *m = core_movement(s->core, turn);
-  json_t *question = json_object(), *files = json_array(), *file;
-  const char *path;
+  json_t *question = json_object(), *files = json_array();
   buf_auto_t text = {0};
   if (m->approve->question.n > 0) {
     put_filled(s, turn, question, "text", m->approve->question);
@@ -119,7 +118,7 @@ static json_t *approve_question(const struct step *s, const struct turn *turn) {
     json_put(question, "text", json_text(buf_view(&text)));
   }
   json_put(question, "runs", runs_json(s, turn));
-  json_object_foreach(json_at(s->core->touched, "files"), path, file) {
+  JSON_MEMBERS(json_at(s->core->touched, "files"), path, file) {
     if (json_array_size(files) < LIMIT_APPROVED_COUNT)
       json_array_append_new(files, json_clone(file));
   }

@@ -51,13 +51,12 @@ static json_t *output_value(const struct prompt_view *view, struct str path) {
 }
 
 json_t *outputs_make(const struct prompt_view *view) {
-  const json_t *wanted = view->workflow->outputs, *text;
-  const char *name;
+  const json_t *wanted = view->workflow->outputs;
   size_t bytes = 0;
   if (wanted == NULL)
     return NULL;
   json_t *outputs = json_object();
-  json_object_foreach((json_t *)wanted, name, text) {
+  JSON_MEMBERS(wanted, name, text) {
     /* A text that is one {structured:PATH} alone stands for that value, whatever its type. */
     struct str words = str_trim(json_view(text)), all;
     size_t n = strlen("{" PROMPT_STRUCTURED);
@@ -696,9 +695,8 @@ static json_t *start_notes(const struct step *s, const struct turn *turn, struct
 }
 
 static json_t *step_without_nulls(json_t *options) {
-  json_t *kept = NULL, *value;
-  const char *name;
-  json_object_foreach(options, name, value) {
+  json_t *kept = NULL;
+  JSON_MEMBERS(options, name, value) {
     if (kept == NULL && !json_is_null(value))
       kept = json_object();
     if (!json_is_null(value))

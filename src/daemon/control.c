@@ -1215,13 +1215,11 @@ bool control_open_window(struct control *api, const char *address, struct err *e
 static bool web_body(struct server_request *r, bool *read_only, bool *revoke) {
   struct str body = server_body(r);
   json_error_t why;
-  const char *key;
-  json_t *value;
   if (body.n == 0)
     return true;
   json_auto_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
   bool ok = json_is_object(given);
-  json_object_foreach(given, key, value) {
+  JSON_MEMBERS(given, key, value) {
     struct str name = str_from(key);
     ok = ok && json_is_boolean(value) && (str_eq_c(name, "read_only") || str_eq_c(name, "revoke"));
   }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/config.h"
 #include "host/key_leak.h"
@@ -412,8 +413,8 @@ static void launch_share_scenario(struct launch *l) {
 
 /* Checks the form {kind: {name: text}}. */
 static bool facets_fit(const struct launch_body *p, const json_t *facets) {
-  const char *kind, *name;
-  json_t *named, *text;
+  const char *name;
+  json_t *text;
   if (facets == NULL)
     return true;
   if (!json_is_object(facets))
@@ -425,7 +426,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
     folders[i] = facet_folder((enum facet_kind)i);
   if (!resume_options_members_known(facets, "workflow.facets.", folders, p->err))
     return false;
-  json_object_foreach((json_t *)facets, kind, named) {
+  JSON_MEMBERS(facets, kind, named) {
     if (!json_is_object(named))
       return err_set(p->err, ERR_INVALID, "workflow.facets.%s must be an object of name: text",
                      kind);
@@ -493,13 +494,10 @@ static bool launch_take_workflow(struct launch_body *p) {
 /* Borrows from l->config, which lives as long as the launch. */
 static void launch_use_config(struct launch *l) {
   const json_t *env = json_object_get(l->config, "env");
-  size_t i;
-  json_t *name;
   if (json_array_size(env) > 0) {
     l->pass_env = xcalloc(json_array_size(env) + 1, sizeof *l->pass_env);
-    json_array_foreach(env, i, name) {
+    JSON_EACH(env, i, name)
       l->pass_env[i] = json_string_value(name);
-    }
   }
   l->setup = (struct session_setup){
       .cwd = json_string_value(json_object_get(l->config, "cwd")),
@@ -801,15 +799,13 @@ static json_t *judge_movement(const struct launch_body *p, json_t *rules) {
 
 /* Several labels need a model, unless only the text's own tag may decide. */
 static bool somebody_judges(const struct launch_body *p) {
-  const json_t *stages = json_object_get(p->body, "stages"), *item;
-  size_t labels = 0, i;
+  const json_t *stages = json_object_get(p->body, "stages");
+  size_t labels = 0;
   bool asks = stages == NULL;
-  json_array_foreach(stages, i, item) {
+  JSON_EACH(stages, i, item)
     asks |= str_among(str_from(json_string_value(item)), "structured_output phase3_tag ai_judge");
-  }
-  json_array_foreach(json_object_get(p->body, "rules"), i, item) {
+  JSON_EACH(json_object_get(p->body, "rules"), i, item)
     labels += !str_starts(str_from(json_string_value(item)), "when(");
-  }
   return !asks || labels < 2 || json_object_get(p->body, "provider") != NULL ||
          p->l->generation->user.provider != NULL ||
          err_set(p->err, ERR_INVALID,

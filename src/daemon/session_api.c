@@ -520,11 +520,10 @@ struct looking {
 static json_t *look_turns(const struct looking *l) {
   const struct view_session *v = &l->track->view;
   json_auto_t *all = view_session_json(v);
-  json_t *turns = json_object_get(all, "turns"), *list = json_array(), *turn;
+  json_t *turns = json_object_get(all, "turns"), *list = json_array();
   long last = 0;
-  size_t i;
   bool more = false;
-  json_array_foreach(turns, i, turn) {
+  JSON_EACH(turns, i, turn) {
     long number = (long)json_integer_value(json_at(turn, "turn"));
     if (number <= l->after)
       continue;

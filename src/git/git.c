@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -84,11 +85,9 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
       {"lfs.url", "file:///dev/null"}, /* what is not here stays a pointer */
   };
   buf_auto_t count = {0};
-  const json_t *entry;
-  size_t i;
-  for (i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
+  for (size_t i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
     put_setting(env, settings[i][0], settings[i][1]);
-  json_array_foreach((json_t *)more, i, entry)
+  JSON_EACH(more, i, entry)
     put_setting(env, json_string_value(json_array_get(entry, 0)),
                 json_string_value(json_array_get(entry, 1)));
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);

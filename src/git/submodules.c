@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
 #include "git/repo.h"
@@ -393,14 +394,12 @@ static void add_setting(json_t *settings, const char *before, const char *name, 
 
 /* Sets what git is told in both runs: each leaves to the other what is not its own. */
 static void choose_sources(struct submodules *s) {
-  const char *name;
-  json_t *path;
   json_decref(s->local);
   json_decref(s->rest);
   s->local = json_pack("[[ss]]", "submodule.active", ".");
   s->rest = json_pack("[[ss]]", "submodule.active", ".");
   s->more = s->far = false;
-  json_object_foreach(s->paths, name, path) {
+  JSON_MEMBERS(s->paths, name, path) {
     json_auto_t *stores = find_stores(s, name);
     size_t count = json_array_size(stores), nth = s->tries < count ? s->tries : count - 1;
     const char *address = json_string_value(json_object_get(s->addresses, name));
@@ -481,9 +480,7 @@ static bool is_sound_name(const char *name) {
 
 /* Goes to the next level: those of the submodules that are there now come after all of this one. */
 static void end_level(struct submodules *s) {
-  const char *name;
-  json_t *path;
-  json_object_foreach(s->paths, name, path) {
+  JSON_MEMBERS(s->paths, name, path) {
     buf_auto_t tree = {0}, stores = {0};
     buf_printf(&tree, "%s/%s", level_text(s, 0), json_string_value(path));
     buf_printf(&stores, "%s/%s/modules", level_text(s, 1), name);

@@ -369,8 +369,6 @@ static const struct tree_picture *picture_below(const struct tree_picture *pictu
 /* Takes over what the step of the nested tree said. */
 static bool nested_take(struct tree *t, struct tree *child, enum tree_step step) {
   struct stat st;
-  size_t i;
-  const json_t *file;
   if (step == TREE_FAILED && is_looking(t) && lstat(child->dir, &st) != 0)
     return true;
   if (step == TREE_FAILED) {
@@ -384,7 +382,7 @@ static bool nested_take(struct tree *t, struct tree *child, enum tree_step step)
       picture_lacks(t->picture, &picture->problem);
     return true;
   }
-  json_array_foreach(child->changed, i, file) {
+  JSON_EACH(child->changed, i, file) {
     buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", child->place, json_string_value(json_object_get(file, "path")));
     json_auto_t *numbers = json_clone_top(file);
@@ -1076,20 +1074,19 @@ static int by_json_path(const void *a, const void *b) {
 
 /* Adds what changed in them, in the order of paths. */
 static void add_below(struct tree *t) {
-  size_t i, n = 0;
-  json_t *file, *all = json_array();
-  json_array_foreach(t->below, i, file) {
+  size_t n = 0;
+  json_t *all = json_array();
+  JSON_EACH(t->below, i, file) {
     buf_auto_t path = {0};
     put_path(t, changed_path(file), &path);
     json_object_set_new(file, "path", json_text(buf_view(&path)));
   }
   json_array_extend(t->changed, t->below);
   json_t **files = xcalloc(json_array_size(t->changed) + 1, sizeof *files);
-  json_array_foreach(t->changed, i, file) {
+  JSON_EACH(t->changed, i, file)
     files[n++] = file;
-  }
   qsort(files, n, sizeof *files, by_json_path);
-  for (i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++)
     json_array_append(all, files[i]);
   free(files);
   json_decref(t->changed);

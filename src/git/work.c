@@ -307,8 +307,6 @@ static bool judge_old(struct work_look *l, const json_t *lost, struct err *err) 
   struct work *w = l->w;
   const char *base = l->where->base ? l->where->base : "", *from = w->tip[0] ? w->tip : base;
   bool ahead = false, there;
-  size_t i;
-  const json_t *commit;
   if (!descends(l, w->head, from, &ahead, err))
     return false;
   if (!ahead)
@@ -316,7 +314,7 @@ static bool judge_old(struct work_look *l, const json_t *lost, struct err *err) 
   json_array_extend(w->old, (json_t *)lost);
   if (json_array_size(w->old) > 0 && !descends(l, w->head, base, &l->on_base, err))
     return false;
-  json_array_foreach(w->old, i, commit) {
+  JSON_EACH(w->old, i, commit) {
     if (!is_rewritten(l, json_string_value(commit), &there, err) ||
         !is_in_files(l, json_string_value(commit), &there, err))
       return false;
@@ -406,8 +404,6 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
 static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
-  size_t k;
-  const json_t *name;
   if (!is_folder(folder))
     return false;
   if (!git_run(folder, &answer, &err, "status", "--porcelain", "-z", "--untracked-files=normal",
@@ -420,7 +416,7 @@ static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth)
     if (str_ends(entry, "/")) /* a folder */
       entry.n--;
     bool known = false;
-    json_array_foreach((json_t *)left_out, k, name)
+    JSON_EACH(left_out, k, name)
       known = known || str_eq(json_view(name), entry);
     dirty = dirty || !known;
   }
@@ -445,8 +441,6 @@ bool work_find(const struct work_where *where, struct work *w, struct err *err) 
 void work_tell(const struct work_where *where, const struct work *w, struct buf *out) {
   const char *on = w->on[0] ? w->on : "a detached HEAD", *branch = where->branch;
   const char *at = where->worktree ? where->worktree : where->repo;
-  size_t i;
-  const json_t *kept;
   switch (w->state) {
   case WORK_ON_BRANCH:
     buf_printf(out, "the work is on %s (%.10s)", branch ? branch : on, w->tip);
@@ -454,7 +448,7 @@ void work_tell(const struct work_where *where, const struct work *w, struct buf 
   case WORK_AHEAD:
   case WORK_REWRITTEN:
     buf_printf(out, "%s has the work of its worktree (%s, %.10s)", branch, on, w->head);
-    json_array_foreach(w->kept, i, kept) {
+    JSON_EACH(w->kept, i, kept) {
       buf_printf(out, "%s%.10s as %s", i == 0 ? "; it was rewritten, and segue keeps " : ", ",
                  json_word_at(kept, "commit"), json_word_at(kept, "ref"));
     }
@@ -498,12 +492,10 @@ static bool write_refs(const struct work_look *l, const json_t *commits, bool mo
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t text = {0};
   json_auto_t *made = json_array();
-  size_t i;
-  const json_t *commit;
   long number = json_array_size(commits) > 0 ? next_ref(l, err) : 1;
   if (number == 0)
     return false;
-  json_array_foreach((json_t *)commits, i, commit) {
+  JSON_EACH(commits, i, commit) {
     char ref[96];
     print_into(ref, sizeof ref, "refs/segue/%.36s/%ld", l->where->session, number + (long)i);
     buf_printf(&text, "create %s %s\n", ref, json_string_value(commit));

@@ -470,10 +470,9 @@ void changes_unknown(struct call_result *result, const char *problem) {
 /* Returns as many files as a record may have; if there are more, those that protect_needs first. */
 static json_t *files_told(const json_t *all, const struct workflow *wf) {
   json_t *told = json_array();
-  const json_t *file;
-  size_t i, n = json_array_size(all);
+  size_t n = json_array_size(all);
   for (int pass = 0; pass < 2; pass++)
-    json_array_foreach((json_t *)all, i, file) {
+    JSON_EACH(all, i, file) {
       bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
       if (first == (pass == 0) && json_array_size(told) < LIMIT_TREE_TOLD)
         json_array_append(told, (json_t *)file);

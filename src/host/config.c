@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "core/movement_limits.h"
 #include "core/prompt.h"
+#include "format/json_object.h"
 #include "format/yaml.h"
 #include "host/daily_usage.h"
 #include "host/notifier.h"
@@ -329,10 +330,9 @@ static bool config_read_shared_paths(struct config *config, const char *path,
 }
 
 const char *config_shared_label(const struct config *config, const char *folder) {
-  const char *path, *found = NULL;
+  const char *found = NULL;
   size_t longest = 0;
-  json_t *label;
-  json_object_foreach(config->shared_paths, path, label) {
+  JSON_MEMBERS(config->shared_paths, path, label) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
       n--;
@@ -465,16 +465,14 @@ static bool read_templates(struct config *config, const char *dir, struct err *e
 
 /* Gathers the variables whose values are secrets. */
 static void gather_hidden(struct config *config) {
-  size_t n = 0, i;
-  json_t *name;
+  size_t n = 0;
   while (config->env != NULL && config->env[n] != NULL)
     n++;
   config->hidden = xcalloc(n + json_array_size(config->secrets) + 1, sizeof *config->hidden);
-  for (i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++)
     config->hidden[i] = config->env[i];
-  json_array_foreach(config->secrets, i, name) {
+  JSON_EACH(config->secrets, i, name)
     config->hidden[n++] = json_string_value(name);
-  }
 }
 
 bool config_load(struct config *config, struct err *err) {
@@ -539,9 +537,8 @@ static void config_set_string(json_t *object, const char *key, const char *value
 
 /* Puts the models that the user has set for single providers. */
 static void set_provider_models(json_t *config, json_t *providers) {
-  const char *name;
-  json_t *settings, *models = json_object();
-  json_object_foreach(providers, name, settings) {
+  json_t *models = json_object();
+  JSON_MEMBERS(providers, name, settings) {
     json_t *model = json_object_get(settings, "model");
     if (json_is_string(model))
       json_object_set(models, name, model);

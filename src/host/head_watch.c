@@ -74,9 +74,7 @@ static bool worked_there(const json_t *seen, const char *top) {
   static const char looks[] =
       "status diff describe grep log show blame rev-parse rev-list cat-file "
       "ls-files ls-tree for-each-ref merge-base config worktree";
-  size_t i;
-  const json_t *pair;
-  json_array_foreach((json_t *)seen, i, pair) {
+  JSON_EACH(seen, i, pair) {
     struct str tree = json_view(json_array_get(pair, 0)), name = json_view(json_array_get(pair, 1));
     if (str_eq_c(tree, top) && !str_among(name, looks))
       return true;

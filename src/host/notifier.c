@@ -129,9 +129,8 @@ json_t *notify_config_set_read(const char *path, const struct yaml_node *node, s
 }
 
 bool notify_config_set_wants(const json_t *set, const char *event) {
-  const json_t *on = json_object_get(set, "on"), *word;
-  size_t i;
-  json_array_foreach(on, i, word) {
+  const json_t *on = json_object_get(set, "on");
+  JSON_EACH(on, i, word) {
     if (strcmp(json_string_value(word), event) == 0)
       return true;
   }
@@ -284,14 +283,12 @@ static const char *const *notifier_env(const struct notifier *n, const json_t *n
 }
 
 static void start_telling(struct notifier *n, struct arena *arena) {
-  const json_t *words = json_object_get(n->set, "command"), *word;
+  const json_t *words = json_object_get(n->set, "command");
   const struct queued_notice *q = queue_first(n);
   const char *argv[LIMIT_NOTICE_WORDS + 1] = {NULL}, *home = getenv("HOME");
   struct err err = {0};
-  size_t i;
-  json_array_foreach(words, i, word) {
+  JSON_EACH(words, i, word)
     argv[i] = json_string_value(word);
-  }
   buf_clear(&n->line);
   json_write(q->notification, &n->line);
   buf_putc(&n->line, '\n');
@@ -332,15 +329,13 @@ static void notifier_take(void *ctx, const char *session, json_t *notification, 
 }
 
 void notifier_on_record(struct notifier *n, const struct summary *b, const struct record *record) {
-  json_t *list, *notification;
-  size_t i;
+  json_t *list;
   if (n->set == NULL || n->closed)
     return;
   list = json_array();
   notification_of(b, record, list);
-  json_array_foreach(list, i, notification) {
+  JSON_EACH(list, i, notification)
     notifier_take(n, b->session, notification, record->seq);
-  }
   json_decref(list);
   tell_next(n);
 }

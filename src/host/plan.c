@@ -149,13 +149,12 @@ static void add_limits(json_t *list, const json_t *budget, const struct movement
 /* Returns {"limits": [{"of", "movement"?, "limits"}], "unseen": []}; JSON null if there is no
  * budget. New. */
 static json_t *plan_budget(const struct workflow *wf) {
-  json_t *list = json_array(), *movement;
-  const json_t *movements = json_at(wf->doc, "movements"), *child;
-  size_t i, k;
+  json_t *list = json_array();
+  const json_t *movements = json_at(wf->doc, "movements");
   add_limits(list, json_at(wf->doc, "budget"), NULL);
-  json_array_foreach((json_t *)movements, i, movement) {
+  JSON_EACH(movements, i, movement) {
     add_limits(list, json_at(movement, "budget"), &wf->movements[i]);
-    json_array_foreach(json_at(movement, "parallel"), k, child)
+    JSON_EACH(json_at(movement, "parallel"), k, child)
       add_limits(list, json_at(child, "budget"), &wf->movements[wf->movements[i].first_child + k]);
   }
   if (json_array_size(list) > 0)

@@ -387,10 +387,9 @@ static bool take_copy(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool link_files(struct git_job *job, struct git_ask *ask) {
-  const json_t *names = git_job_setting(job, "link"), *name;
-  size_t i;
+  const json_t *names = git_job_setting(job, "link");
   (void)ask;
-  json_array_foreach((json_t *)names, i, name) {
+  JSON_EACH(names, i, name) {
     buf_auto_t from = {0}, to = {0};
     if (file_paths(job, json_string_value(name), &from, &to) &&
         symlink(buf_c(&from), buf_c(&to)) != 0)
@@ -411,10 +410,9 @@ static void find_repository(const char *folder, struct repo *repo) {
 /* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
  * which may lead anywhere, or there is none. */
 static bool setup_put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
-  const json_t *names = json_object_get(job->setup.words, "keep"), *name;
+  const json_t *names = json_object_get(job->setup.words, "keep");
   bool ok = job->setup.entry != NULL && !job->setup.brought;
-  size_t i;
-  json_array_foreach((json_t *)names, i, name) {
+  JSON_EACH(names, i, name) {
     ask->words[at + i] = json_string_value(name);
     ask->words[at + i + 1] = NULL;
     ok = ok && has_plain_way(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
@@ -425,12 +423,10 @@ static bool setup_put_kept(struct git_job *job, struct git_ask *ask, size_t at) 
 
 static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
   const struct core *core = &job->session->core;
-  const json_t *key;
-  size_t i;
   json_decref(job->setup.words);
   job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
   WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
-  json_array_foreach(json_object_get(job->setup.words, "key"), i, key) {
+  JSON_EACH(json_object_get(job->setup.words, "key"), i, key) {
     ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
     ask->words[5 + i] = NULL;
   }
@@ -689,11 +685,10 @@ static json_t *left_out_of(const struct git_job *job) {
 /* Takes out of the index what was copied or linked into the tree, and an agent's own git add has
  * staged. A name that begins with a colon means itself behind "./". */
 static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
-  json_t *names = job->path ? left_out_of(job) : NULL, *name;
+  json_t *names = job->path ? left_out_of(job) : NULL;
   buf_auto_t path = {0};
-  size_t i;
   buf_deinit(&job->names);
-  json_array_foreach(names, i, name) {
+  JSON_EACH(names, i, name) {
     buf_printf(&path, "%s/%s", commit_folder(job), json_string_value(name));
     if (has_plain_way(commit_folder(job), buf_c(&path)))
       buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
@@ -1186,13 +1181,12 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
 }
 
 json_t *worktree_left_out(const json_t *doc, const json_t *config) {
-  json_t *setup = core_worktree_setup(doc, config), *names = json_array(), *entry;
+  json_t *setup = core_worktree_setup(doc, config), *names = json_array();
   const json_t *const lists[] = {core_worktree_setting(config, "copy"),
                                  core_worktree_setting(config, "link"),
                                  json_object_get(setup, "keep")};
-  size_t i;
   for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    json_array_foreach((json_t *)lists[k], i, entry) {
+    JSON_EACH(lists[k], i, entry) {
       struct str name = json_view(entry);
       while (str_starts(name, "./"))
         name = (struct str){name.p + 2, name.n - 2};

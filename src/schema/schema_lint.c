@@ -1,6 +1,7 @@
 /* Warns of schemas that make a model invent values. */
 #include "schema/schema_lint.h"
 
+#include "format/json_object.h"
 #include "schema/validate.h"
 
 enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000 };
@@ -197,10 +198,8 @@ static void look_for_bounds(struct linting *l, const json_t *schema) {
   static const char bounds[] =
       "enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength "
       "maxLength pattern minItems maxItems uniqueItems contains minProperties maxProperties";
-  const char *key;
-  json_t *value;
   const json_t *type = json_object_get(schema, "type");
-  json_object_foreach((json_t *)schema, key, value)
+  JSON_MEMBERS(schema, key, value)
     l->bound = l->bound || str_among(str_from(key), bounds);
   l->free_leaf = l->free_leaf || has_type(type, "string") || has_type(type, "number") ||
                  has_type(type, "integer") || has_type(type, "array");

@@ -100,9 +100,7 @@ static json_t *of_question(const struct summary *b, const struct record *record)
   buf_puts(&d.title, approves ? " asks for approval: " : " asks: ");
   buf_safe(&d.title, movement, false);
   notification_line(&d, "", json_view(json_at(item, "text")));
-  size_t i;
-  const json_t *choice;
-  json_array_foreach(json_at(item, "choices"), i, choice) {
+  JSON_EACH(json_at(item, "choices"), i, choice) {
     buf_printf(&d.text, "  %zu ", i + 1);
     notification_line(&d, "", json_view(choice));
   }
@@ -205,9 +203,8 @@ void notification_of(const struct summary *b, const struct record *record, json_
     notification = of_wait(b, record);
   json_array_append_new(list, notification);
   if (record->type != RECORD_SESSION_STOP) {
-    const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
-    size_t i;
-    json_array_foreach(notes, i, note) {
+    const json_t *notes = record_tree(record, MEMBER_BUDGET);
+    JSON_EACH(notes, i, note) {
       if (str_eq_c(json_view(json_at(note, "level")), "soft"))
         json_array_append_new(list, of_budget(b, record, note));
     }

@@ -142,17 +142,14 @@ static bool notification_cursor_is_told(const struct missed *m, const struct rec
 static void notification_cursor_feed(const struct missed *m, struct summary *b, struct str line) {
   json_t *object = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL), *notifications = json_array();
   struct record_draft d;
-  size_t i;
-  json_t *notification;
   record_read(&d, object);
   if (object != NULL) {
     summary_feed(b, &d.record);
     if (b->submitted && !notification_cursor_is_told(m, &d.record))
       notification_of(b, &d.record, notifications);
   }
-  json_array_foreach(notifications, i, notification) {
+  JSON_EACH(notifications, i, notification)
     m->each(m->ctx, m->id, notification, d.record.seq);
-  }
   record_drop(&d);
   json_decref(notifications);
   json_decref(object);

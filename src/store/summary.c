@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/state.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
@@ -135,9 +136,7 @@ static void summary_on_question(struct summary *b, const struct record *record) 
 
 int64_t summary_due_ms(const struct summary *b) {
   int64_t due = 0, ms;
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)b->questions, i, item) {
+  JSON_EACH(b->questions, i, item) {
     if (record_time_parse(summary_word(item, "until"), &ms) && (due == 0 || ms < due))
       due = ms;
   }
@@ -145,9 +144,7 @@ int64_t summary_due_ms(const struct summary *b) {
 }
 
 bool summary_asks(const struct summary *b, uint64_t question) {
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)b->questions, i, item) {
+  JSON_EACH(b->questions, i, item) {
     if (json_integer_value(json_object_get(item, "question")) == (json_int_t)question)
       return true;
   }

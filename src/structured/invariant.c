@@ -249,9 +249,7 @@ static bool build_object(struct invariant_building *b, struct list_entry *entry,
   static const char *const kinds[] = {"expr", "command", "ai"};
   const json_t *kind = NULL;
   int which = 0;
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+  JSON_MEMBERS((uintptr_t)object, key, value) {
     int i = str_index(str_from(key), kinds, ARRAY_LEN(kinds));
     if (i < 0 && strcmp(key, "message") != 0 && strcmp(key, "path") != 0)
       return refuse_words(b, entry->is.index, NULL,

@@ -169,9 +169,7 @@ static int64_t list_row_time(const char *text) {
 
 /* Keeps how the judgments of a long log were decided, known once it has stopped or ended. */
 static void keep_methods(struct view_row *row, const json_t *methods) {
-  const char *name;
-  json_t *count;
-  json_object_foreach((json_t *)methods, name, count)
+  JSON_MEMBERS(methods, name, count)
     for (int i = 0; i < STAGE_COUNT; i++)
       if (strcmp(name, skim_method_name(i)) == 0 ||
           strcmp(name, judge_stage_name((enum judge_stage)i)) == 0) {

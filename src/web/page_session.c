@@ -695,15 +695,13 @@ static void put_verdict_line(struct html *h, const json_t *judgment) {
 
 /* Names what each ambiguous stage was torn between; where each alternative is follows below. */
 static void put_doubts(struct html *h, const json_t *judgment) {
-  size_t i, k;
-  const json_t *stage, *candidate;
-  json_array_foreach(json_at(judgment, "stages"), i, stage) {
+  JSON_EACH(json_at(judgment, "stages"), i, stage) {
     const json_t *candidates = json_at(stage, "candidates");
     if (json_array_size(candidates) == 0)
       continue;
     HTML_FMT(h, "<p><span class=mark>ambiguous</span> <bdi>%.*s</bdi> found ",
              STR_ARG(json_view_at(stage, "stage")));
-    json_array_foreach(candidates, k, candidate) {
+    JSON_EACH(candidates, k, candidate) {
       long long rule = json_int_at(candidate, "rule");
       html_puts(h, k > 0 ? " and " : "");
       if (rule > 0)

@@ -153,9 +153,7 @@ static void put_field(struct html *h, const json_t *schema, const char *property
 }
 
 static bool field_is_required(const json_t *schema, const char *property) {
-  size_t i;
-  json_t *name;
-  json_array_foreach(json_at(schema, "required"), i, name)
+  JSON_EACH(json_at(schema, "required"), i, name)
     if (str_eq_c(json_view(name), property))
       return true;
   return false;
@@ -186,15 +184,13 @@ static bool is_plain_object(const json_t *schema) {
 }
 
 static void answer_form_fields(struct html *h, const json_t *schema) {
-  const char *name;
-  json_t *of;
   if (!is_plain_object(schema)) {
     HTML(h, "<p><label>Answer<br>");
     put_field(h, schema, NULL, true);
     HTML(h, "</label></p>");
     return;
   }
-  json_object_foreach(json_object_get(schema, "properties"), name, of)
+  JSON_MEMBERS(json_object_get(schema, "properties"), name, of)
     put_property_field(h, of, name, field_is_required(schema, name));
 }
 
@@ -273,13 +269,11 @@ void part_dismiss(struct html *h, const char *id, long long question) {
 
 /* Lists the files that the session has changed so far. */
 static void put_asked_files(struct html *h, const json_t *item) {
-  size_t i;
-  json_t *file;
   const json_t *files = json_at(item, "files");
   if (json_array_size(files) == 0)
     return;
   HTML(h, "<p class=dim>changed so far:</p><ul>");
-  json_array_foreach(files, i, file) {
+  JSON_EACH(files, i, file) {
     HTML(h, "<li>");
     if (json_at(file, "more") != NULL)
       HTML_FMT(h, "and %lld more", (long long)json_int_at(file, "more"));
@@ -339,9 +333,7 @@ static void put_question(struct html *h, const json_t *item, bool acts, bool dis
 }
 
 void part_questions(struct html *h, const json_t *list, bool acts, bool dismisses) {
-  size_t i;
-  json_t *item;
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     struct str id = json_view_at(item, "id");
     if (!str_eq_c(json_view_at(item, "kind"), "stop") &&
         id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */

@@ -54,9 +54,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_printf(&text, "%zu", v->turn_count);
   part_fact(h, "turns", buf_view(&text));
   buf_auto_t methods = {0};
-  const char *method;
-  json_t *n;
-  json_object_foreach(v->methods, method, n)
+  JSON_MEMBERS(v->methods, method, n)
     buf_printf(&methods, "%s%s %lld", methods.n > 0 ? ", " : "", method,
                (long long)json_integer_value(n));
   part_fact(h, "decided by", buf_view(&methods));
@@ -68,9 +66,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
     view_put_proof(&text, verification);
   part_fact(h, "integrity", buf_view(&text));
   part_fact(h, "log", v->log);
-  size_t i;
-  json_t *said;
-  json_array_foreach(v->said, i, said) {
+  JSON_EACH(v->said, i, said) {
     buf_clear(&text);
     turn_lines_put_said(said, &text);
     part_fact(h, "said", buf_view(&text));

@@ -2,6 +2,7 @@
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
@@ -359,12 +360,10 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
       "them tomorrow";
   struct daily_usage book;
-  size_t i;
-  json_t *one;
   daily_usage_init(&book);
   json_auto_t *day = daily_usage_json(&book, day_set_of(registry));
   daily_usage_deinit(&book);
-  json_array_foreach(day, i, one) {
+  JSON_EACH(day, i, one) {
     buf_auto_t text = {0};
     bool over = json_number_value(json_object_get(one, "used")) >=
                 json_number_value(json_object_get(one, "limit"));

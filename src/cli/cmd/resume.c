@@ -205,8 +205,6 @@ struct found {
 static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
                           struct err *err) {
   struct found *f = ctx;
-  size_t i;
-  json_t *name;
   const json_t *env = json_object_get(config, "env");
   const char *cwd = cli_text(config, "cwd");
   if (!cli_is_folder(cwd))
@@ -218,7 +216,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   if (!replies_find(&f->replies, config, err))
     return false;
   f->env = xcalloc(json_array_size(env) + 1, sizeof *f->env);
-  json_array_foreach(env, i, name) {
+  JSON_EACH(env, i, name) {
     f->env[i] = json_string_value(name); /* lives with the session's config */
   }
   *setup = (struct session_setup){

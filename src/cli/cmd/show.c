@@ -262,15 +262,13 @@ static void print_status(const struct show *s) {
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
   json_auto_t *spent = turn_lines_spent(&s->summary);
-  json_t *part;
   buf_auto_t text = {0};
-  const char *name;
   spend_print(spent, &text);
   if (text.n > 0)
     show_print_row(s, "used", buf_view(&text));
   for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
     json_t *group = json_object_get(spent, groups[i]);
-    json_object_foreach(group, name, part) {
+    JSON_MEMBERS(group, name, part) {
       buf_auto_t line = {0}, own = {0};
       spend_print(part, &own);
       buf_printf(&line, "  %s: %s", name, buf_c(&own));

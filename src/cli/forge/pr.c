@@ -80,8 +80,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
-  const char *file;
-  json_t *state;
   char folder[STORE_NAME_BYTES];
   if (!reader_open(&r, ref, err))
     return false;
@@ -92,7 +90,7 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   store_of(ref, &store);
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
-  json_object_foreach(files.newest, file, state) {
+  JSON_MEMBERS(files.newest, file, state) {
     buf_auto_t path = {0}, text = {0};
     struct err why;
     buf_printf(&path, "%s/%s", folder, file);

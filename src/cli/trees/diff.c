@@ -3,6 +3,7 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
+#include "format/json_object.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -60,8 +61,6 @@ static void use_item(const struct trees *t, const struct tree_item *item, struct
 static bool use_movement(const struct trees *t, const char *movement, long item,
                          struct tree_diff *d, struct err *err) {
   const struct tree_item *child = child_of(t, movement, item);
-  const json_t *entry;
-  size_t i;
   if (child != NULL) {
     use_item(t, child, d);
     return true;
@@ -69,7 +68,7 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
   if (item > 0)
     return err_set(err, ERR_NOT_FOUND, "item %ld of movement %.80s has no worktree in session %s",
                    item, movement, t->session);
-  json_array_foreach(t->commits, i, entry) {
+  JSON_EACH(t->commits, i, entry) {
     const char *name = cli_text(entry, "movement");
     if (strcmp(name, movement) == 0)
       print_into(d->to, sizeof d->to, "%.64s", cli_text(entry, "commit"));

@@ -186,10 +186,8 @@ static bool make_commit(struct merging *m, const char *message, struct err *err)
 static bool furnish(const struct merging *m, const char *path, struct err *err) {
   static const char *const settings[] = {"copy", "link"};
   char_auto_t *top = git_line(m->t->cwd, err, "rev-parse", "--show-toplevel", NULL);
-  size_t i;
-  const json_t *name;
   for (size_t k = 0; top != NULL && k < ARRAY_LEN(settings); k++)
-    json_array_foreach((json_t *)core_worktree_setting(m->t->config, settings[k]), i, name) {
+    JSON_EACH(core_worktree_setting(m->t->config, settings[k]), i, name) {
       buf_auto_t from = {0}, to = {0};
       buf_printf(&from, "%s/%s", top, json_string_value(name));
       buf_printf(&to, "%s/%s", path, json_string_value(name));
@@ -277,8 +275,6 @@ static bool move_branch(struct merging *m, struct err *err) {
 }
 
 static int tell_conflicts(const struct merging *m, bool json) {
-  const json_t *file;
-  size_t i;
   if (json) {
     json_io_put(json_pack("{ss ss sO}", "session", m->t->session, "into", m->into, "conflicts",
                           m->conflicts));
@@ -286,7 +282,7 @@ static int tell_conflicts(const struct merging *m, bool json) {
   }
   cli_say(stderr, "segue merge: nothing was changed; these files are in conflict with %s:\n",
           m->into);
-  json_array_foreach(m->conflicts, i, file)
+  JSON_EACH(m->conflicts, i, file)
     cli_say(stderr, "  %s\n", json_string_value(file));
   return STATUS_FAILED;
 }

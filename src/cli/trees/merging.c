@@ -75,8 +75,6 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   AUTO(work_deinit) struct work w = {0};
   buf_auto_t text = {0};
   struct err first;
-  size_t i;
-  const json_t *other;
   if (!work_find(where, &w, err))
     return false;
   if (!work_adopt(where, &w, &first)) {
@@ -88,7 +86,7 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   work_tell(where, &w, &text);
   if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN)
     cli_say(out, "%s\n", buf_c(&text));
-  json_array_foreach(w.others, i, other)
+  JSON_EACH(w.others, i, other)
     cli_say(stderr, "segue: %s (%.10s) has more of its work, and is left alone\n",
             json_word_at(other, "branch"), json_word_at(other, "commit"));
   return true;

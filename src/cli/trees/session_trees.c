@@ -63,8 +63,6 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
   AUTO(work_deinit) struct work w = {0};
   json_auto_t *kept = json_array();
   struct work_where where;
-  size_t i;
-  const json_t *one;
   trees_where(t, item, &where);
   where.commits_only = true;
   if (!work_find(&where, &w, err))
@@ -74,11 +72,11 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
     return false;
   if (w.on[0] != '\0' && strcmp(w.on, item->branch) != 0)
     cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", w.on);
-  json_array_foreach(w.others, i, one)
+  JSON_EACH(w.others, i, one)
     if (strcmp(json_word_at(one, "branch"), w.on) != 0)
       cli_say(stderr, "segue: this branch stays, which has work of it: %s\n",
               json_word_at(one, "branch"));
-  json_array_foreach(kept, i, one)
+  JSON_EACH(kept, i, one)
     cli_say(stderr, "segue: %.10s is on no other branch and stays as %s\n",
             json_word_at(one, "commit"), json_word_at(one, "ref"));
   return true;
@@ -86,10 +84,8 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
 
 bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
   json_auto_t *kept = json_array();
-  const json_t *one;
   bool ok = true;
-  size_t i;
-  for (i = 0; ok && i < t->count; i++) {
+  for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     const struct submodules_where where = {t->session, t->cwd, item->path, item->base};
     ok = submodules_keep(&where, kept, err);
@@ -98,7 +94,7 @@ bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
       ok = true;
     }
   }
-  json_array_foreach(kept, i, one)
+  JSON_EACH(kept, i, one)
     cli_say(stderr, "segue: submodule %s keeps %.10s as %s\n", json_view_at(one, "submodule").p,
             json_view_at(one, "commit").p, json_view_at(one, "ref").p);
   return ok;

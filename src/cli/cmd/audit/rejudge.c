@@ -710,17 +710,15 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
 /* Names the run: "ollama/tiny, ai_judge", or "as recorded" if nothing differs. */
 static void again_default_name(const struct again *a, struct buf *out) {
   const struct rejudge_as *as = &a->as;
-  size_t i;
-  const json_t *word;
   if (as->provider != NULL)
     buf_puts(out, as->provider);
-  json_array_foreach(as->panel, i, word)
+  JSON_EACH(as->panel, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : "", json_string_value(word));
   if (out->n == 0)
     buf_puts(out, "as recorded");
   if (as->model != NULL)
     buf_printf(out, "/%s", as->model);
-  json_array_foreach(as->stages, i, word)
+  JSON_EACH(as->stages, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : ", ", json_string_value(word));
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);

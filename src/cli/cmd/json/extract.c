@@ -38,9 +38,7 @@ static void extract_put_count(json_t *object, const char *key, size_t n) {
 
 static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
   json_auto_t *items = schema_errors_json(errs);
-  json_t *item;
-  size_t i;
-  json_array_foreach(items, i, item) {
+  JSON_EACH(items, i, item) {
     json_t *coded = json_pack("{s:s}", "code", code);
     json_object_update(coded, item);
     json_array_append_new(list, coded);
