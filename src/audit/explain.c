@@ -341,9 +341,8 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     put_vain(writer, &found);
   for (size_t i = 0; i < found.note_count; i++) {
     const struct extract_note *note = &found.notes[i];
-    buf_auto_t line = {0};
-    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
-               note->offset, reread_outcome_words(note->outcome));
+    buf_auto_t line = buf_of("extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
+                             note->offset, reread_outcome_words(note->outcome));
     if (strcmp(note->outcome, "not_valid") == 0) {
       /* The candidate is JSON by itself; the schema's first error says why it rejects it. */
       AUTO(schema_errors_deinit) struct schema_errors errors = {0};
@@ -672,8 +671,8 @@ static void put_usage(struct buf *out, const json_t *usage) {
 
 /* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
 static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
-  buf_auto_t line = {0};
-  buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
+  buf_auto_t line =
+      buf_of("call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
   explain_put_word(&line, "  ", c->last, "model", "");
   if (explain_is(c->start, "purpose", "reask"))
     buf_puts(&line, "  asked to correct the earlier reply");
@@ -1193,9 +1192,9 @@ static void put_verdict(struct story *s, const json_t *judgment) {
 }
 
 static void put_head(struct story *s, const json_t *judgment, const json_t *start) {
-  buf_auto_t line = {0};
-  buf_printf(&line, "turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn,
-             json_word_at(start, "movement"), json_int_at(start, "movement_iteration"));
+  buf_auto_t line =
+      buf_of("turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn, json_word_at(start, "movement"),
+             json_int_at(start, "movement_iteration"));
   if (judgment == NULL)
     buf_puts(&line, "  not judged yet");
   else if (json_is_integer(json_object_get(judgment, "rule")))

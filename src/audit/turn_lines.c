@@ -119,12 +119,10 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
     const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
     if (strcmp(outcome, "error") == 0 && class[0]) {
-      buf_auto_t text = {0};
-      buf_printf(&text, "%s: %s", class, error ? error : "no answer");
+      buf_auto_t text = buf_of("%s: %s", class, error ? error : "no answer");
       add_reason(why, text.p);
     } else if (strcmp(outcome, "skipped") == 0) {
-      buf_auto_t text = {0};
-      buf_printf(&text, "%s skipped", json_word_at(stage, "stage"));
+      buf_auto_t text = buf_of("%s skipped", json_word_at(stage, "stage"));
       add_reason(why, text.p);
     } else if (error != NULL) {
       add_reason(why, error);

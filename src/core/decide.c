@@ -560,9 +560,8 @@ static json_t *escalated_question(const struct step *s, const struct turn *turn)
   const struct movement *m = core_movement(s->core, turn);
   const struct call *call = turn_last_answer(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
-  buf_auto_t text = {0};
-  buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
-             turn->reason ? turn->reason : "There is none");
+  buf_auto_t text = buf_of("What is the value of the movement \"" STR_FMT "\"? %s.",
+                           STR_ARG(m->name), turn->reason ? turn->reason : "There is none");
   json_t *question = json_object();
   json_put(question, "text", json_text(buf_view(&text)));
   if (call != NULL)

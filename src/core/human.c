@@ -147,8 +147,7 @@ void human_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *
   const struct rule *offered[LIMIT_RULE_COUNT];
   size_t n = chain_offered(spec, offered);
   json_t *question = json_object(), *choices = json_array(), *rules = json_array();
-  buf_auto_t text = {0};
-  buf_printf(&text, "Which rule holds? %s", why);
+  buf_auto_t text = buf_of("Which rule holds? %s", why);
   struct str judged = str_trim(buf_view(&turn->text)); /* its end follows the reason */
   size_t from = 0;
   if (judged.n > LIMIT_QUESTION_BYTES / 2)

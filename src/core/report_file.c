@@ -149,8 +149,7 @@ bool kept_judged(const struct turn *turn, struct buf *text, struct joined *joine
   for (const struct kept_text *kept = turn->reports; kept; kept = kept->next) {
     if (!kept->judged)
       continue;
-    buf_auto_t head = {0};
-    buf_printf(&head, "%s# %s\n\n", any ? "\n\n---\n\n" : "", kept->name);
+    buf_auto_t head = buf_of("%s# %s\n\n", any ? "\n\n---\n\n" : "", kept->name);
     kept_add(text, joined, buf_view(&head), 0);
     kept_add(text, joined, buf_view(&kept->text), kept->seq);
     any = true;

@@ -60,8 +60,7 @@ static void put_entry(struct git_env *env, const char *entry) {
 }
 
 static void put_setting(struct git_env *env, const char *key, const char *value) {
-  buf_auto_t text = {0};
-  buf_printf(&text, "GIT_CONFIG_KEY_%zu=%s", env->settings, key);
+  buf_auto_t text = buf_of("GIT_CONFIG_KEY_%zu=%s", env->settings, key);
   put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
   buf_clear(&text);
   buf_printf(&text, "GIT_CONFIG_VALUE_%zu=%s", env->settings, value);
@@ -154,9 +153,8 @@ static bool only_reads(const struct git_ask *ask) {
 /* --- what holds filters --- */
 
 static bool has_filters(const char *folder, const char *name) {
-  buf_auto_t path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s%s", folder, name), text = {0};
   struct err none;
-  buf_printf(&path, "%s%s", folder, name);
   bool read = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none);
   bool found = strcasestr(buf_c(&text), "filter") != NULL || strcasestr(buf_c(&text), "include");
   found |= !read && access(buf_c(&path), F_OK) == 0;

@@ -50,8 +50,7 @@ static bool follow(const char *folder, const struct buf *named, struct buf *out)
 
 /* Finds the folder by TOP/.git, which is the folder itself or a file that names it. */
 static bool use_dot_git(struct repo *repo, const struct stat *st) {
-  buf_auto_t path = {0}, named = {0};
-  buf_printf(&path, "%s/.git", buf_c(&repo->top));
+  buf_auto_t path = buf_of("%s/.git", buf_c(&repo->top)), named = {0};
   bool ok = S_ISDIR(st->st_mode);
   if (ok)
     buf_str(&repo->git_dir, buf_view(&path));
@@ -70,9 +69,8 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
 }
 
 static bool repo_has_entry(const char *folder, const char *name, mode_t type) {
-  buf_auto_t path = {0};
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   struct stat st;
-  buf_printf(&path, "%s/%s", folder, name);
   return stat(buf_c(&path), &st) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
@@ -182,16 +180,14 @@ bool repo_enter(const char *folder, struct repo *repo, struct err *err) {
 }
 
 bool repo_make_worktrees(const struct repo *repo, struct err *err) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/worktrees", buf_c(&repo->common));
+  buf_auto_t path = buf_of("%s/worktrees", buf_c(&repo->common));
   return mkdir(buf_c(&path), 0777) == 0 || errno == EEXIST ||
          err_set_errno(err, errno, "cannot make %s", buf_c(&path));
 }
 
 /* Copies which files a sparse tree has; git itself copies their patterns. */
 static bool copy_sparse(const struct repo *repo, const char *name, struct err *err) {
-  buf_auto_t path = {0}, settings = {0};
-  buf_printf(&path, "%s/config.worktree", buf_c(&repo->git_dir));
+  buf_auto_t path = buf_of("%s/config.worktree", buf_c(&repo->git_dir)), settings = {0};
   bool extensions = false, by_worktree = false;
   bool ok = repo_config_copy(buf_c(&path), &extensions, &by_worktree, &settings, err);
   buf_clear(&path);
@@ -200,8 +196,7 @@ static bool copy_sparse(const struct repo *repo, const char *name, struct err *e
 }
 
 bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) {
-  buf_auto_t dot_git = {0}, named = {0}, text = {0};
-  buf_printf(&dot_git, "%s/.git", path);
+  buf_auto_t dot_git = buf_of("%s/.git", path), named = {0}, text = {0};
   bool ok = read_name(buf_c(&dot_git), "gitdir: ", &named);
   const char *name = ok ? strrchr(buf_c(&named), '/') : NULL;
   if (name == NULL)
@@ -248,9 +243,8 @@ static bool is_packed(const struct repo *repo, struct str ref, char *hash) {
 
 bool repo_has_branch(const struct repo *repo, const char *name) {
   assert(repo != NULL && name != NULL);
-  buf_auto_t path = {0}, ref = {0};
+  buf_auto_t path = {0}, ref = buf_of("refs/heads/%s", name);
   struct stat st;
-  buf_printf(&ref, "refs/heads/%s", name);
   buf_printf(&path, "%s/%s", buf_c(&repo->common), buf_c(&ref));
   return (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) ||
          is_packed(repo, buf_view(&ref), NULL);
@@ -296,14 +290,12 @@ bool repo_main(const struct repo *repo, struct repo *own) {
 /* --- the stand-in --- */
 
 static bool write_text(const char *folder, const char *name, struct str text, struct err *err) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   return file_write_new(buf_c(&path), text, err);
 }
 
 static bool make_folder(const char *folder, const char *name, struct err *err) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   bool ok = mkdir(buf_c(&path), 0700) == 0 || errno == EEXIST;
   if (!ok)
     err_set_errno(err, errno, "cannot make %s", buf_c(&path));
@@ -312,9 +304,8 @@ static bool make_folder(const char *folder, const char *name, struct err *err) {
 
 /* Returns true if the repository's configuration says that it names objects by SHA-256. */
 static bool is_sha256(const struct repo *repo) {
-  buf_auto_t path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s/config", buf_c(&repo->common)), text = {0};
   struct err err;
-  buf_printf(&path, "%s/config", buf_c(&repo->common));
   return file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err) &&
          strcasestr(buf_c(&text), "objectformat") != NULL &&
          strcasestr(buf_c(&text), "sha256") != NULL;
@@ -322,9 +313,8 @@ static bool is_sha256(const struct repo *repo) {
 
 /* Copies the index with its own time: git mistrusts entries that are not older than it. */
 static bool copy_index(const struct repo *repo, const char *folder, struct err *err) {
-  buf_auto_t path = {0}, bytes = {0};
+  buf_auto_t path = buf_of("%s/index", buf_c(&repo->git_dir)), bytes = {0};
   struct stat st;
-  buf_printf(&path, "%s/index", buf_c(&repo->git_dir));
   int from = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
   if (from < 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot read the repository's index");

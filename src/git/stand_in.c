@@ -91,9 +91,7 @@ static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct 
 
 /* Links a file or folder of the repository, which may come later. */
 static bool link_to(const struct repo *repo, const char *base, const char *name, struct err *err) {
-  buf_auto_t from = {0}, to = {0};
-  buf_printf(&from, "%s/%s", buf_c(&repo->common), name);
-  buf_printf(&to, "%s/%s", base, name);
+  buf_auto_t from = buf_of("%s/%s", buf_c(&repo->common), name), to = buf_of("%s/%s", base, name);
   return symlink(buf_c(&from), buf_c(&to)) == 0 ||
          err_set_errno(err, errno, "cannot make %s", buf_c(&to));
 }
@@ -101,8 +99,7 @@ static bool link_to(const struct repo *repo, const char *base, const char *name,
 static bool fill(const struct repo *repo, const char *base, struct err *err) {
   static const char *const names[] = {"HEAD",    "objects",      "refs",           "worktrees",
                                       "shallow", "info/exclude", "info/attributes"};
-  buf_auto_t config = {0}, path = {0};
-  buf_printf(&path, "%s/info", base);
+  buf_auto_t config = {0}, path = buf_of("%s/info", base);
   bool ok =
       mkdir(buf_c(&path), 0700) == 0 || err_set_errno(err, errno, "cannot make %s", buf_c(&path));
   for (size_t i = 0; ok && i < ARRAY_LEN(names); i++)

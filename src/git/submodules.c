@@ -147,8 +147,7 @@ static char *own_address(const struct submodule_keeping *k, const struct store_p
   const char *const files[][2] = {{buf_c(&k->repo->common), "config"},
                                   {buf_c(&k->repo->top), ".gitmodules"}};
   char *address = NULL;
-  buf_auto_t key = {0};
-  buf_printf(&key, "submodule.%s.url", pair->name);
+  buf_auto_t key = buf_of("submodule.%s.url", pair->name);
   for (size_t i = 0; address == NULL && i < ARRAY_LEN(files); i++) {
     buf_auto_t file = {0};
     AUTO(git_answer_deinit) struct git_answer answer = {0};
@@ -250,10 +249,9 @@ static bool keep_below(const struct submodule_keeping *k, const char *from, cons
     return err_set(k->err, ERR_IO, "submodules cannot be read: %.300s", from);
   bool ok = true;
   for (const struct dirent *entry; ok && (entry = readdir(dir)) != NULL;) {
-    buf_auto_t inner_from = {0}, inner_to = {0}, inner_name = {0};
-    buf_printf(&inner_from, "%s/%s", from, entry->d_name);
-    buf_printf(&inner_to, "%s/%s", to, entry->d_name);
-    buf_printf(&inner_name, "%s%s%s", name, name[0] ? "/" : "", entry->d_name);
+    buf_auto_t inner_from = buf_of("%s/%s", from, entry->d_name);
+    buf_auto_t inner_to = buf_of("%s/%s", to, entry->d_name);
+    buf_auto_t inner_name = buf_of("%s%s%s", name, name[0] ? "/" : "", entry->d_name);
     if (str_among(str_from(entry->d_name), ". ..") || !has_folder(buf_c(&inner_from), ""))
       continue;
     bool store = kind_of(inner_from.p, inner_from.n, "/objects") != 0;
@@ -355,8 +353,7 @@ static const char *level_text(const struct submodules *s, size_t which) {
 
 /* Takes the store at this path if it is one, and tells whether it is the one wanted. */
 static bool take_store(struct submodules *s, const char *folder, const char *name, json_t *stores) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/%s/%s", folder, level_text(s, 1), name);
+  buf_auto_t path = buf_of("%s/%s/%s", folder, level_text(s, 1), name);
   if (has_folder(buf_c(&path), "/objects") && !leads_away(buf_c(&s->repo.common), buf_c(&path)))
     json_array_append_new(stores, json_text(buf_view(&path)));
   s->more |= json_array_size(stores) == s->tries + 2;
@@ -386,8 +383,7 @@ static json_t *find_stores(struct submodules *s, const char *name) {
 
 static void add_setting(json_t *settings, const char *before, const char *name, const char *after,
                         const char *value) {
-  buf_auto_t key = {0};
-  buf_printf(&key, "%s%s%s", before, name, after);
+  buf_auto_t key = buf_of("%s%s%s", before, name, after);
   json_array_append_new(settings,
                         json_pack("[oo]", json_text(buf_view(&key)), json_text(str_from(value))));
 }
@@ -481,9 +477,8 @@ static bool is_sound_name(const char *name) {
 /* Goes to the next level: those of the submodules that are there now come after all of this one. */
 static void end_level(struct submodules *s) {
   JSON_MEMBERS(s->paths, name, path) {
-    buf_auto_t tree = {0}, stores = {0};
-    buf_printf(&tree, "%s/%s", level_text(s, 0), json_string_value(path));
-    buf_printf(&stores, "%s/%s/modules", level_text(s, 1), name);
+    buf_auto_t tree = buf_of("%s/%s", level_text(s, 0), json_string_value(path));
+    buf_auto_t stores = buf_of("%s/%s/modules", level_text(s, 1), name);
     if (kind_of(tree.p, tree.n, "/.git") == S_IFREG &&
         json_array_size(s->levels) < LIMIT_SUBMODULE_COUNT)
       json_array_append_new(

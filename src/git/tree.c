@@ -332,9 +332,8 @@ static void nested_add(struct tree *t, const char *path) {
 /* Adds the repositories that .gitmodules names. The file is anybody's, an agent's too: what it
  * names is only looked for. */
 static void nested_add_modules(struct tree *t) {
-  buf_auto_t path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s/.gitmodules", t->top), text = {0};
   struct err err;
-  buf_printf(&path, "%s/.gitmodules", t->top);
   struct stat st;
   bool ok = lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
             file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err);

@@ -252,8 +252,7 @@ static bool folder_write(int fd, json_t *said) {
 
 static struct folder_right *right_make(const char *locks, const struct folder_ask *ask,
                                        struct err *err) {
-  buf_auto_t file = {0};
-  buf_printf(&file, "%s/%s%s", locks, ask->session, suffix);
+  buf_auto_t file = buf_of("%s/%s%s", locks, ask->session, suffix);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   json_t *said =
       json_pack("{ss ss* ss*}", "session", ask->session, "folder", ask->path, "logs", ask->logs);
@@ -271,8 +270,7 @@ static struct folder_right *right_make(const char *locks, const struct folder_as
 
 /* Takes the lock under which one may look at all rights and make one. Returns -1 with err set. */
 static int lock_all(const char *locks, struct err *err) {
-  buf_auto_t file = {0};
-  buf_printf(&file, "%s/%s", locks, mutex_name);
+  buf_auto_t file = buf_of("%s/%s", locks, mutex_name);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd >= 0 && !fs_lock(fd)) {
     int number = errno;

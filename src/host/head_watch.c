@@ -41,9 +41,8 @@ static void heads_read(const char *folder, struct watched_heads *heads) {
   free(real);
   if (!heads->is_repo)
     return;
-  buf_auto_t log = {0};
+  buf_auto_t log = buf_of("%s/logs/HEAD", buf_c(&repo.git_dir));
   struct stat st;
-  buf_printf(&log, "%s/logs/HEAD", buf_c(&repo.git_dir));
   heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
   repo_read_head(&repo, &heads->here);
   heads->has_main = repo_main(&repo, &main);

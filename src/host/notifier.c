@@ -259,8 +259,7 @@ static void notifier_on_end(void *ctx, struct process_result *p) {
 static const char *assignment(struct arena *arena, const char *name, const json_t *notification,
                               const char *key) {
   struct str value = json_view(json_object_get(notification, key));
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s=", name);
+  buf_auto_t text = buf_of("%s=", name);
   buf_safe(&text, value, true);
   return arena_strndup(arena, buf_c(&text), text.n);
 }

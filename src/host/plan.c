@@ -104,8 +104,7 @@ static double part_calls(const struct movement *m, enum reachable_role role, siz
 }
 
 static void plan_unknown(struct planning *plan, const char *what, struct str name) {
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s " STR_FMT, what, STR_ARG(name));
+  buf_auto_t text = buf_of("%s " STR_FMT, what, STR_ARG(name));
   for (size_t i = 0; i < json_array_size(plan->unknown); i++)
     if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i))))
       return;
@@ -176,8 +175,7 @@ static bool is_bounded(const struct workflow *wf, size_t movement, enum budget_u
 
 static void add_unseen(json_t *budget, const char *what, struct str provider, const char *why) {
   json_t *unseen = json_object_get(budget, "unseen");
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
+  buf_auto_t text = buf_of("%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
   json_auto_t *word = json_text(buf_view(&text));
   bool known = false;
   for (size_t i = 0; i < json_array_size(unseen); i++)

@@ -95,8 +95,7 @@ static void git_ask_set(struct git_ask *ask, const char *folder, const char *con
 /* --- what steps share --- */
 
 static bool has_file(const char *folder, const char *name) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   return access(buf_c(&path), F_OK) == 0;
 }
 
@@ -227,8 +226,7 @@ static bool ask_remove(struct git_job *job, struct git_ask *ask) {
 
 /* In its own worktree, and on its own branch, only the session is at work. */
 static void git_drop_branch_lock(const struct git_job *job, const struct repo *repo) {
-  buf_auto_t ref = {0};
-  buf_printf(&ref, "refs/heads/%s", job->branch);
+  buf_auto_t ref = buf_of("refs/heads/%s", job->branch);
   if (job->again && strstr(job->branch, job->session_id) != NULL)
     git_drop_lock(buf_c(&repo->common), buf_c(&ref));
 }

@@ -163,8 +163,7 @@ static struct wanted string_wanted(struct maker *m, const struct outline *outlin
 static json_t *make_placeholder(struct maker *m, struct place place, const struct wanted *wanted,
                                 const char *word, unsigned variant) {
   unsigned none = 0;
-  buf_auto_t text = {0};
-  buf_printf(&text, variant ? "<%s %u>" : "<%s>", word, variant + 1);
+  buf_auto_t text = buf_of(variant ? "<%s %u>" : "<%s>", word, variant + 1);
   size_t cut = text.n > wanted->most, length = text.n - 2 * cut;
   if (cut && length > wanted->most)
     length = wanted->most;

@@ -519,8 +519,7 @@ enum schema_status invariant_command_result(const struct invariant *invariant, c
     return SCHEMA_INVALID;
   if (str_trim(out).n == 0)
     out = (struct str){output->err, output->err_n};
-  buf_auto_t words = {0};
-  buf_printf(&words, "exit status %d", output->exit_status);
+  buf_auto_t words = buf_of("exit status %d", output->exit_status);
   if (out.n > 0) {
     buf_puts(&words, ": ");
     invariant_put_bytes(out.p, out.n, &words);

@@ -535,8 +535,7 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
 }
 
 static void put_forked(struct html *h, const struct page_ask *ask, const struct view_session *v) {
-  buf_auto_t pair = {0};
-  buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
+  buf_auto_t pair = buf_of(STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
   HTML(h, "<p><a");
   HTML_LINK(h, "/compare/", buf_view(&pair), "");
   HTML(h, ">Compare with the session it was forked from</a></p>");
@@ -716,9 +715,8 @@ static void put_doubts(struct html *h, const json_t *judgment) {
 static void put_judgment(struct html *h, const struct page_ask *ask,
                          const struct record_index *track, long turn,
                          const struct view_judgment *told, const char *words) {
-  buf_auto_t title = {0}, command = {0};
-  buf_printf(&title, "Turn %ld: %s", turn, words);
-  buf_printf(&command, "segue show %s %s --full", ask->id, words);
+  buf_auto_t title = buf_of("Turn %ld: %s", turn, words);
+  buf_auto_t command = buf_of("segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
   HTML(h, "<p><a href=\"./\">The session</a>");
   put_turn_link(h, judged_near(&track->book, turn, false), "p", "Previous judgment");

@@ -132,8 +132,7 @@ static void put_span_fill(struct html *h, enum view_span_kind kind) {
 
 /* Writes an attribute in thousandths of the bar. */
 static void put_bar_share(struct html *h, const char *name, long long n) {
-  buf_auto_t share = {0};
-  buf_printf(&share, n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
+  buf_auto_t share = buf_of(n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
   html_attr(h, name, buf_view(&share));
 }
 
@@ -291,8 +290,7 @@ static void put_turn_number(struct html *h, const struct view_turn *t, const cha
   if (h->root != NULL) {
     HTML_FMT(h, "<a href=\"%ld\">%ld</a></td>", t->turn, t->turn);
   } else if (told) {
-    buf_auto_t place = {0};
-    buf_printf(&place, "%st%ld", id, t->turn);
+    buf_auto_t place = buf_of("%st%ld", id, t->turn);
     HTML(h, "<a");
     HTML_LINK(h, "#", buf_view(&place), "");
     HTML_FMT(h, ">%ld</a></td>", t->turn);

@@ -54,8 +54,7 @@ static void doctor_find(struct doctor_report *r, enum finding_kind kind, const c
                                   remedy ? json_io_string(remedy) : json_null()));
   if (r->json)
     return;
-  buf_auto_t said = {0};
-  buf_printf(&said, "%s: %s", what, text);
+  buf_auto_t said = buf_of("%s: %s", what, text);
   printf("%s%-8s%s ", cli_paint(r->colours, colours[kind]), names[kind],
          cli_paint(r->colours, COLOUR_NONE));
   doctor_put(buf_view(&said), DOCTOR_INDENT);

@@ -164,10 +164,9 @@ static void show_print_row(const struct show *s, const char *name, struct str te
 }
 
 static void print_parent(const struct show *s) {
-  buf_auto_t text = {0};
-  buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
-             STR_ARG(json_view_at(s->parent, "session")),
-             json_integer_value(json_object_get(s->parent, "seq")));
+  buf_auto_t text = buf_of(STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
+                           STR_ARG(json_view_at(s->parent, "session")),
+                           json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
 }
 

@@ -177,8 +177,7 @@ static bool go_there(const struct forge *f, struct git_ask *ask, const char *opt
 }
 
 bool forge_push(const struct forge *f, const char *branch, const char *to, struct err *err) {
-  buf_auto_t spec = {0};
-  buf_printf(&spec, "refs/heads/%s:refs/heads/%s", branch, to);
+  buf_auto_t spec = buf_of("refs/heads/%s:refs/heads/%s", branch, to);
   struct git_ask ask = {.words = {"push", "", "--quiet", "--no-verify", "--no-signed",
                                   "--no-follow-tags", "--recurse-submodules=no", "--", f->url,
                                   buf_c(&spec), NULL}};

@@ -91,9 +91,8 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
   JSON_MEMBERS(files.newest, file, state) {
-    buf_auto_t path = {0}, text = {0};
+    buf_auto_t path = buf_of("%s/%s", folder, file), text = {0};
     struct err why;
-    buf_printf(&path, "%s/%s", folder, file);
     if (str_eq_c(json_view(state), "same") &&
         file_read(buf_c(&path), LIMIT_TASK_BYTES, &text, &why))
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",

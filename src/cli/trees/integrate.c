@@ -46,8 +46,7 @@ static size_t integrate_tell_conflicts(const struct integration *in, bool marked
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
-    buf_auto_t path = {0};
-    buf_printf(&path, "%s/%s", in->folder, name);
+    buf_auto_t path = buf_of("%s/%s", in->folder, name);
     if (!marked_only || merging_has_marks(buf_c(&path))) {
       if (n++ == 0 && !in->json)
         puts("these files are in conflict:");

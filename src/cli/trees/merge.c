@@ -188,9 +188,8 @@ static bool furnish(const struct merging *m, const char *path, struct err *err) 
   char_auto_t *top = git_line(m->t->cwd, err, "rev-parse", "--show-toplevel", NULL);
   for (size_t k = 0; top != NULL && k < ARRAY_LEN(settings); k++)
     JSON_EACH(core_worktree_setting(m->t->config, settings[k]), i, name) {
-      buf_auto_t from = {0}, to = {0};
-      buf_printf(&from, "%s/%s", top, json_string_value(name));
-      buf_printf(&to, "%s/%s", path, json_string_value(name));
+      buf_auto_t from = buf_of("%s/%s", top, json_string_value(name));
+      buf_auto_t to = buf_of("%s/%s", path, json_string_value(name));
       while (buf_c(&to)[to.n - 1] == '/') /* a link cannot be made there */
         to.p[--to.n] = '\0';
       const struct git_ask copy = {.folder = "/",

@@ -128,9 +128,8 @@ void merging_await(const char *folder, bool any) {
  * killed git of ours left it. */
 static bool is_unlocked(const char *git_dir, const char *name, const char *folder, bool ours,
                         struct err *err) {
-  buf_auto_t age = {0}, path = {0};
+  buf_auto_t age = {0}, path = buf_of("%s/%s.lock", git_dir, name);
   struct stat st;
-  buf_printf(&path, "%s/%s.lock", git_dir, name);
   if (lstat(buf_c(&path), &st) != 0)
     return true;
   view_put_age(&age, clock_real_ms() - (int64_t)st.st_mtim.tv_sec * 1000);

@@ -113,8 +113,7 @@ static void show_text(struct str text) {
 static void show_rules(const struct workflow *wf) {
   const struct movement *m = &wf->movements[0];
   for (size_t i = 0; i < m->rule_count; i++) {
-    buf_auto_t line = {0};
-    buf_printf(&line, "%3d  ", m->rules[i].number);
+    buf_auto_t line = buf_of("%3d  ", m->rules[i].number);
     if (m->rules[i].kind == RULE_WHEN)
       buf_printf(&line, "(an expression: " STR_FMT ")", STR_ARG(m->rules[i].when_text));
     else

@@ -250,8 +250,7 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
   }
   if (rule == t->rule)
     return;
-  buf_auto_t line = {0};
-  buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
+  buf_auto_t line = buf_of("%s  turn %ld, ", t->session, t->turn);
   (void)cli_fit(&line, movement, 30);
   buf_puts(&line, ": recorded ");
   again_put_rule(&line, t->rule);

@@ -90,9 +90,8 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
   for (size_t i = 0; i < result.note_count; i++) {
-    buf_auto_t place = {0};
-    buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
-               result.notes[i].keyword);
+    buf_auto_t place = buf_of("%s%s%s", result.notes[i].pointer,
+                              *result.notes[i].keyword ? "/" : "", result.notes[i].keyword);
     note(notes, buf_c(&place), result.notes[i].keyword, NULL, result.notes[i].why);
   }
   if (status == GBNF_OK)
