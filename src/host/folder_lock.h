@@ -9,8 +9,8 @@
  * Two folders conflict when, by their real paths, they are the same or one lies in the other. A
  * right is a file of the session in locks/ of the user's state folder, with a lock that dies with
  * its process; a kept right is that file without a lock, and counts as long as the session's log
- * says that it is stopped. Blocks only to read a few small files: where that log is in a shared store,
- * a kept right counts until the next folder_look has asked there. */
+ * says that it is stopped. Blocks only to read a few small files: where that log is in a shared
+ * store, a kept right counts until the next folder_look has asked there. */
 #ifndef SEGUE_HOST_FOLDER_LOCK_H
 #define SEGUE_HOST_FOLDER_LOCK_H
 

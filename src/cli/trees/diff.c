@@ -8,14 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"stat", 0, NULL, "show only how many lines changed in which files", false},
-    {"item", 0, "N", "for a movement with for_each: only this item", false},
-    {"json", 0, NULL, "print one JSON object: the branch, its files and the diff", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
-
 /* Returns true if the word names the item's movement. A child is also named by the half after the
  * dot, and a group with items by the half before it. */
 static bool diff_names_child(const struct tree_item *item, const char *word) {
@@ -233,16 +225,4 @@ static int diff_run(const struct cli_args *args) {
   return cli_done("diff", ok, &err);
 }
 
-const struct cli_command cmd_diff = {
-    .name = "diff",
-    .arguments = "ID|last [MOVEMENT] [options]",
-    .words = {1, 2},
-    .summary = "show what a session changed in its worktree, or a movement in its commit",
-    .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
-            "For a session that worked directly in its folder: the files that it changed, as they "
-            "are now, compared with the commit at its start. With MOVEMENT: that movement's last "
-            "commit (--commit movement), or a child's worktree; with for_each each item's, in list "
-            "order. New files that are not committed are shown, too.",
-    .options = options,
-    .run = diff_run,
-};
+const struct cli_command cmd_diff = {COMMAND_DIFF, .run = diff_run};

@@ -12,14 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"cwd", 'C', "DIR", "a folder of the repository (default: here)", false},
-    {"check", 0, "COMMAND",
-     "run this with sh after each branch; one after which it fails is put back", false},
-    {"json", 0, NULL, "print a JSON object: what was merged, checked and put back", false},
-    {0},
-};
-
 struct integration {
   char folder[PATH_MAX]; /* the top of the working tree */
   struct merging_note note;
@@ -318,21 +310,4 @@ static int integrate_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_integrate = {
-    .name = "integrate",
-    .arguments = "[BRANCH...] [--check COMMAND]",
-    .words = {0, CLI_WORDS},
-    .summary = "merge branches one after the other into what is checked out here",
-    .help =
-        "Without BRANCH it reads one branch a line from standard input. Movements with "
-        "integrate: run this command. With --check each merge is checked in the merged tree, "
-        "before "
-        "the next branch; one that does not pass is put back, and the others go on.\n"
-        "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
-        "conflict marks; resolve them and run it again, and it commits the merge and goes on; 3 "
-        "all but those that did not pass the check, which are named with its last lines; 2 for "
-        "everything else: a folder with uncommitted changes, a child whose worktree and branch "
-        "have grown apart, or a git that was ended twice: run it again.",
-    .options = options,
-    .run = integrate_run,
-};
+const struct cli_command cmd_integrate = {COMMAND_INTEGRATE, .run = integrate_run};

@@ -12,23 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"squash", 0, NULL, "merge as one commit, without the branch's own history", false},
-    {"into", 0, "BRANCH",
-     "what to merge into (default: what is checked out there, as it was at the session's start)",
-     false},
-    {"check", 0, "COMMAND", "merge only if this succeeds, run with sh in the merged tree", false},
-    {"resolve", 0, "MOVEMENT",
-     "on a conflict, continue the workflow with this movement to resolve it", false},
-    {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
-    {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
-    {"message", 'm', "TEXT", "the commit's message", false},
-    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
-    {"json", 0, NULL, "print a JSON object: the commit, or the files in conflict", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
-
 struct merging {
   const struct trees *t;
   const struct tree_item *own;
@@ -424,26 +407,4 @@ static int merge_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_merge = {
-    .name = "merge",
-    .arguments = "ID|last... [--squash] [--into BRANCH] [--check COMMAND]",
-    .words = {1, CLI_WORDS},
-    .summary = "merge sessions' branches into another one",
-    .help =
-        "The merge is worked out outside of any working tree first. In a conflict nothing is "
-        "changed and the files are named (exit 1); with --resolve, a new session continues "
-        "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
-        "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
-        "must have no uncommitted changes. What an agent committed elsewhere in its worktree is "
-        "taken over by the session's branch first, and said; if one of the two lacks commits of "
-        "the other, nothing is merged and both are named. Without --into the branch must be the "
-        "one that was checked out when the session began.\n"
-        "With --check the command runs in a worktree of its own at the merge (with what "
-        "workspace: {copy, link} name), and only if it exits with 0 the branch is moved; several "
-        "sessions are merged one after the other, each on what has passed before.\n"
-        "Exit: 0 merged; 1 a conflict; 3 the check failed and the branch is as it was; 2 for "
-        "everything else. The session's branch stays; segue discard ID removes it together with "
-        "its worktree.",
-    .options = options,
-    .run = merge_run,
-};
+const struct cli_command cmd_merge = {COMMAND_MERGE, .run = merge_run};
