@@ -1,6 +1,7 @@
 /* Checks that a foreign verdict cannot take the place of an honest one: put at any place of any
  * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. And each
  * form of tests/data/judge/forms.ndjson is taken for what it is. */
+#include "format/json_object.h"
 #include "support/chain_run.h"
 #include "support/test.h"
 
@@ -51,8 +52,7 @@ static long judge_text(const json_t *c, struct str text) {
                 json_object_get(c, "movement"), "rules", json_object_get(c, "rules"), "stages",
                 "phase1_tag", "text", json_stringn_nocheck(text.p, text.n));
   chain_run(&run, copy);
-  long rule = run.rule;
-  return rule;
+  return run.rule;
 }
 
 static void put_foreign(const json_t *c, long honest, struct buf *out) {
@@ -74,10 +74,8 @@ static void put_foreign(const json_t *c, long honest, struct buf *out) {
 /* Does one rule's label end in another's? Cut at that place, half of an honest line speaks for the
  * other rule, and nobody could tell. */
 static bool labels_end_alike(const json_t *rules) {
-  size_t i, k;
-  json_t *a, *b;
-  json_array_foreach(rules, i, a) {
-    json_array_foreach(rules, k, b) {
+  JSON_EACH(rules, i, a) {
+    JSON_EACH(rules, k, b) {
       struct str whole = data_str(a), end = data_str(b);
       if (i != k && whole.n >= end.n && memcmp(whole.p + whole.n - end.n, end.p, end.n) == 0)
         return true;
