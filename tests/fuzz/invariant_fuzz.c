@@ -1,5 +1,6 @@
 /* A line with a list of invariants, a line with a value, and the rest as what a command printed:
  * compiled, checked, reported; the list's texts also as places. */
+#include "base/err.h"
 #include "structured/invariant.h"
 
 #include <stdint.h>
