@@ -1,5 +1,6 @@
 /* Any JSON value against schemas that between them use every keyword: the first byte picks one, so
  * that all of the input's bytes go into the value. */
+#include "base/err.h"
 #include "schema/schema.h"
 
 #include <stdint.h>
