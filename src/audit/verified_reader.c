@@ -184,6 +184,11 @@ struct resolve verified_recall(const struct verified_reader *b) {
   return (struct resolve){(void *)b, recall_record, &b->store};
 }
 
+bool verified_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct verified_reader *b = ctx;
+  return store_blob_get(&b->store, sha256, out, err);
+}
+
 bool verified_has_text(const struct verified_reader *b, const char *place, struct err *err) {
   const struct resolve recall = verified_recall(b);
   return resolve_has(&recall, place, err);

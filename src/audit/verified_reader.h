@@ -70,6 +70,8 @@ bool verified_again(struct verified_reader *b);
 json_t *verified_get(const struct verified_reader *b, uint64_t seq, struct err *err);
 /* Fetches texts that are elsewhere in the log or in blobs. Borrows the book. */
 struct resolve verified_recall(const struct verified_reader *b);
+/* core_source.blob, whose ctx is a verified_reader. */
+bool verified_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) MUST_CHECK;
 /* Tells whether a place such as "12#/text" holds a text; its blob is not looked at. */
 bool verified_has_text(const struct verified_reader *b, const char *place,
                        struct err *err) MUST_CHECK;

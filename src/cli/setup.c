@@ -264,7 +264,7 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
   char_auto_t *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
-  bool ok = cli_is_folder(real);
+  bool ok = file_is_folder(real);
   if (ok)
     return keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
   return err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",

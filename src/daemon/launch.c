@@ -106,11 +106,6 @@ static bool launch_take_text(const struct launch_body *p, const char *key) {
   return ok;
 }
 
-static bool launch_is_folder(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool launch_take_cwd(const struct launch_body *p) {
   bool ok = true;
   const char *cwd = launch_text_of(p, "cwd", &ok);
@@ -118,7 +113,7 @@ static bool launch_take_cwd(const struct launch_body *p) {
     return false;
   if (cwd == NULL || cwd[0] != '/')
     return err_set(p->err, ERR_INVALID, "cwd must be given, as an absolute path");
-  if (strlen(cwd) >= STORE_PATH_BYTES || !launch_is_folder(cwd))
+  if (strlen(cwd) >= STORE_PATH_BYTES || !file_is_folder(cwd))
     return err_set(p->err, ERR_INVALID, "cwd %.300s is not a folder", cwd);
   json_object_set_new(p->l->config, "cwd", json_string(cwd));
   return true;
@@ -641,7 +636,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
   *l = (struct launch){
       .env = env, .generation = generation_ref(env->generation), .config = json_incref(config)};
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
-  bool ok = cwd != NULL && launch_is_folder(cwd);
+  bool ok = file_is_folder(cwd);
   if (!ok)
     err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   ok = ok && launch_scenario_again(l, err);

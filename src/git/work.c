@@ -1,6 +1,7 @@
 /* Asks git where a session's work is, and keeps it from getting lost. */
 #include "git/work.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "git/run.h"
@@ -30,11 +31,6 @@ struct work_look {
   bool on_base;  /* HEAD descends from the session's start */
   json_t *loose; /* set of commits made there that neither HEAD nor the branch has */
 };
-
-static bool is_folder(const char *path) {
-  struct stat st;
-  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 const char *work_state_name(enum work_state state) {
   static const char *const names[] = {"on_branch", "ahead", "rewritten", "left_behind", "gone"};
@@ -75,10 +71,10 @@ static struct work_look *look_new(const struct work_where *where, struct work *w
     return NULL;
   struct work_look *l = xcalloc(1, sizeof *l);
   const char *path = where->worktree, *last = path ? strrchr(path, '/') : NULL;
-  bool there = is_folder(path);
+  bool there = file_is_folder(path);
   l->where = where;
   l->w = w;
-  l->repo = is_folder(where->repo) || !there ? where->repo : path;
+  l->repo = file_is_folder(where->repo) || !there ? where->repo : path;
   l->at = there ? path : l->repo;
   print_into(l->name, sizeof l->name, "HEAD");
   if (path != NULL && !there) /* git may still know where it stood */
@@ -91,7 +87,7 @@ static struct work_look *look_new(const struct work_where *where, struct work *w
 static bool read_head(struct work_look *l, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct work *w = l->w;
-  if (!is_folder(l->at))
+  if (!file_is_folder(l->at))
     return true;
   if (!git_run(l->at, &answer, err, "rev-parse", l->name, "--symbolic-full-name", l->name, NULL))
     return false;
@@ -111,7 +107,7 @@ static bool read_tip(struct work_look *l, struct err *err) {
     memcpy(w->tip, w->head, sizeof w->tip);
     return true;
   }
-  if (!is_folder(l->repo))
+  if (!file_is_folder(l->repo))
     return true;
   if (!git_run(l->repo, &answer, err, "show-ref", "--verify", "--hash", l->ref, NULL))
     return false;
@@ -404,7 +400,7 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
 static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
-  if (!is_folder(folder))
+  if (!file_is_folder(folder))
     return false;
   if (!git_run(folder, &answer, &err, "status", "--porcelain", "-z", "--untracked-files=normal",
                NULL))
@@ -545,7 +541,7 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   bool ok = l != NULL && (!moves || is_free(l, err)) && write_refs(l, w->old, moves, w->kept, err);
   if (ok)
     memcpy(w->tip, w->head, sizeof w->tip);
-  if (ok && moves && w->on[0] == '\0' && is_folder(where->worktree))
+  if (ok && moves && w->on[0] == '\0' && file_is_folder(where->worktree))
     ok = git_did(where->worktree, err, "symbolic-ref", "HEAD", l->ref, NULL);
   if (l != NULL)
     look_free(l);

@@ -50,11 +50,6 @@ static json_t *folder_read(const char *file) {
   return said;
 }
 
-static const char *folder_word(const json_t *said, const char *key) {
-  const char *word = json_string_value(json_object_get(said, key));
-  return word ? word : "";
-}
-
 /* Returns true if it was kept, and its session is still stopped. */
 static bool still_kept(const json_t *said) {
   struct store store;
@@ -63,8 +58,8 @@ static bool still_kept(const json_t *said) {
   struct err err;
   if (json_object_get(said, "kept") == NULL)
     return false;
-  store_at(&store, folder_word(said, "logs"));
-  store_ref(&store, folder_word(said, "session"), &ref);
+  store_at(&store, json_word_at(said, "logs"));
+  store_ref(&store, json_word_at(said, "session"), &ref);
   if (!summary_read(&summary, &ref, &err))
     return false;
   bool stopped = summary_is_stopped(&summary);
@@ -83,7 +78,7 @@ static bool is_held(const char *file) {
 /* A shared store is never asked here, on the loop: what is kept counts until folder_look, or a
  * program that begins, finds that it need not be. */
 static bool counts_as_kept(const json_t *said) {
-  if (store_is_address(folder_word(said, "logs")))
+  if (store_is_address(json_word_at(said, "logs")))
     return json_object_get(said, "kept") != NULL;
   return still_kept(said);
 }
@@ -92,7 +87,7 @@ static bool counts_as_kept(const json_t *said) {
 static bool examine_right(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
   json_auto_t *said = folder_read(file);
-  const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
+  const char *session = json_word_at(said, "session"), *path = json_word_at(said, "folder");
   bool own = strcmp(session, ask->session) == 0, held = is_held(file);
   bool kept = !held && !own && counts_as_kept(said);
   bool in_way = !own && (held || kept) && folders_meet(path, ask->path);
@@ -156,13 +151,13 @@ static bool all_committed(const char *folder) {
 
 /* Returns true if a right is kept for changes, and its session does not run. */
 static bool kept_for_changes(const char *file, const json_t *said) {
-  return strcmp(folder_word(said, "kept"), "changes") == 0 && !is_held(file);
+  return strcmp(json_word_at(said, "kept"), "changes") == 0 && !is_held(file);
 }
 
 /* Returns true for a right without a process whose session's log, in a shared store, says that it
  * does not stop any more, or is gone. Waits for the server. */
 static bool kept_for_nothing(const char *file, const json_t *said) {
-  return store_is_address(folder_word(said, "logs")) && !is_held(file) && !still_kept(said);
+  return store_is_address(json_word_at(said, "logs")) && !is_held(file) && !still_kept(said);
 }
 
 void folder_drop_unneeded(const char *path) {
@@ -172,7 +167,7 @@ void folder_drop_unneeded(const char *path) {
   DIR *dir = paths_state("locks", locks, &ignored) ? opendir(locks) : NULL;
   while (next_right(dir, locks, &file)) {
     json_auto_t *said = folder_read(buf_c(&file));
-    const char *folder = folder_word(said, "folder");
+    const char *folder = json_word_at(said, "folder");
     if (folders_meet(folder, path) &&
         ((kept_for_changes(buf_c(&file), said) && all_committed(folder)) ||
          kept_for_nothing(buf_c(&file), said)))
@@ -200,7 +195,7 @@ static void folder_on_looked(void *ctx, struct git_answer *answer) {
 static bool ask_git(struct folder_look *look) {
   struct err ignored;
   struct git_ask ask = what_is_left;
-  ask.folder = folder_word(look->said, "folder");
+  ask.folder = json_word_at(look->said, "folder");
   return kept_for_changes(look->file, look->said) &&
          git_ask(&look->git, &ask, folder_on_looked, look, &ignored);
 }
@@ -228,7 +223,7 @@ bool folder_look(struct folder_look *look, const struct folder_holder *holder, u
   look->said = folder_read(buf_c(&file));
   look->file = buf_take(&file);
   look->store_asked.data = look;
-  bool begun = store_is_address(folder_word(look->said, "logs"))
+  bool begun = store_is_address(json_word_at(look->said, "logs"))
                    ? uv_queue_work(loop, &look->store_asked, ask_store, on_store_answered) == 0
                    : ask_git(look);
   if (!begun)

@@ -202,11 +202,6 @@ const struct tree_item *trees_own(const struct trees *t, struct err *err) {
   return own;
 }
 
-bool trees_is_there(const char *folder) {
-  struct stat st;
-  return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* --- the diff --- */
 
 void trees_where(const struct trees *t, const struct tree_item *item, struct work_where *where) {
@@ -246,7 +241,7 @@ static bool make_index(struct tree_diff *d, struct err *err) {
 }
 
 void tree_diff_of(struct tree_diff *d, const struct trees *t, const struct tree_item *item) {
-  bool there = trees_is_there(item->path);
+  bool there = file_is_folder(item->path);
   *d = (struct tree_diff){.folder = there ? item->path : t->cwd, .left_out = t->left_out};
   print_into(d->from, sizeof d->from, "%s", item->base);
   if (!there)

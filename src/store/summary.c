@@ -21,11 +21,6 @@ enum { HEAD_BYTES = 16 * 1024, TAIL_BYTES = 8 * 1024, TAIL_WHOLE_BYTES = 1024 * 
 
 /* --- records --- */
 
-static const char *summary_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
-
 static void summary_keep(char **slot, const char *text) {
   free(*slot);
   *slot = text[0] ? xstrdup(text) : NULL;
@@ -62,10 +57,10 @@ static void summary_wait_for(struct summary *b, const char *what, const struct r
 }
 
 static void summary_take_outage(struct summary_wait *w, const json_t *outage) {
-  const char *since = summary_word(outage, "since"), *until = summary_word(outage, "until");
+  const char *since = json_word_at(outage, "since"), *until = json_word_at(outage, "until");
   if (!is_time(since))
     return;
-  copy_word(w->provider, sizeof w->provider, summary_word(outage, "provider"));
+  copy_word(w->provider, sizeof w->provider, json_word_at(outage, "provider"));
   copy_word(w->since, sizeof w->since, since);
   copy_word(w->gives_up, sizeof w->gives_up, is_time(until) ? until : "");
   w->tries = (int)json_integer_value(json_object_get(outage, "tries"));
@@ -84,7 +79,7 @@ static void feed_wait(struct summary *b, const struct record *record) {
     summary_wait_for(b, record_text_c(record, MEMBER_REASON), record, since);
     summary_take_outage(b->wait, record_tree(record, MEMBER_OUTAGE));
   } else if (record_get(record, MEMBER_RETRY_IN_MS) != NULL && record_time_parse(since, &now)) {
-    summary_wait_for(b, summary_word(record_tree(record, MEMBER_ERROR), "class"), record, since);
+    summary_wait_for(b, json_word_at(record_tree(record, MEMBER_ERROR), "class"), record, since);
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: may be anything */
     record_time(now + (ms > 0 && ms < LIMIT_RESET_WAIT_MS ? ms : 0), b->wait->until);
     summary_take_outage(b->wait, record_tree(record, MEMBER_OUTAGE));
@@ -137,7 +132,7 @@ static void summary_on_question(struct summary *b, const struct record *record) 
 int64_t summary_due_ms(const struct summary *b) {
   int64_t due = 0, ms;
   JSON_EACH(b->questions, i, item) {
-    if (record_time_parse(summary_word(item, "until"), &ms) && (due == 0 || ms < due))
+    if (record_time_parse(json_word_at(item, "until"), &ms) && (due == 0 || ms < due))
       due = ms;
   }
   return due;
@@ -180,11 +175,11 @@ void summary_feed(struct summary *b, const struct record *record) {
     copy_word(b->session, sizeof b->session, record_text_c(record, MEMBER_SESSION));
     copy_word(b->started, sizeof b->started, record->ts.p);
     copy_word(b->status, sizeof b->status, "running");
-    summary_keep(&b->workflow, summary_word(record_tree(record, MEMBER_WORKFLOW), "name"));
+    summary_keep(&b->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
     const json_t *config = record_tree(record, MEMBER_CONFIG);
     b->submitted = json_is_true(json_object_get(config, "submitted"));
-    summary_keep(&b->unique, summary_word(config, "unique"));
-    copy_word(b->not_after, sizeof b->not_after, summary_word(config, "not_after"));
+    summary_keep(&b->unique, json_word_at(config, "unique"));
+    copy_word(b->not_after, sizeof b->not_after, json_word_at(config, "not_after"));
     b->after_any_end = json_is_true(json_object_get(config, "after_any_end"));
     summary_wait_after(b, json_clone_top(json_object_get(config, "after")));
   } else if (record->type == RECORD_TURN_START) {
@@ -465,7 +460,7 @@ static bool feed_first_whole(struct summary *b, struct str line) {
   bool ok = d.record.type == RECORD_SESSION_START;
   if (ok)
     summary_feed(b, &d.record);
-  copy_word(b->hash, sizeof b->hash, summary_word(record, "hash"));
+  copy_word(b->hash, sizeof b->hash, json_word_at(record, "hash"));
   record_drop(&d);
   return ok;
 }

@@ -1,5 +1,6 @@
 /* segue resume: resumes a stopped session, here or in the daemon. */
 #include "audit/ask_trace.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -207,7 +208,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   struct found *f = ctx;
   const json_t *env = json_object_get(config, "env");
   const char *cwd = cli_text(config, "cwd");
-  if (!cli_is_folder(cwd))
+  if (!file_is_folder(cwd))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   if (strlen(cwd) >= sizeof f->cwd)
     return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,

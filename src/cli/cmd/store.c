@@ -1,4 +1,5 @@
 /* segue store: looks after a shared store. */
+#include "base/file.h"
 #include "store/store.h"
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -300,7 +301,7 @@ static int store_import(const struct cli_args *args, const char *url) {
     struct store from;
     struct store_ref ref;
     store_at(&from, word);
-    if (cli_is_folder(word))
+    if (file_is_folder(word))
       ok = store_copy_all(&c, &from, &err);
     else if (store_ref_named(word, &ref))
       store_copy_one(&c, &ref, true);

@@ -1,4 +1,5 @@
 /* segue diff: shows what a session, or one of its movements, changed. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -77,7 +78,7 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
 static bool use_whole(const struct trees *t, struct tree_diff *d, struct err *err) {
   struct err none;
   const struct tree_item *own = trees_own(t, &none);
-  if (own == NULL || trees_is_there(own->path))
+  if (own == NULL || file_is_folder(own->path))
     return tree_diff_begin(d, t, err) || (err->code == ERR_NONE && trees_own(t, err) != NULL);
   use_item(t, own, d);
   return true;

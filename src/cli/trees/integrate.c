@@ -125,7 +125,7 @@ static bool integrate_take_work(const struct integration *in, const char *branch
   char_auto_t *path = worktree_of(in, branch, id, err);
   if (path == NULL)
     return err->code == ERR_NONE;
-  char_auto_t *base = trees_is_there(path) ? git_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
+  char_auto_t *base = file_is_folder(path) ? git_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
   char_auto_t *shared = base ? git_line(in->folder, err, "merge-base", "HEAD", base, NULL) : NULL;
   if (err->code == ERR_IO)
     return false;

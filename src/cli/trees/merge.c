@@ -1,4 +1,5 @@
 /* segue merge: brings a session's branch into another one, or leaves everything as it was. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/forking.h"
 #include "cli/json_io.h"
@@ -69,7 +70,7 @@ static bool merge_find_place(struct merging *m, struct err *err) {
   m->place = git_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
   if (m->place == NULL || m->place[0] == '\0')
     return m->place != NULL;
-  if (!trees_is_there(m->place))
+  if (!file_is_folder(m->place))
     return err_set(err, ERR_NOT_FOUND,
                    "%.200s is checked out in %.200s, which is gone: git worktree prune forgets it",
                    m->into, m->place);
@@ -215,7 +216,7 @@ static bool check_merge(struct merging *m, struct err *err) {
             git_did(m->t->cwd, err, "worktree", "add", "--quiet", "--detach", buf_c(&path),
                     m->commit, NULL) &&
             furnish(m, buf_c(&path), err) &&
-            merging_check(trees_is_there(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
+            merging_check(file_is_folder(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
                           &m->exit, &m->last, err);
   struct err ignored;
   (void)clear_tree(m, buf_c(&path), &ignored);

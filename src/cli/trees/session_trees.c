@@ -1,6 +1,7 @@
 /* Asks git about the worktrees of a session. */
 #include "cli/trees/session_trees.h"
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/trees/merging.h"
 #include "format/json_object.h"
@@ -148,12 +149,12 @@ static bool remove_worktree(const struct trees *t, const char *path, struct err 
   if (last == NULL || n == 0 || strncmp(last + 1, t->session, n) != 0)
     return err_set(err, ERR_INVALID, "%.300s is no worktree of session %s", path, t->session);
   if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
-      !trees_is_there(path))
+      !file_is_folder(path))
     return true;
   if (!git_lists(t, path) || !git_now(&files, &answer, err))
     return false;
   (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
-  return !trees_is_there(path);
+  return !file_is_folder(path);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {

@@ -3,6 +3,7 @@
 #include "audit/aggregate.h"
 #include "audit/kappa.h"
 #include "audit/rejudged.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/utf8.h"
@@ -678,7 +679,7 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
     return err_set(err, ERR_USAGE, "--provider: name one judge; several vote with --panel");
   if (language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     return err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (prompts != NULL && !cli_is_folder(prompts))
+  if (prompts != NULL && !file_is_folder(prompts))
     return err_set(err, ERR_USAGE, "--prompts %.200s is not a folder", prompts);
   if (prompts != NULL && !config_templates(&a->setup.user, prompts, err))
     return false;

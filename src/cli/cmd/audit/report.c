@@ -1,4 +1,5 @@
 /* segue report: writes one file about sessions, for people without segue. */
+#include "base/file.h"
 #include "web/report.h"
 #include "audit/verified_reader.h"
 #include "base/limits.h"
@@ -84,7 +85,7 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
 
 static bool report_word(struct reporting *r, const char *word, struct err *err) {
   struct store_ref ref;
-  if (cli_is_folder(word))
+  if (file_is_folder(word))
     return report_store(r, word, err);
   return resolve_id_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
 }
@@ -125,7 +126,7 @@ static bool report_title(const struct reporting *r, const struct cli_args *args,
                          struct err *err) {
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (args->word_count != 1 || cli_is_folder(args->words[0])) {
+  if (args->word_count != 1 || file_is_folder(args->words[0])) {
     buf_puts(out, "segue: sessions");
     return true;
   }
