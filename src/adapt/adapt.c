@@ -607,7 +607,7 @@ static void adapt_run(struct adapter *a, const json_t *doc) {
   struct built built = {NULL, PLAN_NONE};
   const struct schema_opts opts = {.registry = a->opts->registry,
                                    .default_draft = a->opts->default_draft};
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   const struct schema *s = a->out->canonical = schema_compile(doc, &opts, &errors, &status);
   if (!s) {
@@ -616,10 +616,8 @@ static void adapt_run(struct adapter *a, const json_t *doc) {
     print_into(a->error->pointer, sizeof a->error->pointer, "%s",
                errors.count ? errors.items[0].pointer : "");
     a->error->keyword = errors.count ? errors.items[0].keyword : "";
-  }
-  schema_errors_deinit(&errors);
-  if (!s)
     return;
+  }
   for (uint32_t i = 0; i < s->entry_count; i++)
     if (json_is_object(s->entries[i].schema))
       map_put(&a->entries, &a->out->arena, MAP_KEY(s->entries[i].schema), i);
@@ -905,7 +903,7 @@ enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *ans
                                 json_t **value) {
   assert(adapted != NULL && value != NULL);
   struct turning t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
-  json_t *made = NULL;
+  json_auto_t *made = NULL;
   assert(answer != NULL);
   /* The object that was put around the root is removed; an answer without it is left alone. */
   const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
@@ -915,11 +913,6 @@ enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *ans
     t.status = ADAPT_TOO_COMPLEX;
   else
     made = turn_back(&t, adapted->root, is_wrapped ? inner : answer);
-  *value = NULL;
-  if (stopped(&t)) {
-    json_decref(made);
-    return t.status;
-  }
-  *value = made;
-  return ADAPT_OK;
+  *value = stopped(&t) ? NULL : json_incref(made);
+  return stopped(&t) ? t.status : ADAPT_OK;
 }

@@ -109,7 +109,7 @@ static void words_add_value(struct adapt_words *words, const char *what, const j
 /* Sets title and description where there are any. Deinits `words`. */
 static void adapt_words_put(json_t *schema, const struct adapt_view *view,
                             struct adapt_words *words) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (schema) {
     words_add_value(words, "default", view->default_value);
     words_add_value(words, "examples", json_array_size(view->examples) ? view->examples : NULL);
@@ -125,7 +125,6 @@ static void adapt_words_put(json_t *schema, const struct adapt_view *view,
   }
   if (schema && text.n)
     adapt_put(schema, "description", json_string_nocheck(text.p));
-  buf_deinit(&text);
   buf_deinit(&words->text);
   *words = (struct adapt_words){0};
 }

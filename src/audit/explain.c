@@ -566,8 +566,8 @@ static void explain_put_outage(struct buf *line, const json_t *record) {
 }
 
 static void put_admission(struct story *s, const json_t *record) {
-  struct buf line = {0};
-  buf_printf(&line, "%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
+  struct buf line =
+      buf_of("%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
   explain_put_word(&line, " (", record, "reason", ")");
   explain_put_word(&line, ": ", record, "message", "");
   explain_put_word(&line, " until ", record, "until", "");

@@ -108,6 +108,11 @@ json_t *verified_next(struct verified_reader *b) {
   return record;
 }
 
+void verified_rest(struct verified_reader *b) {
+  for (json_t *record; (record = verified_next(b)) != NULL;)
+    json_decref(record);
+}
+
 json_t *verified_next_unproven(struct verified_reader *b) {
   if (b->state != VERIFIED_DAMAGED)
     return NULL;

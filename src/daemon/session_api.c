@@ -459,17 +459,14 @@ static void session_diff_ask(void *what, struct server_request *r) {
 }
 
 static void session_diff_check(struct session_diff_job *job) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct err ignored; /* who reads the trees says so */
-  json_t *record;
   if (!verified_open(&book, &job->ref, false, &ignored))
     return;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   job->sound = book.records;
   if (book.state == VERIFIED_DAMAGED)
     job->damage = book.damage;
-  verified_close(&book);
 }
 
 static void session_diff_read(void *what, struct read_job_answer *answer) {

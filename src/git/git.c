@@ -45,6 +45,23 @@ void git_deinit(struct git *git) {
   *git = (struct git){0};
 }
 
+void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
+  size_t n = 0;
+  ask->folder = folder;
+  for (; words[n] != NULL; n++) {
+    assert(n + 1 < GIT_WORDS);
+    ask->words[n] = words[n];
+  }
+  ask->words[n] = NULL;
+}
+
+void git_sign_as_nobody(struct git_ask *ask) {
+  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
+                                       "GIT_COMMITTER_NAME=segue",
+                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
+  memcpy(ask->extra, nobody, sizeof nobody);
+}
+
 /* --- the environment --- */
 
 struct git_env {

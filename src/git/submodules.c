@@ -37,8 +37,7 @@ static mode_t kind_of(const char *path, size_t n, const char *below) {
   buf_auto_t name = {0};
   buf_append(&name, path, n);
   buf_puts(&name, below);
-  bool found = lstat(buf_c(&name), &st) == 0;
-  return found ? st.st_mode & S_IFMT : 0;
+  return lstat(buf_c(&name), &st) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
 static bool has_folder(const char *path, const char *below) {
@@ -66,11 +65,10 @@ static bool leads_away(const char *above, const char *path) {
 static bool store_git(const struct store_pair *pair, bool in_main, struct str input,
                       struct git_answer *answer, struct err *err, const char *const *words) {
   buf_auto_t own = {0}, others = {0};
-  struct git_ask ask = {.folder = in_main ? pair->to : pair->from, .input = input};
+  struct git_ask ask = {.input = input};
+  git_ask_set(&ask, in_main ? pair->to : pair->from, words);
   if (strcmp(words[0], "init") == 0)
     ask.folder = "/";
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask.words[i] = words[i];
   buf_printf(&own, "GIT_OBJECT_DIRECTORY=%s/objects", pair->has_to ? pair->to : pair->from);
   buf_puts(&others, "GIT_ALTERNATE_OBJECT_DIRECTORIES=\""); /* a colon would end it otherwise */
   for (const char *p = pair->from; *p != '\0'; p++) {
@@ -326,7 +324,7 @@ struct submodules *submodules_check_out(const char *source, const char *worktree
   struct submodules *s = xcalloc(1, sizeof *s);
   char_auto_t *real = realpath(source, NULL);
   s->source = xstrdup(source);
-  s->base = base ? xstrdup(base) : NULL;
+  s->base = text_copy(base);
   s->phase = base ? ASK_TRUST : ASK_ADDRESSES;
   s->levels = json_pack("[[os]]", json_text(str_from(worktree)), "modules");
   if (!repo_find(real ? real : source, &s->repo))
@@ -412,36 +410,28 @@ static void choose_sources(struct submodules *s) {
   }
 }
 
-static void set_words(struct git_ask *ask, const char *folder, const char *const *words) {
-  ask->folder = folder;
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask->words[i] = words[i];
-}
-
-#define SET_WORDS(ask, folder, ...) set_words(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
-
 bool submodules_next(struct submodules *s, struct git_ask *ask) {
   const char *tree = level_text(s, 0), *stores = level_text(s, 1);
   if (tree == NULL)
     return false;
   switch (s->phase) {
   case ASK_TRUST:
-    SET_WORDS(ask, s->source, "merge-base", "--is-ancestor", s->base, "HEAD");
+    GIT_ASK_SET(ask, s->source, "merge-base", "--is-ancestor", s->base, "HEAD");
     break;
   case ASK_ADDRESSES:
     buf_clear(&s->config);
     buf_printf(&s->config, "%s/%.*sconfig", buf_c(&s->repo.common),
                (int)(strlen(stores) - strlen("modules")), stores);
-    SET_WORDS(ask, tree, "config", "--null", "--file", buf_c(&s->config), "--get-regexp",
-              "^submodule\\..*\\.url$");
+    GIT_ASK_SET(ask, tree, "config", "--null", "--file", buf_c(&s->config), "--get-regexp",
+                "^submodule\\..*\\.url$");
     break;
   case ASK_NAMES:
-    SET_WORDS(ask, tree, "config", "--null", "--blob", ":.gitmodules", "--get-regexp",
-              "^submodule\\..*\\.path$");
+    GIT_ASK_SET(ask, tree, "config", "--null", "--blob", ":.gitmodules", "--get-regexp",
+                "^submodule\\..*\\.path$");
     break;
   case ASK_LOCAL:
   case ASK_REST:
-    SET_WORDS(ask, tree, "submodule", "--quiet", "update", "--init");
+    GIT_ASK_SET(ask, tree, "submodule", "--quiet", "update", "--init");
     ask->settings = s->phase == ASK_LOCAL ? s->local : s->rest;
     if (s->phase == ASK_LOCAL)
       ask->extra[0] = "GIT_ALLOW_PROTOCOL=file";
@@ -490,8 +480,6 @@ static void end_level(struct submodules *s) {
 }
 
 bool submodules_take(struct submodules *s, const struct git_answer *answer, struct err *err) {
-  const char *name;
-  json_t *path;
   bool done = answer->exit == 0, ok = true;
   switch (s->phase) {
   case ASK_TRUST:
@@ -505,7 +493,7 @@ bool submodules_take(struct submodules *s, const struct git_answer *answer, stru
   case ASK_NAMES:
     s->phase = ASK_LOCAL;
     ok = take_named(&s->paths, done ? buf_view(&answer->out) : STR(""), ".path");
-    json_object_foreach(s->paths, name, path)
+    JSON_MEMBERS(s->paths, name, path)
       ok = ok && is_sound_name(name);
     if (!ok)
       return err_set(err, ERR_INVALID, "a submodule of %.300s has no name that can be used",

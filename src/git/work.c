@@ -45,6 +45,8 @@ void work_deinit(struct work *w) {
 }
 
 static void look_free(struct work_look *l) {
+  if (l == NULL)
+    return;
   git_answer_deinit(&l->log);
   json_decref(l->loose);
   free(l);
@@ -171,12 +173,8 @@ static json_t *unheld(const struct work_look *l, const struct buf *commits, bool
   print_into(exclude, sizeof exclude, "--exclude=%s", beside);
   if (!refs)
     ask.words[5] = NULL;
-  if (!git_now(&ask, &answer, err))
+  if (!git_asked("git rev-list", &ask, &answer, err))
     return NULL;
-  if (answer.exit != 0) {
-    (void)git_complain("git rev-list", &answer, err);
-    return NULL;
-  }
   json_t *heads = json_array();
   json_auto_t *parents = json_object();
   struct str rest = buf_view(&answer.out);
@@ -235,14 +233,8 @@ static bool read_loose(struct work_look *l, json_t **lost, struct err *err) {
 
 static bool descends(const struct work_look *l, const char *commit, const char *from, bool *yes,
                      struct err *err) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
   *yes = strcmp(commit, from) == 0;
-  if (*yes || from[0] == '\0')
-    return true;
-  if (!git_run(l->repo, &answer, err, "merge-base", "--is-ancestor", from, commit, NULL))
-    return false;
-  *yes = answer.exit == 0;
-  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
+  return *yes || from[0] == '\0' || git_descends(l->repo, commit, from, yes, err);
 }
 
 /* --- what it means --- */
@@ -278,10 +270,8 @@ static bool is_rewritten(const struct work_look *l, const char *commit, bool *ye
   if (*yes)
     return true;
   const char *base = l->where->base && l->where->base[0] ? l->where->base : NULL;
-  if (!git_run(l->repo, &answer, err, "cherry", l->w->head, commit, base, NULL))
+  if (!git_told(l->repo, &answer, err, "cherry", l->w->head, commit, base, NULL))
     return false;
-  if (answer.exit != 0)
-    return git_complain("git cherry", &answer, err);
   struct str all = buf_view(&answer.out);
   *yes = str_starts(all, "-") && !str_starts(all, "+") && !str_has(all, "\n+");
   return true;
@@ -383,14 +373,11 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
     return true;
   for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
     const char *entry = answer.out.p + at, *path = strchr(entry, '\t');
-    buf_auto_t inner = {0};
     struct stat st;
     if (path == NULL || strncmp(entry, LIT("160000 ")) != 0)
       continue;
-    buf_printf(&inner, "%s/%s/.git", folder, path + 1);
-    bool there = lstat(buf_c(&inner), &st) == 0;
-    buf_clear(&inner);
-    buf_printf(&inner, "%s/%s", folder, path + 1);
+    buf_auto_t inner = buf_of("%s/%s", folder, path + 1), git = buf_of("%s/.git", buf_c(&inner));
+    bool there = lstat(buf_c(&git), &st) == 0;
     dirty = there && (depth >= SUBMODULE_DEPTH || is_dirty(buf_c(&inner), NULL, depth + 1));
     dirty = dirty || (!there && has_entries(buf_c(&inner))); /* git does not see what is there */
   }
@@ -429,8 +416,7 @@ bool work_find(const struct work_where *where, struct work *w, struct err *err) 
   bool ok = l != NULL && find_state(l, err);
   if (ok && !where->commits_only)
     w->dirty = work_is_dirty(where->worktree ? where->worktree : where->repo, where->left_out);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }
 
@@ -505,10 +491,8 @@ static bool write_refs(const struct work_look *l, const json_t *commits, bool mo
                               .words = {"-c", "core.fsync=all", "update-ref", "--create-reflog",
                                         "-m", "segue: the work of its worktree", "--stdin", NULL},
                               .input = buf_view(&text)};
-  if (text.n > 0 && !git_now(&ask, &answer, err))
+  if (text.n > 0 && !git_asked("git update-ref", &ask, &answer, err))
     return false;
-  if (answer.exit != 0)
-    return git_complain("git update-ref", &answer, err);
   json_array_extend(kept, made);
   return true;
 }
@@ -543,8 +527,7 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
     memcpy(w->tip, w->head, sizeof w->tip);
   if (ok && moves && w->on[0] == '\0' && file_is_folder(where->worktree))
     ok = git_did(where->worktree, err, "symbolic-ref", "HEAD", l->ref, NULL);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }
 
@@ -565,7 +548,6 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
     heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
   }
   ok = heads != NULL && write_refs(l, heads, false, kept, err);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }

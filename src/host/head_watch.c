@@ -153,10 +153,6 @@ struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
   return w;
 }
 
-static char *watch_copy(const char *text) {
-  return text ? xstrdup(text) : NULL;
-}
-
 void head_watch_end(struct head_watch *w, const struct core *core, const struct turn *turn,
                     const char *cwd, const json_t *seen, void (*on_done)(void *ctx)) {
   assert(!w->busy && !w->ends);
@@ -166,11 +162,11 @@ void head_watch_end(struct head_watch *w, const struct core *core, const struct 
   w->session = xstrdup(core->session);
   w->cwd = xstrdup(cwd);
   if (tree->made) {
-    w->path = watch_copy(tree->path);
-    w->branch = watch_copy(tree->branch);
+    w->path = text_copy(tree->path);
+    w->branch = text_copy(tree->branch);
   }
-  w->base = watch_copy(tree->base);
-  w->known = watch_copy(tree->head);
+  w->base = text_copy(tree->base);
+  w->known = text_copy(tree->head);
   w->seen = json_incref((json_t *)seen);
   w->then = on_done;
   w->ends = w->busy = true;

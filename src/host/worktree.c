@@ -80,18 +80,6 @@ struct git_step {
 
 enum { GIT_LIST_STEP = 2 }; /* index in git_make_steps of the step that lists worktrees */
 
-static void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
-  size_t n = 0;
-  ask->folder = folder;
-  for (; words[n] != NULL; n++) {
-    assert(n + 1 < GIT_WORDS);
-    ask->words[n] = words[n];
-  }
-  ask->words[n] = NULL;
-}
-
-#define WORDS(ask, folder, ...) git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
-
 /* --- what steps share --- */
 
 static bool has_file(const char *folder, const char *name) {
@@ -129,7 +117,7 @@ static bool ask_base(struct git_job *job, struct git_ask *ask) {
     BUG("out of memory");
   free(job->base);
   job->base = commit;
-  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->base);
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->base);
   return true;
 }
 
@@ -151,7 +139,7 @@ static bool take_base(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_prefix(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "rev-parse", "--show-prefix");
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--show-prefix");
   return true;
 }
 
@@ -196,7 +184,7 @@ static bool choose_path(struct git_job *job) {
 }
 
 static bool ask_list(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "list", "--porcelain", "-z");
+  GIT_ASK_SET(ask, job->source, "worktree", "list", "--porcelain", "-z");
   return true;
 }
 
@@ -215,12 +203,12 @@ static bool take_list(struct git_job *job, const struct git_answer *answer) {
 /* Removes what a crash left: the files first, so that git then removes what it knows of them. */
 static bool ask_remove_files(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, "/", "rm", "-rf", "--", job->path);
+  GIT_ASK_SET(ask, "/", "rm", "-rf", "--", job->path);
   return job->exists;
 }
 
 static bool ask_remove(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  GIT_ASK_SET(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
   return job->listed;
 }
 
@@ -238,7 +226,7 @@ static bool ask_branch(struct git_job *job, struct git_ask *ask) {
   git_drop_branch_lock(job, &job->repo);
   free(job->head);
   job->head = ref;
-  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->head);
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->head);
   return true;
 }
 
@@ -262,10 +250,10 @@ static bool ask_add(struct git_job *job, struct git_ask *ask) {
   if (!job->git.programs && !repo_make_worktrees(&job->repo, &job->err))
     return false;
   if (job->has_branch)
-    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
+    GIT_ASK_SET(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
   else
-    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b", job->branch,
-          job->path, job->base);
+    GIT_ASK_SET(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b",
+                job->branch, job->path, job->base);
   return true;
 }
 
@@ -276,7 +264,7 @@ static bool take_add(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_fill(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->path, "reset", "--hard", "--quiet");
+  GIT_ASK_SET(ask, job->path, "reset", "--hard", "--quiet");
   return !job->git.programs;
 }
 
@@ -286,24 +274,22 @@ static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   const json_t *merge = git_job_setting(job, "merge");
   if (merge == NULL || job->turn > 0 || job->remakes)
     return false;
-  WORDS(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify", "--no-stat",
-        json_string_value(merge));
+  GIT_ASK_SET(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify",
+              "--no-stat", json_string_value(merge));
   return true;
 }
 
 /* Leaves a note of the merge, so that a movement that integrates may finish it too. */
 static void note_merge(const struct git_job *job) {
-  struct repo repo;
-  buf_auto_t path = {0};
+  AUTO(repo_deinit) struct repo repo = {0};
   if (!repo_find(job->path, &repo))
     return;
-  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
+  buf_auto_t path = buf_of("%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
   FILE *file = fopen(buf_c(&path), "we");
   if (file != NULL) {
     (void)fputs(GIT_SEGUE_MERGE_CONFLICT, file);
     (void)fclose(file);
   }
-  repo_deinit(&repo);
 }
 
 static bool take_merge(struct git_job *job, const struct git_answer *answer) {
@@ -370,7 +356,7 @@ static bool ask_copy(struct git_job *job, struct git_ask *ask) {
     if (!wanted)
       continue;
     ask->other = true;
-    WORDS(ask, "/", "cp", "-a", "--", job->commit, job->head);
+    GIT_ASK_SET(ask, "/", "cp", "-a", "--", job->commit, job->head);
     return true;
   }
   return false;
@@ -423,7 +409,7 @@ static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
   const struct core *core = &job->session->core;
   json_decref(job->setup.words);
   job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
-  WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
+  GIT_ASK_SET(ask, job->path, "ls-files", "--stage", "-z", "--");
   JSON_EACH(json_object_get(job->setup.words, "key"), i, key) {
     ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
     ask->words[5 + i] = NULL;
@@ -453,12 +439,12 @@ static bool take_setup_key(struct git_job *job, const struct git_answer *answer)
 /* Asks to copy what was kept, unless git, a copy or a link has it already. */
 static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, job->path, "sh", "-c",
-        "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
-        "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
-        "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
-        "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
-        "sh", job->setup.entry);
+  GIT_ASK_SET(ask, job->path, "sh", "-c",
+              "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
+              "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
+              "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
+              "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
+              "sh", job->setup.entry);
   return setup_put_kept(job, ask, 5);
 }
 
@@ -483,12 +469,12 @@ static void job_over(struct git_job *job);
 /* A worktree that could not be set up is removed: no record would tell of it, so nobody else
  * would. */
 static bool ask_undo(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  (void)ask_remove(job, ask);
   return true;
 }
 
 static bool ask_undo_branch(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
+  GIT_ASK_SET(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
   return !job->has_branch;
 }
 
@@ -538,8 +524,8 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
     return false;
   find_repository(s->env.cwd, &main);
   const char *top = main.top.n > 0 ? buf_c(&main.top) : s->env.cwd;
-  WORDS(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
-        arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
+  GIT_ASK_SET(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
+              arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
   repo_deinit(&main);
   const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
   memcpy(argv, ask->words, 7 * sizeof *argv);
@@ -568,16 +554,17 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
 /* Asks to keep what the commands made, and removes what was used least. */
 static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, job->path, "sh", "-c",
-        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
-        "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
-        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
-        "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
-        "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
-        "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
-        "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
-        "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
-        arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
+  GIT_ASK_SET(
+      ask, job->path, "sh", "-c",
+      "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
+      "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
+      "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
+      "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
+      "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
+      "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
+      "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
+      "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
+      arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
   return setup_put_kept(job, ask, 7) && job->setup.trusted;
 }
 
@@ -640,13 +627,12 @@ static json_t *git_job_made(struct git_job *job) {
 /* --- committing --- */
 
 static void drop_locks(const struct git_job *job) {
-  struct repo repo;
+  AUTO(repo_deinit) struct repo repo = {0};
   if (!job->again || job->path == NULL || !repo_find(job->path, &repo))
     return;
   git_drop_lock(buf_c(&repo.git_dir), "index");
   git_drop_lock(buf_c(&repo.git_dir), "HEAD");
   git_drop_branch_lock(job, &repo);
-  repo_deinit(&repo);
 }
 
 static const char *commit_folder(const struct git_job *job) {
@@ -656,9 +642,9 @@ static const char *commit_folder(const struct git_job *job) {
 /* Asks for the last commit: ours may be there from before a crash. */
 static bool ask_last(struct git_job *job, struct git_ask *ask) {
   drop_locks(job);
-  WORDS(ask, commit_folder(job), "log", "-1",
-        "--format=%H%n%(trailers:key=Segue-Session,valueonly,separator=%x20)%n"
-        "%(trailers:key=Segue-Turn,valueonly,separator=%x20)");
+  GIT_ASK_SET(ask, commit_folder(job), "log", "-1",
+              "--format=%H%n%(trailers:key=Segue-Session,valueonly,separator=%x20)%n"
+              "%(trailers:key=Segue-Turn,valueonly,separator=%x20)");
   return true;
 }
 
@@ -695,15 +681,15 @@ static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
   json_decref(names);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
-  WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return !job->found && job->names.n > 0;
 }
 
 /* Asks which of them git ignores by itself: git add refuses to hear of those. */
 static bool ask_ignored(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
-  WORDS(ask, commit_folder(job), "check-ignore", "--no-index", "-z", "--stdin");
+  GIT_ASK_SET(ask, commit_folder(job), "check-ignore", "--no-index", "-z", "--stdin");
   return !job->found && job->names.n > 0;
 }
 
@@ -714,7 +700,7 @@ static bool take_ignored(struct git_job *job, const struct git_answer *answer) {
 
 /* Finds the submodules. git add would start a git in each, which reads its configuration. */
 static bool ask_links(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
+  GIT_ASK_SET(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
   return !job->found && !job->git.programs;
 }
 
@@ -734,8 +720,8 @@ static bool take_links(struct git_job *job, const struct git_answer *answer) {
 /* Stages the commits that they stand on. */
 static bool ask_staging_links(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->links);
-  WORDS(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
-        "--stdin");
+  GIT_ASK_SET(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
+              "--stdin");
   return !job->found && job->links.n > 0;
 }
 
@@ -757,26 +743,21 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   job->head = buf_take(&paths);
   ask->input = (struct str){job->head, n};
   /* also what lies outside of a sparse checkout: the agent made it there */
-  WORDS(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return !job->found;
 }
 
 static bool ask_staged(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "diff", "--cached", "--quiet", "--no-ext-diff");
+  GIT_ASK_SET(ask, commit_folder(job), "diff", "--cached", "--quiet", "--no-ext-diff");
   return !job->found;
 }
 
 /* Returns true if a merge is in progress: its commit is made even if nothing has changed. */
 static bool is_merging(const struct git_job *job) {
-  struct repo repo;
-  buf_auto_t head = {0};
-  if (job->path == NULL || !repo_find(job->path, &repo))
-    return false;
-  buf_printf(&head, "%s/MERGE_HEAD", buf_c(&repo.git_dir));
-  bool merging = access(buf_c(&head), F_OK) == 0;
-  repo_deinit(&repo);
-  return merging;
+  AUTO(repo_deinit) struct repo repo = {0};
+  return job->path != NULL && repo_find(job->path, &repo) &&
+         has_file(buf_c(&repo.git_dir), "MERGE_HEAD");
 }
 
 static bool take_staged(struct git_job *job, const struct git_answer *answer) {
@@ -795,8 +776,8 @@ static const char *commit_top(const struct git_job *job) {
 
 /* Asks which files had the text of a pointer, and have it no more. */
 static bool ask_raw(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
-        "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
+  GIT_ASK_SET(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
+              "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
   return job->staged;
 }
 
@@ -806,8 +787,8 @@ static bool take_raw(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
-        "^filter\\.lfs\\.(clean|process)$");
+  GIT_ASK_SET(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
+              "^filter\\.lfs\\.(clean|process)$");
   return job->staged && job->names.n > 0;
 }
 
@@ -818,7 +799,7 @@ static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
 
 static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
-  WORDS(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
+  GIT_ASK_SET(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
   return job->staged && !job->has_lfs && job->names.n > 0;
 }
 
@@ -849,13 +830,13 @@ static bool take_attribute(struct git_job *job, const struct git_answer *answer)
 static bool ask_renormalize(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
-  WORDS(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return job->staged && job->has_lfs && job->names.n > 0;
 }
 
 static bool ask_identity(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "config", "user.email");
+  GIT_ASK_SET(ask, commit_folder(job), "config", "user.email");
   return job->staged;
 }
 
@@ -865,15 +846,12 @@ static bool take_identity(struct git_job *job, const struct git_answer *answer) 
 }
 
 static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
-  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
-                                       "GIT_COMMITTER_NAME=segue",
-                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
   const char *author = json_string_value(git_job_setting(job, "author"));
   struct buf by = {0};
   size_t n;
   ask->input = str_from(job->message);
-  WORDS(ask, commit_folder(job), "commit", "--quiet", "--cleanup=verbatim", "--file=-",
-        "--no-status", job->git.programs ? "--verify" : "--no-verify");
+  GIT_ASK_SET(ask, commit_folder(job), "commit", "--quiet", "--cleanup=verbatim", "--file=-",
+              "--no-status", job->git.programs ? "--verify" : "--no-verify");
   for (n = 0; ask->words[n] != NULL; n++)
     ;
   if (author != NULL) {
@@ -882,13 +860,13 @@ static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
     job->prefix = buf_take(&by);
     ask->words[n] = job->prefix;
   }
-  for (n = 0; !job->has_name && n < ARRAY_LEN(nobody); n++)
-    ask->extra[n] = nobody[n];
+  if (!job->has_name)
+    git_sign_as_nobody(ask);
   return job->staged;
 }
 
 static bool ask_head(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
+  GIT_ASK_SET(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
   return true;
 }
 
@@ -1074,10 +1052,6 @@ static void job_next(struct git_job *job) {
   job_over(job);
 }
 
-static char *copy_or_null(const char *text) {
-  return text ? xstrdup(text) : NULL;
-}
-
 static struct git_job *job_new(struct session *s, const struct worktree *w, long turn,
                                const struct git_step *steps, worktree_over over) {
   struct git_job *job = xcalloc(1, sizeof *job);
@@ -1089,14 +1063,14 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   job->remakes = makes && w->made;
   job->source = xstrdup(inner && !job->remakes ? s->core.worktree.folder : s->env.cwd);
   job->session_id = xstrdup(s->core.session);
-  job->branch = copy_or_null(w->branch);
-  job->base = copy_or_null(job->remakes && w->head ? w->head : w->base);
+  job->branch = text_copy(w->branch);
+  job->base = text_copy(job->remakes && w->head ? w->head : w->base);
   if (steps == git_commit_steps) {
     free(job->base);
     job->base = NULL;
   }
-  job->path = copy_or_null(makes ? NULL : w->path);
-  job->message = copy_or_null(w->message);
+  job->path = text_copy(makes ? NULL : w->path);
+  job->message = text_copy(w->message);
   job->number = w->committing;
   job->again = s->recovered_seq > 0;
   find_repository(job->source, &job->repo);
@@ -1179,7 +1153,8 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
 }
 
 json_t *worktree_left_out(const json_t *doc, const json_t *config) {
-  json_t *setup = core_worktree_setup(doc, config), *names = json_array();
+  json_auto_t *setup = core_worktree_setup(doc, config);
+  json_t *names = json_array();
   const json_t *const lists[] = {core_worktree_setting(config, "copy"),
                                  core_worktree_setting(config, "link"),
                                  json_object_get(setup, "keep")};
@@ -1193,7 +1168,6 @@ json_t *worktree_left_out(const json_t *doc, const json_t *config) {
       if (name.n > 0 && !str_eq_c(name, "."))
         json_array_append_new(names, json_text(name));
     }
-  json_decref(setup);
   return names;
 }
 
@@ -1201,7 +1175,7 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   const char *cwd = json_string_value(json_at(config, "cwd"));
   bool wanted = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE;
   const char *key = "workspace: worktree";
-  struct repo repo;
+  AUTO(repo_deinit) struct repo repo = {0};
   for (size_t i = 0; !wanted && i < wf->movement_count; i++)
     wanted = wf->movements[i].own_worktree;
   if (!wanted && core_commit_when(wf, config) != COMMIT_OFF) {
@@ -1225,6 +1199,5 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
                     key, cwd);
   if (ok && core_workspace_mode(wf, config) == WORKSPACE_WORKTREE)
     ok = branch_is_free(wf, config, &repo, err);
-  repo_deinit(&repo);
   return ok;
 }

@@ -148,9 +148,7 @@ static bool refuse_at(struct invariant_building *b, struct buf *path, struct buf
 /* Adds an error at list item `index`, member `name` (NULL: the item); takes `message`. */
 static bool invariants_refuse(struct invariant_building *b, size_t index, const char *name,
                               struct buf *message) {
-  struct buf path = {0}, pointer = {0};
-  buf_printf(&path, "$[%zu]", index);
-  buf_printf(&pointer, "/%zu", index);
+  struct buf path = buf_of("$[%zu]", index), pointer = buf_of("/%zu", index);
   if (name) {
     buf_printf(&path, ".%s", name);
     buf_printf(&pointer, "/%s", name);
@@ -193,8 +191,7 @@ static bool build_expr(struct invariant_building *b, struct list_entry *entry, c
   entry->expr = expr_parse(&b->list->arena, bytes, n, EXPR_INVARIANT, &why);
   if (entry->expr)
     return true;
-  struct buf message = {0};
-  buf_printf(&message, "%s (at byte %zu of ", why.text, why.offset);
+  struct buf message = buf_of("%s (at byte %zu of ", why.text, why.offset);
   schema_quote_text(bytes, n, &message);
   buf_puts(&message, ")");
   return invariants_refuse(b, entry->is.index, name, &message);
@@ -342,8 +339,7 @@ bool invariants_need(const struct invariants *invariants, enum invariant_kind ki
 /* Adds an error. Takes path, pointer and message. */
 static void invariant_add_error(const struct invariant *is, char *path, char *pointer,
                                 struct buf *message, struct schema_errors *errs) {
-  struct buf place = {0};
-  buf_printf(&place, "/invariants/%zu", is->index);
+  struct buf place = buf_of("/invariants/%zu", is->index);
   schema_errors_add(errs, path, pointer, buf_take(&place), INVARIANT_KEYWORD, buf_take(message));
 }
 

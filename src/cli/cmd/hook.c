@@ -299,8 +299,7 @@ static bool stop_hook_judge(const struct stop_hook *hook, const json_t *event,
   if (!ok)
     return false;
   if (*verdict == STOP_MUST_GO_ON && count >= hook->most) {
-    struct buf said = {0};
-    buf_printf(&said, "segue lets it stop after %u refusals: ", count);
+    struct buf said = buf_of("segue lets it stop after %u refusals: ", count);
     buf_append(&said, why->p, why->n);
     buf_deinit(why);
     *why = said;

@@ -139,7 +139,6 @@ static bool is_tampered(struct ls *ls, const char *log) {
   AUTO(verified_close) struct verified_reader book = {0};
   struct err err;
   uint64_t bytes;
-  json_t *record;
   if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes))
     return false;
   if (bytes > ls->proof_left || !verified_open(&book, &ref, false, &err)) {
@@ -147,8 +146,7 @@ static bool is_tampered(struct ls *ls, const char *log) {
     return false;
   }
   ls->proof_left -= bytes;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   return book.state == VERIFIED_DAMAGED;
 }
 

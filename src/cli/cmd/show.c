@@ -531,11 +531,9 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
   AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   struct view_judgment told;
-  json_t *record;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   size_t max = full ? SIZE_MAX : SHOW_TEXT_BYTES;
   bool ok = explain_find(&book, word, false, &found, err) &&
             view_judgment_read(&told, &book, found.turn, max, max, err);

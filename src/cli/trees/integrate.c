@@ -57,8 +57,7 @@ static bool commit_merge(struct integration *in, struct err *err) {
                         .words = {"commit", "--quiet", "--no-verify", "--no-edit", NULL}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   trees_sign_as_nobody(&ask);
-  return git_now(&ask, &answer, err) &&
-         (answer.exit == 0 || git_complain("git commit", &answer, err));
+  return git_asked("git commit", &ask, &answer, err);
 }
 
 /* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
@@ -173,10 +172,8 @@ static int check_merged(struct integration *in, const char *branch, struct err *
                            json_io_string(buf_c(&last))));
   if (!in->json)
     cli_say(stdout, "put back: %s, the check ended with %d:\n", branch, exit);
-  for (struct str rest = buf_view(&last); !in->json && rest.n > 0;) {
-    struct str line = str_next_line(&rest);
-    cli_say(stdout, "  " STR_FMT "\n", STR_ARG(line));
-  }
+  if (!in->json)
+    merging_print(stdout, &last);
   return STATUS_ABORT;
 }
 
@@ -207,7 +204,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   char_auto_t *tip = trees_tip(in->folder, branch, err);
   if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
     err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
-  if (tip == NULL || !merging_holds(in->folder, tip, "HEAD", &holds, err))
+  if (tip == NULL || !git_descends(in->folder, "HEAD", tip, &holds, err))
     return STATUS_USAGE;
   if (!holds) {
     if (!merging_begin(&in->note, tip, "HEAD", err) || !begin_merge(in, tip, branch, &answer, err))
@@ -217,7 +214,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     int status = in->check ? check_merged(in, branch, err) : STATUS_COMPLETE;
     if (status != STATUS_COMPLETE)
       return status;
-    if (!merging_holds(in->folder, tip, "HEAD", &holds, err))
+    if (!git_descends(in->folder, "HEAD", tip, &holds, err))
       return STATUS_USAGE;
     if (!holds) {
       err_set(err, ERR_INVALID, "git merged %.300s, but its commit %.10s is not in HEAD", branch,

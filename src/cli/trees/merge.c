@@ -114,7 +114,7 @@ static bool find_work(struct merging *m, FILE *out, struct err *err) {
   m->tip = trees_tip(t->cwd, m->branch, err);
   if (m->tip == NULL && err->code != ERR_IO)
     return err_set(err, ERR_NOT_FOUND, "its branch %.200s is gone", m->branch);
-  return m->tip != NULL && merging_holds(t->cwd, m->tip, m->target, &m->merged, err);
+  return m->tip != NULL && git_descends(t->cwd, m->target, m->tip, &m->merged, err);
 }
 
 /* A squashed merge leaves no line in the history: its trailer names what was merged, or there is
@@ -134,11 +134,10 @@ static bool find_squashed(struct merging *m, struct err *err) {
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
-  json_t *conflicts = json_array();
+  json_auto_t *conflicts = json_array();
   m->tree = merging_tree(m->t->cwd, m->target, m->tip, conflicts, err);
   if (m->tree != NULL && json_array_size(conflicts) > 0)
     m->conflicts = json_incref(conflicts);
-  json_decref(conflicts);
   return m->tree != NULL && (!m->squash || m->conflicts != NULL || find_squashed(m, err));
 }
 
@@ -229,8 +228,8 @@ static bool check_merge(struct merging *m, struct err *err) {
 static bool merge_verify(struct merging *m, struct err *err) {
   bool moved, holds = m->squash;
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!merging_holds(m->t->cwd, m->commit, m->ref, &moved, err) ||
-      (!holds && !merging_holds(m->t->cwd, m->tip, m->ref, &holds, err)) ||
+  if (!git_descends(m->t->cwd, m->ref, m->commit, &moved, err) ||
+      (!holds && !git_descends(m->t->cwd, m->ref, m->tip, &holds, err)) ||
       !git_run(m->t->cwd, &answer, err, "diff-tree", "--quiet", m->tree, m->commit, NULL))
     return false;
   return (moved && holds && answer.exit == 0) ||
@@ -285,10 +284,7 @@ static void tell_merged(const struct merging *m, bool json) {
   } else if (m->put_back) {
     cli_say(stderr, "segue merge: %s is put back, %s is as it was: the check ended with %d:\n",
             m->branch, m->into, m->exit);
-    for (struct str rest = buf_view(&m->last); rest.n > 0;) {
-      struct str line = str_next_line(&rest);
-      cli_say(stderr, "  " STR_FMT "\n", STR_ARG(line));
-    }
+    merging_print(stderr, &m->last);
   } else if (m->commit != NULL) {
     cli_say(stdout, "%s is in %s: %.10s\n", m->branch, m->into, m->commit);
   } else {
@@ -300,14 +296,12 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
                          const struct store_ref *ref, struct err *err);
 
 static void put_conflict_task(const struct merging *m, struct buf *out) {
-  const json_t *file;
-  size_t i;
   buf_puts(out, "The work on this task, on branch ");
   buf_safe(out, str_from(m->branch), false);
   buf_puts(out, ", is being merged with ");
   buf_safe(out, str_from(m->into), false);
   buf_puts(out, " in the working directory, and these files are in conflict:\n\n");
-  json_array_foreach(m->conflicts, i, file) {
+  JSON_EACH(m->conflicts, i, file) {
     buf_puts(out, "- ");
     buf_safe(out, json_view(file), false);
     buf_putc(out, '\n');

@@ -26,23 +26,10 @@ enum { CHECK_LINES = 20 };
 bool merging_has_marks(const char *path) {
   buf_auto_t text = {0};
   struct err err;
-  bool marked = false;
-  if (file_read(path, LIMIT_OUTPUT_BYTES, &text, &err)) {
-    struct str all = buf_view(&text);
-    bool opens = str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ");
-    marked = opens && str_has(all, "\n>>>>>>> ");
-  }
-  return marked;
-}
-
-bool merging_holds(const char *folder, const char *commit, const char *target, bool *holds,
-                   struct err *err) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  *holds = false;
-  if (!git_run(folder, &answer, err, "merge-base", "--is-ancestor", commit, target, NULL))
+  if (!file_read(path, LIMIT_OUTPUT_BYTES, &text, &err))
     return false;
-  *holds = answer.exit == 0;
-  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
+  struct str all = buf_view(&text);
+  return (str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ")) && str_has(all, "\n>>>>>>> ");
 }
 
 char *merging_tree(const char *folder, const char *into, const char *tip, json_t *conflicts,
@@ -111,6 +98,13 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
   return true;
 }
 
+void merging_print(FILE *out, const struct buf *last) {
+  for (struct str rest = buf_view(last); rest.n > 0;) {
+    struct str line = str_next_line(&rest);
+    cli_say(out, "  " STR_FMT "\n", STR_ARG(line));
+  }
+}
+
 /* --- locks of git's --- */
 
 /* git closes a lock before it has done with it: so one that is at work counts, too. */
@@ -169,8 +163,7 @@ bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
   if (n->git_dir == NULL)
     return false;
   n->own = getenv("SEGUE_SESSION") != NULL && strstr(n->git_dir, "/worktrees/") != NULL;
-  struct buf path = {0};
-  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, n->git_dir);
+  struct buf path = buf_of("%s/" GIT_SEGUE_MERGE, n->git_dir);
   n->path = buf_take(&path);
   bool again = true;
   while (again) { /* the one that had it may have removed it at its end */
@@ -301,8 +294,7 @@ static bool hash_files(const struct giving *g, struct git_answer *answer, struct
   const struct git_ask ask = {.folder = g->folder,
                               .words = {"hash-object", "--stdin-paths", NULL},
                               .input = buf_view(&names)};
-  return git_now(&ask, answer, err) &&
-         (answer->exit == 0 || git_complain("git hash-object", answer, err));
+  return git_asked("git hash-object", &ask, answer, err);
 }
 
 /* Sorts the files, and checks that nothing there is somebody's. */
@@ -323,12 +315,11 @@ static bool look_at_files(struct giving *g, struct err *err) {
     bool known = !there || str_eq_c(hash, f.will) || str_eq_c(hash, f.was);
     if (!known && !is_gits_own(g, &f, path, &st, err))
       return false;
-    struct buf *into = f.status == 'A' ? NULL : &g->kept;
     if (strcmp(f.mode, "160000") == 0)
       continue; /* a submodule's folder is its own */
     buf_printf(&g->all, "%s%c", f.name, '\0');
-    if (into != NULL)
-      buf_printf(into, "%s%c", f.name, '\0');
+    if (f.status != 'A')
+      buf_printf(&g->kept, "%s%c", f.name, '\0');
   }
   return true;
 }
@@ -350,15 +341,18 @@ static void remove_added(const struct giving *g) {
   }
 }
 
+/* Lists the files that `tree` has otherwise than HEAD. */
+static bool list_files(struct giving *g, const char *tree, struct err *err) {
+  return git_told(g->folder, &g->raw, err, "diff-tree", "-r", "--raw", "--no-renames",
+                  "--no-abbrev", "-z", "HEAD", tree, NULL);
+}
+
 static bool ask_of_names(const struct giving *g, const char *const *words, const struct buf *names,
                          struct err *err) {
-  struct git_ask ask = {
-      .folder = g->folder, .input = buf_view(names), .extra = {"GIT_LITERAL_PATHSPECS=1"}};
+  struct git_ask ask = {.input = buf_view(names), .extra = {"GIT_LITERAL_PATHSPECS=1"}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask.words[i] = words[i];
-  return names->n == 0 || (git_now(&ask, &answer, err) &&
-                           (answer.exit == 0 || git_complain(words[0], &answer, err)));
+  git_ask_set(&ask, g->folder, words);
+  return names->n == 0 || git_asked(words[0], &ask, &answer, err);
 }
 
 /* Gives all files back as HEAD has them that were on their way to `tree`. */
@@ -368,10 +362,7 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
   static const char *const checkout[] = {"checkout-index", "--force", "--quiet", "-z",
                                          "--stdin",        NULL};
   struct giving g = {.folder = folder};
-  bool ok = git_run(folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev",
-                    "-z", "HEAD", tree, NULL) &&
-            (g.raw.exit == 0 || git_complain("git diff-tree", &g.raw, err)) &&
-            look_at_files(&g, err);
+  bool ok = list_files(&g, tree, err) && look_at_files(&g, err);
   if (ok)
     remove_added(&g);
   ok = ok && ask_of_names(&g, reset, &g.all, err) && ask_of_names(&g, checkout, &g.kept, err);
@@ -386,9 +377,8 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
 /* Undoes it in a session's own worktree, where all that is not committed is the merge's. */
 static bool undo_own(const struct merging_note *n, struct err *err) {
   struct giving g = {.folder = n->folder};
-  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) &&
-            git_run(n->folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
-                    "--no-abbrev", "-z", "HEAD", n->tip, NULL);
+  bool ok =
+      git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) && list_files(&g, n->tip, err);
   if (ok) /* none of these existed before, or git would have refused */
     remove_added(&g);
   git_answer_deinit(&g.raw);

@@ -21,13 +21,11 @@ bool trees_is_clean(const char *folder, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!git_run(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
-  bool clean = answer.exit == 0 && answer.out.n == 0;
   if (answer.exit != 0)
-    (void)git_complain(folder, &answer, err);
-  else if (!clean)
-    err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
-            getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
-  return clean;
+    return git_complain(folder, &answer, err);
+  return answer.out.n == 0 ||
+         err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s",
+                 folder, getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
 }
 
 /* --- where the work is --- */
@@ -114,13 +112,10 @@ void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
 }
 
 void trees_sign_as_nobody(struct git_ask *ask) {
-  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
-                                       "GIT_COMMITTER_NAME=segue",
-                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
   char_auto_t *mail = git_line(ask->folder, &err, "config", "user.email", NULL);
-  for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
-    ask->extra[i] = nobody[i];
+  if (mail == NULL)
+    git_sign_as_nobody(ask);
 }
 
 static bool git_lists(const struct trees *t, const char *path) {

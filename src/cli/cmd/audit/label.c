@@ -323,11 +323,9 @@ static bool label_locate(struct labelling *l, const struct store_ref *ref, char 
                          struct err *err) {
   AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
-  json_t *record;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   bool ok = book.state != VERIFIED_DAMAGED ||
             err_set(err, ERR_CORRUPT, "the log is damaged: segue verify says more");
   ok = ok && explain_find(&book, words[1], true, &found, err);

@@ -34,12 +34,10 @@ static size_t text_max(const struct view_session *v) {
 static bool report_all_turns(struct reporting *r, const struct view_session *v,
                              const struct store_ref *ref, struct err *err) {
   AUTO(verified_close) struct verified_reader book = {0};
-  json_t *record;
   bool ok = true;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   for (size_t i = 0; i < v->turn_count && ok; i++) {
     AUTO(view_judgment_deinit) struct view_judgment told = {0};
     if (v->turns[i].unproven || !report_wants(&r->report))
