@@ -62,7 +62,7 @@ struct verified_reader {
 bool verified_open(struct verified_reader *b, const struct store_ref *ref, bool places,
                    struct err *err) MUST_CHECK;
 json_t *verified_next(struct verified_reader *b); /* new reference or NULL */
-void verified_rest(struct verified_reader *b); /* passes over what is left */
+void verified_rest(struct verified_reader *b);    /* passes over what is left */
 /* Continues after VERIFIED_DAMAGED, from the damaged line on; nothing vouches for what it
  * returns. */
 json_t *verified_next_unproven(struct verified_reader *b);

@@ -40,12 +40,6 @@ struct cli_option {
   bool repeats; /* may be given more than once */
 };
 
-/* These rows of a command's table say where sessions are; `help` is of --logs. */
-#define CLI_STORE_OPTIONS(help)                                                                    \
-  {"logs", 'l', "DIR", help, false}, {                                                             \
-    "store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false            \
-  }
-
 struct cli_args;
 
 enum { CLI_WORDS = INT_MAX }; /* any number of words */

@@ -1,6 +1,6 @@
 /* segue store: looks after a shared store. */
-#include "base/file.h"
 #include "store/store.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/cli.h"

@@ -1,7 +1,7 @@
 /* segue report: writes one file about sessions, for people without segue. */
-#include "base/file.h"
 #include "web/report.h"
 #include "audit/verified_reader.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
