@@ -177,7 +177,6 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   static const char *const lists[] = {"anyOf", "prefixItems"};
   static const char *const ones[] = {"items", "additionalProperties"};
   const json_t *one, *list;
-  size_t k;
   if (!json_is_object(schema) || adapter_stopped(m->a))
     return;
   if (json_is_array(json_object_get(schema, "type")) || json_object_get(schema, "anyOf"))
@@ -204,9 +203,9 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   }
   for (size_t i = 0; i < 2; i++) {
     const struct limits_place branches = {up, lists[i], 0, NULL}, item = {up, ones[i], 0, NULL};
-    json_array_foreach((json_t *)json_object_get(schema, lists[i]), k, one) {
+    JSON_EACH(json_object_get(schema, lists[i]), k, part) {
       const struct limits_place branch = {&branches, NULL, k, NULL};
-      limits_count(m, one, &branch);
+      limits_count(m, part, &branch);
     }
     limits_count(m, json_object_get(schema, ones[i]), &item);
   }

@@ -132,9 +132,8 @@ json_t *ask_trace_result(const struct ask_trace *t, const struct err *broken) {
   }
   json_object_set_new(result, "errors", errors ? json_incref((json_t *)errors) : json_array());
   /* Each answer is listed with its content and its outcome. */
-  json_t *list = json_array(), *check;
-  size_t i;
-  json_array_foreach(t->checks, i, check) {
+  json_t *list = json_array();
+  JSON_EACH(t->checks, i, check) {
     json_t *item = json_clone_top(check);
     const json_t *text = ask_trace_text_of(t, check);
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());

@@ -429,10 +429,9 @@ static void control_reply_broken(struct server_request *r, const struct daemon_e
 
 /* Tells which record has it, and which running call was told, if any was. */
 static void reply_said(struct server_request *r, const struct daemon_entry *e, uint64_t seq) {
-  const json_t *list = e->session ? session_core(e->session)->said : NULL, *said;
+  const json_t *list = e->session ? session_core(e->session)->said : NULL;
   json_t *reply = json_pack("{ss sI}", "session", e->id, "said", (json_int_t)seq);
-  size_t i;
-  json_array_foreach((json_t *)list, i, said) {
+  JSON_EACH(list, i, said) {
     if ((uint64_t)json_int_at(said, "said") == seq && json_at(said, "call") != NULL)
       json_object_set(reply, "call", json_at(said, "call"));
   }

@@ -175,16 +175,14 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
 
 static bool check_providers(const json_t *body, const struct provider_registry *registry,
                             struct err *err) {
-  json_t *providers = json_object_get(body, "providers"), *name;
-  const char *movement;
+  json_t *providers = json_object_get(body, "providers");
   if (providers == NULL)
     return true;
   if (!json_is_object(providers))
     return err_set(err, ERR_INVALID, "providers must be an object of movement: provider");
-  json_object_foreach(providers, movement, name) {
+  JSON_MEMBERS(providers, movement, name)
     if (!check_provider(name, movement, true, registry, err))
       return false;
-  }
   return true;
 }
 

@@ -15,9 +15,7 @@ enum { LAST_BYTES = 16 * 1024 };
 
 static void add_questions(json_t *list, const json_t *questions, const json_t *spent,
                           const char *workflow, const char *id) {
-  size_t i;
-  json_t *question;
-  json_array_foreach((json_t *)questions, i, question) {
+  JSON_EACH(questions, i, question) {
     json_auto_t *item = json_pack("{ss}", "id", id);
     json_object_set_new(item, "workflow", json_string(workflow));
     json_object_update(item, question);

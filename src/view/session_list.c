@@ -217,9 +217,7 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
   keep_methods(row, b.methods);
   /* Commands are programs of the workflow, not providers. */
   buf_auto_t text = {0};
-  const char *name;
-  const json_t *used;
-  json_object_foreach((json_t *)json_at(b.spent, "providers"), name, used)
+  JSON_MEMBERS(json_at(b.spent, "providers"), name, used)
     if (strcmp(name, "command") != 0)
       buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
   row->providers = list_row_line(buf_view(&text));

@@ -330,14 +330,10 @@ static void part_now(struct html *h, const struct view_session *v, const json_t 
     mark_near(h, (double)v->bounds[i].used, (double)v->bounds[i].limit);
     HTML(h, "</div>");
   }
-  if (!over) {
-    size_t i;
-    json_t *limit;
-    json_array_foreach((json_t *)day, i, limit) {
-      struct str provider = json_view_at(limit, "provider");
-      if (provider.n == 0 || names_provider(v, provider))
-        put_of_day(h, limit);
-    }
+  JSON_EACH(over ? NULL : day, i, limit) {
+    struct str provider = json_view_at(limit, "provider");
+    if (provider.n == 0 || names_provider(v, provider))
+      put_of_day(h, limit);
   }
   if (limits)
     HTML(h, "</dd>");

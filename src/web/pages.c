@@ -52,10 +52,8 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
 
 static void put_provider_errors(struct html *h, const json_t *p) {
   const json_t *last = json_at(p, "last_error");
-  const char *class;
-  json_t *n;
   const char *gap = "";
-  json_object_foreach(json_object_get(p, "errors"), class, n) {
+  JSON_MEMBERS(json_object_get(p, "errors"), class, n) {
     HTML_FMT(h, "%s%s %lld", gap, class, (long long)json_integer_value(n));
     gap = ", ";
   }

@@ -62,12 +62,10 @@ static void put_word(struct html *h, const json_t *word, const json_t *otherwise
 /* Writes a choice of one value from several. */
 static void put_select(struct html *h, const json_t *words, const json_t *schema,
                        const char *property, bool required) {
-  size_t i;
-  json_t *word;
   HTML(h, "<select");
   field_is(h, "json", property, required);
   HTML(h, "><option value=\"\"></option>");
-  json_array_foreach((json_t *)words, i, word)
+  JSON_EACH(words, i, word)
     put_word(h, word, json_at(schema, "default"));
   HTML(h, "</select>");
 }
@@ -198,12 +196,10 @@ static void answer_form_fields(struct html *h, const json_t *schema) {
 
 static void put_said_list(struct html *h, const char *name, const json_t *list,
                           const char *between) {
-  size_t i;
-  json_t *text;
   if (json_array_size(list) == 0)
     return;
   HTML_FMT(h, "<p class=dim>%s", name);
-  json_array_foreach(list, i, text)
+  JSON_EACH(list, i, text)
     HTML_FMT(h, "%s<bdi>%.*s</bdi>", i > 0 ? between : " ", STR_ARG(json_view(text)));
   HTML(h, "</p>");
 }
@@ -241,10 +237,8 @@ static void put_answer_forms(struct html *h, const json_t *item) {
   }
   begin_form(h, item, "answer");
   if (json_array_size(json_at(item, "choices")) > 0) {
-    size_t i;
-    json_t *text;
     HTML(h, "<label>Answer <select name=choice data-number>");
-    json_array_foreach(json_at(item, "choices"), i, text)
+    JSON_EACH(json_at(item, "choices"), i, text)
       HTML_FMT(h, "<option value=\"%zu\">%.*s</option>", i + 1, STR_ARG(json_view(text)));
     HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {

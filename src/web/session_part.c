@@ -392,8 +392,6 @@ void part_totals(struct html *h, const struct view_session *v) {
   static const struct head heads[] = {{"by", false},  {"name", false},     {"calls", true},
                                       {"time", true}, {"tokens in", true}, {"tokens out", true},
                                       {"cost", true}};
-  const char *name;
-  json_t *part;
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=Totals><table><thead><tr>");
   put_heads(h, heads, ARRAY_LEN(heads));
   put_total(h, "all", "all calls", v->spent);
@@ -404,7 +402,7 @@ void part_totals(struct html *h, const struct view_session *v) {
                words[i], json_object_size(group));
       continue;
     }
-    json_object_foreach(group, name, part)
+    JSON_MEMBERS(group, name, part)
       put_total(h, words[i], name, part);
   }
   HTML(h, "</tbody></table></div>");

@@ -30,13 +30,10 @@ static size_t plan_provider(const struct versions *v, const char *name) {
 }
 
 static void plan_each_who(json_t *plan, void (*fn)(void *ctx, json_t *who), void *ctx) {
-  size_t k;
-  json_t *who;
   JSON_EACH(json_object_get(plan, "movements"), i, movement) {
-    for (size_t r = 0; r < ARRAY_LEN(roles); r++) {
-      json_array_foreach(json_object_get(movement, roles[r]), k, who)
+    for (size_t r = 0; r < ARRAY_LEN(roles); r++)
+      JSON_EACH(json_object_get(movement, roles[r]), k, who)
         fn(ctx, who);
-    }
   }
 }
 

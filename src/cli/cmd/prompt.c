@@ -41,11 +41,9 @@ static json_t *panel_votes(const struct chain_spec *spec, const struct movement 
 }
 
 static void note_panel(const json_t *votes, long shown) {
-  size_t i;
-  json_t *vote;
   fprintf(stderr, "segue prompt: note: %zu judges vote; this is what vote %ld is asked\n",
           json_array_size(votes), shown);
-  json_array_foreach((json_t *)votes, i, vote) {
+  JSON_EACH(votes, i, vote) {
     fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1, cli_text(vote, "provider"));
     JSON_EACH(json_object_get(vote, "rules"), k, number)
       fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));

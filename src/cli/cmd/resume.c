@@ -37,15 +37,13 @@ enum { LOOK_MS = 50 };
 static bool resuming_be(const struct cli_args *args, const struct config *user, struct err *err) {
   static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
   size_t count = 0;
-  const char *folder, *word;
-  json_t *label;
+  const char *word;
   for (size_t i = 0; (word = cli_values(args, "label", i)) != NULL; i++)
     if (count <= LIMIT_STORE_LABEL_COUNT)
       labels[count++] = word;
-  json_object_foreach(user->shared_paths, folder, label) {
+  JSON_MEMBERS(user->shared_paths, folder, label)
     if (count < LIMIT_STORE_LABEL_COUNT)
       labels[count++] = xstrdup(json_string_value(label)); /* for the program's life */
-  }
   labels[count] = NULL;
   const struct worker_options me = {.lease_ms = LIMIT_STORE_LEASE_MS, .labels = labels};
   return worker_be(&me, err);

@@ -40,9 +40,8 @@ static void print_worker(const json_t *worker) {
 /* Prints the workers, those that are over and hold nothing only as a number: the store keeps them
  * for a day. */
 static void print_workers(const json_t *workers) {
-  size_t i, over = 0;
-  const json_t *worker;
-  json_array_foreach((json_t *)workers, i, worker) {
+  size_t over = 0;
+  JSON_EACH(workers, i, worker) {
     if (json_number_value(json_object_get(worker, "lease_s")) > 0 ||
         json_integer_value(json_object_get(worker, "holds")) > 0)
       print_worker(worker);
