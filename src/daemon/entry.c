@@ -607,7 +607,8 @@ static void api_status_set(struct api_status *v, const struct sessions *ss,
   const struct summary *b = v->summary;
   v->message = e != NULL && e->trouble != NULL ? e->trouble : b->message;
   v->status = owned ? summary_status(b) : summary_idle_status(b, ss->shared);
-  if (e != NULL && entry_waits(e) && !owned && (e->wish == WISH_RESUME || summary_goes_on(b))) {
+  if (e != NULL && entry_waits(e) && !owned &&
+      (e->wish == WISH_RESUME || summary_goes_on(b, ss->shared))) {
     v->status = "queued";
     v->position = entry_position(e);
   }

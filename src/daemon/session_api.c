@@ -112,7 +112,7 @@ static bool waits_here(const struct standing *s, const struct store_ref *ref,
   if (store_is_owned(ref))
     return false;
   bool same = store_bytes(ref, &bytes) && bytes == s->bytes;
-  return same || s->resumed || (b != NULL && summary_goes_on(b));
+  return same || s->resumed || (b != NULL && summary_goes_on(b, store_is_address(ref->name)));
 }
 
 static const char *list_api_stands(const void *ctx, const char *id) {

@@ -178,7 +178,7 @@ static void other_looked_at(struct sessions *ss, struct other *o) {
   if (ours || !o->known)
     return;
   entry_set_brief(e, &o->summary);
-  bool waits = entry_waits(e) || summary_goes_on(&e->summary);
+  bool waits = entry_waits(e) || summary_goes_on(&e->summary, ss->shared);
   entry_set_owner(e, waits ? OWNER_ANY : OWNER_NONE);
   if (o->owned)
     entry_set_owner(e, OWNER_OTHER);
@@ -343,7 +343,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
       break;
     }
     entry_forget_wish(e, WISH_RESUME);
-    entry_written(e, summary_goes_on(&e->summary) ? ENTRY_QUEUED : ENTRY_OVER);
+    entry_written(e, summary_goes_on(&e->summary, ss->shared) ? ENTRY_QUEUED : ENTRY_OVER);
     break;
   case ENTRY_HELD:
   case ENTRY_QUEUED:
@@ -394,7 +394,7 @@ static void entry_retire(struct daemon_entry *e) {
 static bool entry_was_answered(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
   if (e->state != ENTRY_RUNNING || ss->draining || !e->summary.answered ||
-      !summary_goes_on(&e->summary))
+      !summary_goes_on(&e->summary, ss->shared))
     return false;
   entry_set_state(e, ENTRY_QUEUED);
   let_go(e);
@@ -807,7 +807,7 @@ static bool resume_check(struct daemon_entry *e, bool says, struct err *err) {
                            "--now begins it without them");
   if (e->state == ENTRY_AFTER) /* it was advanced elsewhere */
     entry_set_state(e, ENTRY_QUEUED);
-  bool kept = summary_goes_on(&e->summary);
+  bool kept = summary_goes_on(&e->summary, ss->shared);
   if (e->state == ENTRY_QUEUED && kept)
     return !says || err_set(err, ERR_INVALID, CRASHED);
   if (e->state == ENTRY_QUEUED) /* nothing is left to wait for */
@@ -831,7 +831,7 @@ void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_a
   if (ok && e->state == ENTRY_QUEUED &&
       !waits) { /* it crashed in another program: its turn comes anyway */
     e->wish = entry_ends(e) ? e->wish : WISH_RESUME;
-  } else if (ok && (says || !summary_goes_on(&e->summary))) {
+  } else if (ok && (says || !summary_goes_on(&e->summary, ss->shared))) {
     ask_open(e, ask);
     return;
   } else if (ok) {
@@ -1365,7 +1365,7 @@ static void recover_one(struct recovery *r, const char *id, const struct index_r
   if (!sealed)
     ledger_writer_add_late(&r->ss->host->sealer, recovery_heads(r), &summary, false);
   deadlines_note(&r->ss->deadlines, id, &summary);
-  if (!summary_goes_on(&summary)) {
+  if (!summary_goes_on(&summary, r->ss->shared)) {
     summary_deinit(&summary);
     return;
   }

@@ -433,7 +433,7 @@ static void refresh_put(struct refresh *r, const char *id, uint64_t bytes, int64
     refresh_number(r, 4, (int64_t)b.seq);
     refresh_text(r, 5, (struct str){b.hash, HEAD_BYTES});
     refresh_text(r, 6, str_from(b.status));
-    refresh_number(r, 7, summary_goes_on(&b));
+    refresh_number(r, 7, summary_goes_on(&b, false));
     refresh_number(r, 8, json_array_size(b.questions) > 0 ? 1 : 2 * summary_needs_person(&b));
     refresh_text(r, 9, str_from(b.workflow != NULL ? b.workflow : ""));
     refresh_number(r, 10, started_ms);

@@ -345,10 +345,12 @@ bool summary_waits(const struct summary *b) {
   return b->submitted && b->seq == 1 && json_array_size(b->after) > 0;
 }
 
-bool summary_goes_on(const struct summary *b) {
+bool summary_goes_on(const struct summary *b, bool shared) {
+  bool stays = shared && summary_is_stopped(b) && strcmp(b->stop_reason, "shutdown") != 0;
   return b->submitted && !summary_is_over(b) &&
-         (b->answered || (strcmp(b->stop_class, "auth") != 0 && /* somebody has to log in first */
-                          !session_stop_is_for_person(str_from(b->stop_reason))));
+         (b->answered ||
+          (!stays && strcmp(b->stop_class, "auth") != 0 && /* somebody has to log in first */
+           !session_stop_is_for_person(str_from(b->stop_reason))));
 }
 
 bool summary_is_over(const struct summary *b) {

@@ -107,7 +107,8 @@ bool summary_waits_for_login(const struct summary *b);
  * since. */
 bool summary_needs_person(const struct summary *b);
 /* Returns whether a starting daemon continues it: it was submitted, has not ended, and was not
- * stopped by or for a user. */
-bool summary_goes_on(const struct summary *b);
+ * stopped by or for a user. In a shared store the next claim is at once, so that what broke would
+ * break again without end: there a stop goes on by itself only if its worker left. */
+bool summary_goes_on(const struct summary *b, bool shared);
 
 #endif

@@ -46,6 +46,14 @@ movements:
 """
 
 
+FAILS = """
+name: fails
+provider: script
+movements:
+  - {name: a, instruction: do it, rules: [{condition: always, next: COMPLETE}]}
+"""
+
+
 class Fleet(Box):
     def __init__(self, lease="1s", store=None, env=(), init=True):
         super().__init__()
@@ -438,6 +446,26 @@ def it_goes_and_another_goes_on():
         expect(fleet.count("deaths > 0") == 0, "that was no death")
 
 
+def what_broke_is_not_claimed_again():
+    """It would break again at once, each time with a call that costs: a person resumes it."""
+    with Fleet() as fleet:
+        fleet.serve(), fleet.serve()
+        flow = fleet.file("one.yaml", FAILS)
+        for error in ("refused", "protocol", "bad_request", "not_found"):
+            replies = fleet.file(error + ".yaml", "replies:\n" + f"  - {{movement: a, error: {{class: {error}}}}}\n" * 9)
+            sid = fleet.submit(flow, words=("--scenario", replies))[0]
+            fleet.until(lambda: fleet.count(f"id = '{sid}' AND state = 'idle'") == 1, error + " stops", told=fleet.standing)
+            other = fleet.submit(fleet.workflow(0))[0]  # the place that it left is used
+            fleet.until(lambda: fleet.count(f"id = '{other}' AND state = 'ended'") == 1, "another one ends")
+
+            def stops():
+                return int(fleet.sql("SELECT count(*) FROM segue.line WHERE session = '" + sid +
+                                     "' AND position('\"type\":\"session_stop\"'::bytea IN line) > 0"))
+            expect(stops() == 1, error, "was tried again", stops(), "times")
+            expect(fleet.segue("resume", sid).returncode == 0 or stops() > 1, "a person's word")
+            fleet.until(lambda: stops() == 2, "a person tried it again", told=fleet.standing)
+
+
 def the_server_crashes_under_them():
     with Fleet("5m") as fleet:  # on a loaded machine it is away for long
         ids = fleet.submit(fleet.workflow(0.3, held=True), 10)
@@ -536,7 +564,7 @@ if __name__ == "__main__":
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,
-                       a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
+                       what_broke_is_not_claimed_again, a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
                        the_server_crashes_under_them, connections_are_ended,
                        cancelled_wherever_they_are, behind_a_pooler,
                        notifications_that_do_not_come_through, wrong_words])

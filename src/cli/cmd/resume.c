@@ -112,7 +112,7 @@ static bool resuming_goes_on(const struct store_ref *ref) {
   struct err ignored;
   if (!summary_read(&b, ref, &ignored))
     return false;
-  return summary_goes_on(&b);
+  return summary_goes_on(&b, store_is_address(ref->name));
 }
 
 /* Returns true if the session runs, waits for a login, and its worker was told to try it now. */

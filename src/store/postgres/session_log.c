@@ -80,7 +80,7 @@ void shared_feed_line(struct summary *summary, struct str line) {
 const char *shared_rest_of(const struct summary *summary) {
   if (summary_is_over(summary))
     return "ended";
-  return summary_goes_on(summary) ? "ready" : "idle";
+  return summary_goes_on(summary, true) ? "ready" : "idle";
 }
 
 static const char *shared_rest(const struct shared_log *log) {
