@@ -1,7 +1,6 @@
 /* Explains one turn: its rules, calls, stages and verdict, in the order of the log. */
 #include "audit/explain.h"
 
-#include "audit/denials.h"
 #include "audit/turn_lines.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -11,6 +10,7 @@
 #include "format/json_write.h"
 #include "judge/chain.h"
 #include "judge/parse_reply.h"
+#include "provider/denials.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
+#include "schema/upgrade.h"
 #include "json/scan.h"
 
 #include <assert.h>
@@ -77,7 +78,10 @@ json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind, 
     size_t i = after_space(text, 0);
     yaml = i < text.n && text.p[i] != '{' && text.p[i] != '[' && text.p[i] != '"';
   }
-  return yaml ? yaml_load(name, text, JSON_IO_BYTES, err) : json_io_parse(name, text, err);
+  json_t *value = yaml ? yaml_load(name, text, JSON_IO_BYTES, err) : json_io_parse(name, text, err);
+  if (kind == JSON_IO_SCHEMA)
+    schema_upgrade(value);
+  return value;
 }
 
 bool json_io_read(const char *path, size_t max, struct buf *out, struct err *err) {

@@ -61,9 +61,10 @@ static json_t *load(void *arg, const char *uri) {
       return json_incref(r->docs[i].doc);
   for (size_t i = 0; i < r->dir_count; i++) {
     struct str prefix = r->dirs[i].prefix;
-    bool fits = strncmp(uri, prefix.p, prefix.n) == 0 &&
+    bool beside = prefix.n == 0 && strchr(uri, ':') == NULL;
+    bool fits = prefix.n > 0 && strncmp(uri, prefix.p, prefix.n) == 0 &&
                 (prefix.p[prefix.n - 1] == '/' || uri[prefix.n] == '/');
-    if (fits && prefix.n > most) {
+    if (beside || (fits && prefix.n > most)) {
       most = prefix.n;
       best = i;
     }
@@ -78,7 +79,17 @@ static json_t *load(void *arg, const char *uri) {
   return doc;
 }
 
-/* Adds "PREFIX=DIR", borrowed. */
+static void add_folder(struct registry_in *r, struct str prefix, char *owned_path, int fd) {
+  if (r->schemas == NULL) {
+    r->schemas = schema_registry_new();
+    schema_registry_set_loader(r->schemas, load, r);
+  }
+  r->dirs[r->dir_count].prefix = prefix;
+  r->dirs[r->dir_count].path = owned_path;
+  r->dirs[r->dir_count++].fd = fd;
+}
+
+/* Adds "PREFIX=DIR"; the prefix is borrowed. */
 static bool registry_in_add(struct registry_in *r, const char *text, struct err *err) {
   assert(r->dir_count <= REGISTRY_IN_DIRS);
   const char *equals = strchr(text, '=');
@@ -90,23 +101,31 @@ static bool registry_in_add(struct registry_in *r, const char *text, struct err 
   int fd = open(equals + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
     return err_set_errno(err, errno, "--registry: cannot open the folder %s", equals + 1);
-  if (r->schemas == NULL) {
-    r->schemas = schema_registry_new();
-    if (r->schemas == NULL)
-      die("out of memory");
-    schema_registry_set_loader(r->schemas, load, r);
-  }
-  r->dirs[r->dir_count].prefix = (struct str){text, (size_t)(equals - text)};
-  r->dirs[r->dir_count].path = equals + 1;
-  r->dirs[r->dir_count++].fd = fd;
+  add_folder(r, (struct str){text, (size_t)(equals - text)}, xstrdup(equals + 1), fd);
   return true;
+}
+
+void registry_in_beside(struct registry_in *r, const char *file, struct schema_opts *opts) {
+  const char *slash = strrchr(file, '/');
+  char *folder = slash == NULL ? xstrdup(".") : xstrndup(file, (size_t)(slash - file) + 1);
+  int fd = r->dir_count == REGISTRY_IN_DIRS || strcmp(file, "-") == 0
+               ? -1
+               : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    free(folder);
+    return;
+  }
+  add_folder(r, (struct str){"", 0}, folder, fd);
+  opts->registry = r->schemas;
 }
 
 bool registry_in_options(struct registry_in *r, const struct cli_args *args,
                          struct schema_opts *opts, struct err *err) {
   static const struct {
     const char *name, *uri;
-  } drafts[] = {{"2020-12", "https://json-schema.org/draft/2020-12/schema"},
+  } drafts[] = {{"04", "http://json-schema.org/draft-07/schema#"}, /* see schema/upgrade.h */
+                {"06", "http://json-schema.org/draft-06/schema#"},
+                {"2020-12", "https://json-schema.org/draft/2020-12/schema"},
                 {"2019-09", "https://json-schema.org/draft/2019-09/schema"},
                 {"07", "http://json-schema.org/draft-07/schema#"},
                 {"7", "http://json-schema.org/draft-07/schema#"}};
@@ -115,7 +134,7 @@ bool registry_in_options(struct registry_in *r, const struct cli_args *args,
     if (strcmp(draft, drafts[i].name) == 0)
       opts->default_draft = drafts[i].uri;
   if (draft != NULL && opts->default_draft == NULL)
-    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09 or 07");
+    return err_set(err, ERR_USAGE, "--draft must be 2020-12, 2019-09, 07, 06 or 04");
   for (size_t i = 0; (folder = cli_values(args, "registry", i)) != NULL; i++)
     if (!registry_in_add(r, folder, err))
       return false;
@@ -124,8 +143,10 @@ bool registry_in_options(struct registry_in *r, const struct cli_args *args,
 }
 
 void registry_in_deinit(struct registry_in *r) {
-  for (size_t i = 0; i < r->dir_count; i++)
+  for (size_t i = 0; i < r->dir_count; i++) {
     close(r->dirs[i].fd);
+    free(r->dirs[i].path);
+  }
   for (size_t i = 0; i < r->doc_count; i++) {
     free(r->docs[i].uri);
     json_decref(r->docs[i].doc);

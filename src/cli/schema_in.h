@@ -34,8 +34,8 @@ enum {
 struct registry_in {
   struct schema_registry *schemas; /* owned; NULL without folders */
   struct {
-    struct str prefix; /* borrowed */
-    const char *path;  /* borrowed */
+    struct str prefix; /* borrowed; empty: of references without a scheme */
+    char *path;
     int fd;
   } dirs[REGISTRY_IN_DIRS];
   size_t dir_count;
@@ -50,6 +50,8 @@ struct registry_in {
 /* Takes the options of the group `registry`: the folders, borrowed, and how to compile by them. */
 bool registry_in_options(struct registry_in *r, const struct cli_args *args,
                          struct schema_opts *opts, struct err *err) MUST_CHECK;
+/* Lets references without a scheme lead to documents beside this file, and below; not for "-". */
+void registry_in_beside(struct registry_in *r, const char *file, struct schema_opts *opts);
 void registry_in_deinit(struct registry_in *r);
 
 struct schema_cache {

@@ -8,6 +8,7 @@
 #include "cli/forge/forge.h"
 #include "cli/help_key.h"
 #include "cli/trees/session_trees.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "host/key_leak.h"
@@ -384,6 +385,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                                    warnings, &setup->marks);
   if (setup->workflow == NULL)
     return false;
+  sandbox_inherit(setup->config, setup->workflow, registry_capabilities(setup->registry));
   char_auto_t *real = realpath(path, NULL);
   bool ok;
   if (real == NULL && errno == ENAMETOOLONG)

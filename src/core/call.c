@@ -35,6 +35,7 @@ static const struct {
     [CLASS_CANCELLED] = {"cancelled", false, false},
     [CLASS_LOOPING] = {"looping", false, false},
     [CLASS_BUDGET] = {"budget", false, false},
+    [CLASS_DENIED] = {"denied", false, false},
 };
 
 const char *call_purpose_name(enum call_purpose purpose) {
@@ -56,7 +57,7 @@ const char *error_class_name(enum error_class class) {
 
 bool error_class_is_for_person(enum error_class class) {
   return class == CLASS_AUTH || class == CLASS_QUOTA || class == CLASS_BUDGET ||
-         class == CLASS_CANCELLED;
+         class == CLASS_DENIED || class == CLASS_CANCELLED;
 }
 
 bool error_class_from_name(struct str name, enum error_class *out) {

@@ -43,6 +43,7 @@ enum error_class {
   CLASS_CANCELLED,
   CLASS_LOOPING, /* ended because it went in circles, see guard.h */
   CLASS_BUDGET,  /* ended because a budget was used up, see budget.h */
+  CLASS_DENIED,  /* a command that failed because of its sandbox, as far as can be told */
   CLASS_COUNT
 };
 
@@ -58,7 +59,7 @@ const char *call_purpose_name(enum call_purpose purpose);
 bool call_purpose_from_name(struct str name, enum call_purpose *out);
 const char *error_class_name(enum error_class class);
 bool error_class_from_name(struct str name, enum error_class *out);
-/* Returns true for auth, quota, budget and cancelled: nothing but a person changes that. */
+/* Returns true for auth, quota, budget, denied and cancelled: nothing but a person changes that. */
 bool error_class_is_for_person(enum error_class class);
 /* Returns true for network, overloaded and rate_limit: another attempt after a wait may succeed. */
 bool error_class_is_transient(enum error_class class);

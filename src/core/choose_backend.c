@@ -8,6 +8,7 @@
 #include "core/step.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <string.h>
@@ -277,11 +278,31 @@ static json_t *limits_of_call(const struct sandbox_choice *choice) {
   return out;
 }
 
+/* Narrows a command's choice to what it inherits, unless the user's `commands` lifts that. */
+static void sandbox_narrow(const json_t *sandbox, struct sandbox_choice *out) {
+  const json_t *inherited = json_object_get(sandbox, "inherited");
+  const json_t *commands = json_object_get(sandbox, "commands");
+  const enum sandbox_level own_level = out->level;
+  const enum sandbox_network own_network = out->network;
+  enum sandbox_level level;
+  enum sandbox_network network = NETWORK_OPEN;
+  if (json_is_string(commands) || !sandbox_level_at(inherited, "level", &level))
+    return;
+  if (!sandbox_network_at(commands, &network))
+    (void)sandbox_network_at(inherited, &network);
+  if (own_level <= level && own_network <= network)
+    out->from = json_view_at(inherited, "from");
+  out->level = own_level > level ? own_level : level;
+  out->network = own_network > network ? own_network : network;
+  if (own_level < level)
+    out->image = json_view_at(inherited, "image");
+}
+
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out) {
   const json_t *sandbox = json_object_get(config, "sandbox");
   const json_t *own = c ? json_object_get(json_object_get(sandbox, "providers"), c->name) : NULL;
-  *out = (struct sandbox_choice){.asked = true};
+  *out = (struct sandbox_choice){.asked = true, .from = STR(""), .image = STR("")};
   if (!json_is_object(sandbox) || (!command && (c == NULL || c->held == NULL)))
     return false;
   if (m != NULL && m->has_sandbox)
@@ -297,12 +318,16 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
   else if (command ||
            (!sandbox_network_at(own, &out->network) && !sandbox_network_at(sandbox, &out->network)))
     out->network = NETWORK_OPEN;
+  if (command)
+    sandbox_narrow(sandbox, out);
+  out->widened = out->from.n > 0 && ((m != NULL && m->has_sandbox && m->sandbox < out->level) ||
+                                     (m != NULL && m->has_network && m->network < out->network));
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_level_name(out->level)));
   const json_t *image = json_object_get(own, "image");
   if (out->level == SANDBOX_CONTAINER && m != NULL && m->image.n > 0)
     out->image = m->image;
-  else if (out->level == SANDBOX_CONTAINER)
+  else if (out->level == SANDBOX_CONTAINER && out->image.n == 0)
     out->image = json_view(json_is_string(image) ? image : json_object_get(sandbox, "image"));
   else if (out->network == NETWORK_API &&
            out->mechanism != NULL) /* the mechanism brings its own network */
@@ -331,7 +356,51 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
     json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)
     json_object_set_new(out, "network", json_string(sandbox_network_name(choice.network)));
+  if (choice.from.n > 0)
+    json_object_set_new(out, "from", json_text(choice.from));
   if (sandbox_has_limits(&choice))
     json_object_set_new(out, "limits", limits_of_call(&choice));
   return out;
+}
+
+/* Narrows what is inherited by what confines one agent. */
+static void inherit_from(json_t **inherited, const json_t *config, const struct movement *m,
+                         const struct capability *c) {
+  struct sandbox_choice agent;
+  enum sandbox_level level = SANDBOX_OFF;
+  enum sandbox_network network = NETWORK_OPEN;
+  if (c == NULL || !sandbox_choose(config, m, c, false, &agent) || !c->held->edits ||
+      agent.level == SANDBOX_OFF)
+    return;
+  if (*inherited == NULL)
+    *inherited = json_object();
+  (void)sandbox_level_at(*inherited, "level", &level);
+  (void)sandbox_network_at(*inherited, &network);
+  if (agent.level > level) {
+    json_object_set_new(*inherited, "from", json_text(m->name));
+    json_object_set_new(*inherited, "level", json_string(sandbox_level_name(agent.level)));
+    if (agent.image.n > 0)
+      json_object_set_new(*inherited, "image", json_text(agent.image));
+  }
+  if (agent.network > network)
+    json_object_set_new(*inherited, "network", json_string(sandbox_network_name(agent.network)));
+}
+
+void sandbox_inherit(json_t *config, const struct workflow *wf,
+                     const struct capability *providers) {
+  json_t *inherited = NULL, *sandbox = json_object_get(config, "sandbox");
+  const json_t *name;
+  size_t k;
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    const struct movement *m = &wf->movements[i];
+    struct str first, model;
+    if (m->argv != NULL || m->child_count > 0 || !m->edit)
+      continue;
+    core_backend(wf, config, i, &first, &model);
+    inherit_from(&inherited, config, m, capability_find(providers, first));
+    json_array_foreach(core_takers(wf, config, i, false, first), k, name)
+      inherit_from(&inherited, config, m, capability_find(providers, json_view(name)));
+  }
+  if (inherited != NULL)
+    json_object_set_new(sandbox, "inherited", inherited);
 }

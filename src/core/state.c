@@ -45,15 +45,17 @@ const char *session_stop_status(struct str reason, struct str class) {
   bool login = str_among(reason, "provider_error judge_unavailable") && str_eq_c(class, "auth");
   bool asks =
       login ||
-      str_among(reason, "question escalated judge_split protected head_moved budget after folder");
+      str_among(reason, "question escalated judge_split protected head_moved denied budget after "
+                        "folder");
   return asks ? "needs_input" : "stopped";
 }
 
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
-  return str_among(reason,
-                   "interrupted terminated budget looping protected head_moved question escalated "
-                   "poison after") ||
+  return str_among(
+             reason,
+             "interrupted terminated budget looping protected head_moved denied question escalated "
+             "poison after") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 

@@ -110,9 +110,9 @@ const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* Returns the status of a session that stopped for this reason, with this class of error or "":
  *   needs_input                            somebody must choose or act before it goes on: question,
- *                                          escalated, judge_split, protected, head_moved, budget,
- *                                          after, folder; provider_error or judge_unavailable
- *                                          of class auth
+ *                                          escalated, judge_split, protected, head_moved, denied,
+ *                                          budget, after, folder; provider_error or
+ *                                          judge_unavailable of class auth
  *   rule_no_match, max_movements, failed   the reason itself
  *   stopped                                it broke, or was interrupted: all others */
 const char *session_stop_status(struct str reason, struct str class);

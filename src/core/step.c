@@ -272,9 +272,16 @@ bool step_take_error_way(struct step *s, struct turn *turn, enum error_class cla
   return true;
 }
 
+/* Returns true once a call has begun that is not a program of the workflow. */
+static bool has_asked_model(const struct core *core) {
+  return core->spends.all.begun > spends_of(&core->spends.providers, STR("command")).begun;
+}
+
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question) {
-  if (turn->group > 0 && class != CLASS_NONE) {
+  if (class == CLASS_DENIED) /* no failure of the work: nobody mends it, whatever it belongs to */
+    reason = has_asked_model(s->core) ? "denied" : "provider_error";
+  else if (turn->group > 0 && class != CLASS_NONE) {
     json_decref(question);
     step_end_child(s, turn, ALL_ANY_ERROR, message, class);
     return true;

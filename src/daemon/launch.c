@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/config.h"
@@ -480,6 +481,7 @@ static bool launch_take_workflow(struct launch_body *p) {
   err_list_deinit(&unwanted);
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
+  sandbox_inherit(l->config, l->workflow, registry_capabilities(l->generation->registry));
   l->workflow_path = path ? xstrdup(path) : NULL;
   return true;
 }

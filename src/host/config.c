@@ -575,6 +575,20 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set_new(session_config, "env", names);
 }
 
+json_t *config_for_check(const struct config *config, const json_t *session_config) {
+  json_t *out = json_object();
+  config_resolve(config, out);
+  json_t *sandbox = json_object_get(out, "sandbox");
+  if (session_config != NULL)
+    sandbox_keep_inherited(session_config, out);
+  else if (strcmp(json_string_value(json_object_get(sandbox, "level")), "off") != 0)
+    json_object_set_new(sandbox, "inherited",
+                        json_pack("{ss sO sO*}", "from", "agents", "level",
+                                  json_object_get(sandbox, "level"), "network",
+                                  json_object_get(sandbox, "network")));
+  return out;
+}
+
 void config_deinit(struct config *config) {
   free(config->provider);
   free(config->model);

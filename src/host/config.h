@@ -79,6 +79,10 @@ const char *config_shared_label(const struct config *config, const char *folder)
 /* Writes its settings into the config of a session_start: default_provider, default_model,
  * default_options, templates, env, secrets. */
 void config_resolve(const struct config *config, json_t *session_config);
+/* Makes a configuration for a check that segue runs for a person, on what agents have made: with
+ * the user's settings of now, and what commands inherit in that session or, without one (NULL), of
+ * agents by default. New. */
+json_t *config_for_check(const struct config *config, const json_t *session_config);
 /* Adds the templates of another folder, DIR/<language>/<name>.md, over those it has. */
 bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;
 void config_deinit(struct config *config);

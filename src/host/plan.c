@@ -440,6 +440,7 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   json_object_set_new(out, "max_movements",
                       endless ? json_null() : json_integer(wf->max_movements));
   json_object_set_new(out, "movements", plan.movements);
+  json_object_set_new(out, "commands", sandbox_of_call(p->config, NULL, NULL, true));
   json_object_set_new(out, "env", env ? json_incref(env) : json_array());
   double calls = plan_worst(wf, plan.calls);
   json_object_set_new(out, "calls", calls < 0 ? json_null() : json_integer((json_int_t)calls));

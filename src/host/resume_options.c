@@ -291,6 +291,7 @@ json_t *resume_options_config(const json_t *config, const struct config *user,
     json_object_del(now, "model");
   }
   config_resolve(user, now);
+  sandbox_keep_inherited(config, now);
   sandbox_make_ready(now);
   json_object_update(now, (json_t *)changed);
   json_object_del(now, "add_budget"); /* not a setting: it is added once */

@@ -1,9 +1,11 @@
 /* Runs one program without a session. */
 #include "host/run_program.h"
 
+#include "base/arena.h"
 #include "base/limits.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "provider/provider.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -46,6 +48,46 @@ static void on_end(void *ctx, struct process_result *p) {
   }
 }
 
+static void on_held_end(void *ctx, struct call_result *result) {
+  struct running *r = ctx;
+  r->ok = result->has_exit || err_set(r->err, ERR_IO, "%s", result->message);
+  r->result->exit_status = result->exit;
+  r->result->out = result->text.bytes;
+  result->text.bytes = (struct buf){0};
+  if (result->class == CLASS_DENIED)
+    buf_puts(&r->result->denied, result->message);
+  call_result_deinit(result);
+}
+
+/* Runs it as a session's command, within what holds it. */
+static void run_held(const struct run_program_spec *spec, uv_loop_t *loop,
+                     struct process_table *table, struct running *r) {
+  char session[48];
+  struct arena arena = {0};
+  struct arena_list names = {0};
+  size_t i;
+  const json_t *name;
+  json_array_foreach(json_object_get(spec->config, "env"), i, name)
+    arena_list_add(&arena, &names, str_from(json_string_value(name)));
+  const struct provider_env env = {.loop = loop,
+                                   .processes = table,
+                                   .cwd = spec->folder,
+                                   .pass_env = names.items,
+                                   .sandbox = json_object_get(spec->config, "sandbox")};
+  print_into(session, sizeof session, "check-%ld", (long)getpid());
+  const struct call_request request = {.session = session,
+                                       .argv = spec->argv,
+                                       .edit = true,
+                                       .gates = true,
+                                       .timeout_ms = r->wall_ms,
+                                       .stall_ms = r->wall_ms,
+                                       .sandbox = spec->held};
+  const struct provider_sink sink = {.done = on_held_end, .ctx = r};
+  (void)provider_command.ops->start(&provider_command, &env, &request, &sink);
+  (void)uv_run(loop, UV_RUN_DEFAULT);
+  arena_deinit(&arena);
+}
+
 bool run_program_run(const struct run_program_spec *spec, struct run_program_result *result,
                      struct err *err) {
   struct running r = {.program = spec->argv[0],
@@ -66,7 +108,9 @@ bool run_program_run(const struct run_program_spec *spec, struct run_program_res
     return false;
   struct process_table *table = process_table_new(&loop, err);
   if (table != NULL) {
-    if (process_start(table, &process, NULL, on_end, &r, err) != NULL)
+    if (spec->held != NULL)
+      run_held(spec, &loop, table, &r);
+    else if (process_start(table, &process, NULL, on_end, &r, err) != NULL)
       (void)uv_run(&loop, UV_RUN_DEFAULT);
     process_table_free(table);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
@@ -78,4 +122,5 @@ bool run_program_run(const struct run_program_spec *spec, struct run_program_res
 void run_program_result_deinit(struct run_program_result *result) {
   buf_deinit(&result->out);
   buf_deinit(&result->err);
+  buf_deinit(&result->denied);
 }

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 struct run_program_spec {
@@ -15,11 +16,15 @@ struct run_program_spec {
   const char *folder; /* NULL: ours */
   struct str input;   /* its standard input, borrowed */
   uint64_t wall_ms;   /* 0: LIMIT_INVARIANT_WALL_MS */
+  /* Its sandbox, as a call_start says it, and a session's configuration. Then it runs as that
+   * session's commands do: in a folder, without input, both its outputs in `out`. NULL: none. */
+  const json_t *held, *config;
 };
 
 struct run_program_result {
   int exit_status; /* 128 + signal if one killed it */
   struct buf out, err;
+  struct buf denied; /* what its sandbox denied to one that failed (provider/sandbox_policy.h) */
 };
 
 /* Runs the program. False: it could not be run, or ran too long; err says so. Either way the result

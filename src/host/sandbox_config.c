@@ -106,6 +106,25 @@ static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml
   return true;
 }
 
+static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err);
+
+/* Reads what commands may do beyond what they inherit. */
+static bool read_commands(json_t *out, const char *path, const struct yaml_node *node,
+                          struct err *err) {
+  static const char *const names[] = {"network", "read", "write", NULL};
+  json_t *own = json_object();
+  json_object_set_new(out, "commands", own);
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *key = node->pairs[i].key;
+    if (str_index(key->text, names, ARRAY_LEN(names) - 1) < 0)
+      return yaml_unknown(err, path, key, "sandbox: commands has no key",
+                          str_nearest(key->text, names), "use network, read or write");
+    if (!read_key(own, path, &node->pairs[i], err))
+      return false;
+  }
+  return true;
+}
+
 static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair, struct err *err) {
   const char *names[ARRAY_LEN(sandbox_keys) + 1] = {NULL};
   for (size_t i = 0; i < ARRAY_LEN(sandbox_keys); i++) {
@@ -113,6 +132,8 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
     names[i] = key->name;
     if (!str_eq_c(pair->key->text, key->name))
       continue;
+    if (pair->value->kind == YAML_MAP && strcmp(key->name, "commands") == 0)
+      return read_commands(out, path, pair->value, err);
     if (key->type == WORD && sandbox_one_of(path, pair->value, key->name, key->words, err)) {
       struct str word = word_of(pair->value);
       json_object_set_new(out, key->name, json_stringn(word.p, word.n));
@@ -270,6 +291,11 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   return out;
 }
 
+void sandbox_keep_inherited(const json_t *before, json_t *config) {
+  json_object_set(json_object_get(config, "sandbox"), "inherited",
+                  json_object_get(json_object_get(before, "sandbox"), "inherited"));
+}
+
 void sandbox_make_ready(json_t *config) {
   json_object_set_new(json_object_get(config, "sandbox"), "limits_by",
                       json_string(group_can_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
@@ -332,6 +358,9 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "limits: pids cannot be enforced here: for root only control groups limit the "
                    "number of processes, and none is delegated (systemd: Delegate=yes): run it as "
                    "an ordinary user, or leave pids out");
+  if (choice.widened)
+    *note = "its sandbox and network may narrow what commands inherit of the agents, not widen it: "
+            "only sandbox: {commands: ...} in config.yaml does";
   if (!command && !choice.asked && json_object_get(sandbox, "fell_back") != NULL)
     *note = "agents run without a sandbox here (segue doctor says why): write sandbox: off in "
             "config.yaml if that is intended";

@@ -3,7 +3,9 @@
  *   sandbox: strict            the level of agents; or a map:
  *   sandbox:
  *     level: guard             of agents (default: guard where the kernel can hold it, else off)
- *     commands: off            of a workflow's own programs (default off)
+ *     commands: off            of a workflow's own programs (default: what they inherit of the
+ *                              agents that may edit); or {network: WORD, read: [...], write: [...]}
+ *                              beyond that
  *     least: guard             no agent is started with less, whatever a workflow says
  *     mechanism: landlock      or bwrap, or for containers podman or docker: what enforces it
  *                              (default: the first that can)
@@ -33,6 +35,9 @@ json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err 
  * unavailable. `providers` is the user's settings of backends, or NULL. It only looks: for limits,
  * it names what could enforce them. A new reference. */
 json_t *sandbox_resolve(const json_t *words, const json_t *providers);
+
+/* Takes what commands inherit from the configuration that a session had before. */
+void sandbox_keep_inherited(const json_t *before, json_t *config);
 
 /* For the config of a session that is about to run: delegates controllers to control groups if
  * possible, and writes down what enforces limits then. */

@@ -510,8 +510,8 @@ static void on_setup(void *ctx, struct call_result *result) {
     job_next(job);
 }
 
-/* Runs the next command, if there is one, as an agent's program would be run: what it runs is the
- * repository's. */
+/* Runs the next command, if there is one, as the workflow's own programs are run or, where those
+ * inherit nothing, as an agent's program would be: what it runs is the repository's. */
 static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   static const struct held held = {.edits = true, .run = HELD_RUN_ANY};
   static const struct capability agents = {.name = "setup", .held = &held};
@@ -530,7 +530,8 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
   const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
   memcpy(argv, ask->words, 7 * sizeof *argv);
   json_decref(setup->sandbox);
-  setup->sandbox = sandbox_of_call(config, NULL, &agents, false);
+  bool inherits = json_object_get(json_object_get(config, "sandbox"), "inherited") != NULL;
+  setup->sandbox = sandbox_of_call(config, NULL, inherits ? NULL : &agents, inherits);
   setup->env = s->env;
   setup->env.cwd = job->path;
   setup->env.secrets = json_object_get(config, "secrets");
@@ -573,9 +574,10 @@ static void put_setup(const struct tree_setup *setup, json_t *data) {
     json_object_set_new(data, "setup", json_pack("{sb}", "cached", 1));
   else if (setup->words != NULL)
     json_object_set_new(data, "setup",
-                        json_pack("{sb si sf so}", "cached", 0, "exit", 0, "seconds",
+                        json_pack("{sb si sf so sO*}", "cached", 0, "exit", 0, "seconds",
                                   (double)setup->ms / 1000, "output",
-                                  json_text(setup_end(str_trim(buf_view(&setup->told))))));
+                                  json_text(setup_end(str_trim(buf_view(&setup->told)))), "sandbox",
+                                  setup->sandbox));
 }
 
 static const struct git_step git_make_steps[] = {

@@ -4,6 +4,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
 #include "os/fs.h"
 #include "os/loop.h"
 #include "os/tmpdir.h"
@@ -28,6 +30,7 @@ struct command_run {
   struct provider_sink sink;
   bool gates; /* see call_request */
   const struct call_request *request;
+  const struct provider_env *env;
   uint64_t wall_ms, stall_ms;
   const char *cwd;         /* the environment's */
   struct secrets *secrets; /* see call_env.h */
@@ -94,6 +97,25 @@ static void command_too_long(struct command_run *run, const char *what, uint64_t
              run->program, what, (unsigned long long)ms);
 }
 
+/* Fails the call if its program failed because of its sandbox, as far as can be told: that is no
+ * failure of the work. */
+static void command_look_for_denial(struct command_run *run) {
+  static const char *const none[] = {NULL};
+  struct call_result *r = &run->result;
+  const struct sandbox_policy_spec spec = {.env = run->env,
+                                           .request = run->request,
+                                           .cwd = run->cwd,
+                                           .tmpdir = run->tmpdir,
+                                           .argv = run->request->argv,
+                                           .envp = none};
+  buf_auto_t why = {0};
+  bool inherits = json_object_get(run->request->sandbox, "from") != NULL;
+  if (r->exit != 0 && inherits &&
+      (sandbox_policy_denied(&spec, buf_view(&r->error_text.bytes), &why) ||
+       sandbox_policy_denied(&spec, buf_view(&r->text.bytes), &why)))
+    call_result_fail(r, CLASS_DENIED, "%s: %s", run->program, buf_c(&why));
+}
+
 static void command_on_end(void *ctx, struct process_result *p) {
   struct command_run *run = ctx;
   struct call_result *r = &run->result;
@@ -111,6 +133,7 @@ static void command_on_end(void *ctx, struct process_result *p) {
     r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
     r->signal = p->signal;
     r->structured = whole_object(buf_view(&r->text.bytes));
+    command_look_for_denial(run);
     break;
   case PROCESS_END_EXEC_FAILED:
     process_why_not(p, run->program, run->cwd, why, sizeof why);
@@ -144,6 +167,31 @@ static const char *const *own_argv(struct arena *arena, const char *const *argv)
   return own;
 }
 
+/* A `segue integrate` merges with segue's own git, which no workspace's sandbox lets work. So not
+ * it is held, but its check, which it starts itself (cli/trees/merging.h). Returns what is left to
+ * hold of it, its limits; NULL: it is another program. */
+static json_t *integrate_apart(const struct provider_env *env, const struct call_request *request,
+                               struct arena *arena, const char **variable) {
+  if (strcmp(request->argv[0], "segue") != 0 || request->argv[1] == NULL ||
+      strcmp(request->argv[1], "integrate") != 0)
+    return NULL;
+  json_t *words = env->sandbox ? json_clone(env->sandbox) : json_object();
+  json_t *names = json_array(), *secret = json_array();
+  if (sandbox_policy_holds(request))
+    json_object_set(words, "inherited", (json_t *)request->sandbox);
+  for (size_t i = 0; env->own_folders != NULL && env->own_folders[i] != NULL; i++)
+    json_array_append_new(secret, json_text(str_from(env->own_folders[i])));
+  json_array_extend(secret, json_object_get(words, "secret"));
+  json_object_set_new(words, "secret", secret);
+  for (size_t i = 0; env->pass_env != NULL && env->pass_env[i] != NULL; i++)
+    json_array_append_new(names, json_text(str_from(env->pass_env[i])));
+  json_auto_t *config = json_pack("{so so}", "sandbox", words, "env", names);
+  char_auto_t *text = json_dump_text(config, JSON_COMPACT);
+  *variable = arena_printf(arena, SANDBOX_POLICY_CHECK "=%s", text);
+  return json_pack("{ss sO*}", "level", sandbox_level_name(SANDBOX_OFF), "limits",
+                   json_object_get(request->sandbox, "limits"));
+}
+
 static struct command_run *command_run_new(const struct provider *self,
                                            const struct provider_env *env,
                                            const struct call_request *request,
@@ -153,6 +201,7 @@ static struct command_run *command_run_new(const struct provider *self,
   run->sink = *sink;
   run->gates = request->gates;
   run->request = request;
+  run->env = env;
   run->loop = env->loop;
   run->wall_ms = request->timeout_ms;
   run->stall_ms = request->stall_ms > 0 ? request->stall_ms : LIMIT_CALL_STALL_MS;
@@ -178,11 +227,16 @@ static struct provider_run *command_start(const struct provider *self,
   print_into(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
   const char *const *argv = own_argv(&arena, request->argv), *const *envp = NULL;
+  const char *variable = NULL;
+  json_auto_t *apart = integrate_apart(env, request, &arena, &variable);
+  struct call_request started = *request;
+  if (apart != NULL)
+    started.sandbox = apart;
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request),
-                             call_env_own(&arena, request, run->tmpdir, NULL), &err);
+                             call_env_own(&arena, request, run->tmpdir, variable), &err);
   const struct sandbox_policy_spec wanted = {.env = env,
-                                             .request = request,
+                                             .request = &started,
                                              .cwd = env->cwd,
                                              .tmpdir = run->tmpdir,
                                              .argv = argv,

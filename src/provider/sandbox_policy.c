@@ -12,9 +12,11 @@
 #include "os/sandbox_container.h"
 #include "os/tmpdir.h"
 #include "provider/child.h"
+#include "provider/denials.h"
 #include "provider/placeholder.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -221,7 +223,7 @@ static void note_of(const struct provider_sink *sink, const char *text, const ch
 }
 
 /* Reports to the log where a program with network: api was refused to go. */
-static void sandbox_policy_denied(void *ctx, const char *where) {
+static void proxy_denied(void *ctx, const char *where) {
   const struct provider_sink *sink = ctx;
   note_of(sink, "its sandbox did not let it out to ", "denied", where);
 }
@@ -247,6 +249,7 @@ struct confining {
   const char *home; /* NULL: there is none */
   struct arena_list reads, hides, wholes, writes, caches, kept;
   struct placeholder *stand_ins;
+  bool looks; /* the program has ended: nothing is made for it */
 };
 
 static void paths_add(struct confining *c, struct arena_list *list, const char *path) {
@@ -395,7 +398,7 @@ static bool is_contained(const struct confining *c) {
  * nobody else can: "." is the folder itself, and an empty file sets nothing. */
 static void keep_git(struct confining *c, const char *folder) {
   static const char *const names[] = {"hooks", "config", "config.worktree", "commondir", "gitdir"};
-  const bool makes = wraps_call(c) || is_contained(c);
+  const bool makes = !c->looks && (wraps_call(c) || is_contained(c));
   char path[PATH_MAX];
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path)
@@ -455,6 +458,10 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   add_all(c, &c->writes, sandbox_devices);
   add_json(c, &c->wholes, json_object_get(user, "read"));
   add_json(c, &c->writes, json_object_get(user, "write"));
+  if (spec->request->argv != NULL) { /* one of the workflow's own */
+    add_json(c, &c->wholes, json_object_get(json_object_get(user, "commands"), "read"));
+    add_json(c, &c->writes, json_object_get(json_object_get(user, "commands"), "write"));
+  }
 }
 
 /* Appends a text with its terminator, so that no text runs into the next. */
@@ -474,7 +481,7 @@ static void sandbox_policy_key(const struct confining *c, struct buf *key,
   const struct sandbox_policy_spec *spec = c->spec;
   const json_t *path;
   size_t i;
-  buf_printf(key, "%d %d", level, spec->request->edit);
+  buf_printf(key, "%d %d %d", level, spec->request->edit, spec->request->argv != NULL);
   key_put(key, "");
   key_put(key, spec->cwd);
   key_put(key, c->home);
@@ -577,7 +584,7 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
                                     .folder = c->spec->tmpdir,
                                     .hosts = hosts_of(c->spec, &arena),
                                     .upstream = upstream,
-                                    .refused = sandbox_policy_denied,
+                                    .refused = proxy_denied,
                                     .ctx = c->spec->sink};
   struct proxy *proxy = proxy_new(&wanted, err);
   arena_deinit(&arena);
@@ -666,6 +673,145 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
   if (*sandbox == NULL)
     sandbox_policy_end(held);
   return *sandbox != NULL;
+}
+
+/* --- what it was denied --- */
+
+enum { DENIED_SETTING_BYTES = 200 }; /* of paths in one message */
+
+/* Returns the length of the longest path of the list that holds this one; 0: none does. */
+static size_t longest_above(const struct arena_list *list, const char *path) {
+  size_t longest = 0;
+  for (size_t i = 0; list->items != NULL && list->items[i] != NULL; i++)
+    if (fs_below(path, list->items[i]) != NULL && strlen(list->items[i]) > longest)
+      longest = strlen(list->items[i]);
+  return longest;
+}
+
+static bool may_read(const struct confining *c, const char *path) {
+  size_t shown = longest_above(&c->reads, path), cached = longest_above(&c->caches, path);
+  return longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
+         (cached > shown ? cached : shown) > longest_above(&c->hides, path);
+}
+
+static bool may_write(const struct confining *c, const char *path) {
+  return longest_above(&c->kept, path) == 0 &&
+         (longest_above(&c->writes, path) > 0 ||
+          longest_above(&c->caches, path) > longest_above(&c->hides, path));
+}
+
+/* Resolves a path as the program wrote it, as far as it is there: below what is missing, the folder
+ * that is there counts, where it would be made. */
+static bool denied_path(const struct confining *c, struct str text, char out[PATH_MAX]) {
+  char path[PATH_MAX], full[PATH_MAX];
+  int n = snprintf(path, sizeof path, "%s%s" STR_FMT, text.p[0] == '.' ? c->spec->cwd : "",
+                   text.p[0] == '.' ? "/" : "", STR_ARG(text));
+  if (n >= (int)sizeof path || !sandbox_policy_expand(c, path, full))
+    return false;
+  for (char *slash; realpath(full, out) == NULL; *slash = '\0')
+    if (errno != ENOENT || (slash = strrchr(full, '/')) == NULL || slash == full)
+      return false;
+  return true;
+}
+
+struct denied_lists {
+  struct buf read, write;
+  bool network;
+  bool off; /* no path allows it: git's own files, or what would open the whole home folder */
+};
+
+/* Adds a path to "A, B", once and as far as there is room; the first has room. */
+static void denied_add(struct buf *list, const char *path) {
+  if (list->n > 0 &&
+      (list->n + strlen(path) > DENIED_SETTING_BYTES || str_has(buf_view(list), path)))
+    return;
+  buf_printf(list, "%s%s", list->n > 0 ? ", " : "", path);
+}
+
+static void denied_look(const struct confining *c, struct str path, enum denial_kind kind,
+                        struct denied_lists *found) {
+  char real[PATH_MAX];
+  const bool hides = wraps_call(c) || is_contained(c);
+  if (kind == DENIAL_NETWORK) {
+    found->network |= network_said(c->spec->request) != NETWORK_OPEN;
+    return;
+  }
+  if ((kind == DENIAL_HIDDEN && !hides) || !denied_path(c, path, real) ||
+      (c->spec->tmpdir != NULL && fs_below(real, c->spec->tmpdir) != NULL))
+    return;
+  if (kind != DENIAL_WRITE && !may_read(c, real) && access(real, R_OK) == 0)
+    denied_add(&found->read, real);
+  else if (kind != DENIAL_HIDDEN && !may_write(c, real) && access(real, W_OK) == 0) {
+    found->off |=
+        longest_above(&c->kept, real) > 0 || strcmp(real, "/") == 0 || holds_home(c, real);
+    denied_add(&found->write, real);
+  }
+}
+
+/* Looks for a program that did not start for whoever called it by its name, and is in PATH:
+ * "sh: 1: cargo: not found". */
+static void denied_programs(const struct confining *c, struct str text,
+                            struct denied_lists *found) {
+  char name[64], path[PATH_MAX], real[PATH_MAX];
+  while (text.n > 0) {
+    struct str line = str_next_line(&text);
+    bool failed = str_has_any(line, "not found|ermission denied|No such file");
+    while (failed && line.n > 0) {
+      struct str word = str_trim(str_cut(&line, ':'));
+      print_into(name, sizeof name, STR_FMT, STR_ARG(word));
+      if (word.n > 0 && strpbrk(name, "/ ") == NULL && program_find(name, path, sizeof path) &&
+          realpath(path, real) != NULL && !may_read(c, real))
+        denied_add(&found->read, path);
+    }
+  }
+}
+
+static void denied_tell(const struct confining *c, const struct denied_lists *found,
+                        struct buf *why) {
+  const json_t *words = c->spec->request->sandbox;
+  const char *read = buf_c(&found->read), *write = buf_c(&found->write), *before = "{";
+  buf_printf(why, "its sandbox (%s by %s) denied it, as its output says, what sandbox: {commands: ",
+             json_string_value(json_object_get(words, "level")),
+             json_string_value(json_object_get(words, "mechanism")));
+  if (found->off) {
+    buf_printf(why, "off} in config.yaml would allow: to write %s", write);
+    return;
+  }
+  if (read[0] != '\0') {
+    buf_printf(why, "%sread: [%s]", before, read);
+    before = ", ";
+  }
+  if (write[0] != '\0') {
+    buf_printf(why, "%swrite: [%s]", before, write);
+    before = ", ";
+  }
+  if (found->network)
+    buf_printf(why, "%snetwork: open", before);
+  buf_puts(why, "}} in config.yaml would allow");
+}
+
+bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,
+                           struct buf *why) {
+  const char *home = getenv("HOME");
+  struct confining c = {
+      .spec = spec, .home = home != NULL && home[0] == '/' ? home : NULL, .looks = true};
+  struct denied_lists found = {0};
+  enum sandbox_level level;
+  enum denial_kind kind;
+  struct str path;
+  if (spec->request->sandbox == NULL || is_off(spec->request->sandbox, &level))
+    return false;
+  sandbox_policy_gather(&c, level);
+  denied_programs(&c, text, &found);
+  while (denial_next(&text, &path, &kind))
+    denied_look(&c, path, kind, &found);
+  const bool any = found.read.n > 0 || found.write.n > 0 || found.network;
+  if (any)
+    denied_tell(&c, &found, why);
+  buf_deinit(&found.read);
+  buf_deinit(&found.write);
+  arena_deinit(&c.arena);
+  return any;
 }
 
 struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,

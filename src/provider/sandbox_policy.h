@@ -29,6 +29,9 @@ struct sandbox_policy_spec {
 
 enum { SANDBOX_POLICY_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
 
+/* Has the configuration for the check of a session's `segue integrate`: "sandbox" and "env". */
+#define SANDBOX_POLICY_CHECK "SEGUE_CHECK_SANDBOX"
+
 struct confined {
   bool contained;      /* by an engine: one that fails exits with SANDBOX_POLICY_ENGINE_FAILED */
   struct proxy *proxy; /* its way out with network: api; else NULL */
@@ -51,6 +54,13 @@ void sandbox_policy_end(struct confined *held);
 /* Notes in the result of a `contained` program that its engine failed; false: it did not. */
 bool sandbox_policy_engine_failed(bool contained, const struct process_result *p,
                                   const struct call_request *request, struct call_result *r);
+
+/* Says what a program was denied that failed within its sandbox, as far as its own words tell
+ * (`text`, provider/denials.h), and which setting allows it. Counts are only paths that its lists
+ * deny and that its user could use without them, and a network that it does not have: that is no
+ * proof, since Landlock tells nobody. False: nothing is known, and `why` is unchanged. */
+bool sandbox_policy_denied(const struct sandbox_policy_spec *spec, struct str text,
+                           struct buf *why);
 
 /* True if something will confine its program. */
 bool sandbox_policy_holds(const struct call_request *request);

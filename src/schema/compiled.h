@@ -112,6 +112,8 @@ struct keyword {
   uint8_t vocabulary;
 };
 const struct keyword *schema_keyword_find(const char *name, unsigned dialect);
+/* Returns the keyword of any draft that is a slip away from the word; NULL: none is. */
+const char *schema_keyword_nearest(struct str word);
 
 /* --- the program --- */
 

@@ -1,4 +1,6 @@
 /* Lists all keywords of the three drafts, and names the statuses. */
+#include "base/memory.h"
+#include "base/str.h"
 #include "schema/compiled.h"
 
 #include <string.h>
@@ -76,6 +78,17 @@ const struct keyword *schema_keyword_find(const char *name, unsigned dialect) {
         !strcmp(name, keywords[i].name))
       return &keywords[i];
   return NULL;
+}
+
+const char *schema_keyword_nearest(struct str word) {
+  const char *best = NULL;
+  size_t least = SIZE_MAX, distance;
+  for (size_t i = 0; i < ARRAY_LEN(keywords); i++)
+    if (str_near(word, str_from(keywords[i].name), &distance) && distance < least) {
+      best = keywords[i].name;
+      least = distance;
+    }
+  return best;
 }
 
 bool schema_has_known_keyword(const json_t *doc) {

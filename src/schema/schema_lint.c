@@ -2,6 +2,7 @@
 #include "schema/schema_lint.h"
 
 #include "format/json_object.h"
+#include "schema/compiled.h"
 #include "schema/validate.h"
 
 enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000 };
@@ -139,6 +140,135 @@ static void lint_warn(struct linting *l, const struct path_step *place, const ch
                     keyword, buf_take(message));
 }
 
+static bool type_allows(const json_t *type, const json_t *value) {
+  static const char *const names[] = {
+      [JSON_OBJECT] = "object",  [JSON_ARRAY] = "array", [JSON_STRING] = "string",
+      [JSON_INTEGER] = "number", [JSON_REAL] = "number", [JSON_TRUE] = "boolean",
+      [JSON_FALSE] = "boolean",  [JSON_NULL] = "null"};
+  return has_type(type, names[json_typeof(value)]) ||
+         (has_type(type, "integer") && schema_value_is_integral(value));
+}
+
+static void warn_below(struct linting *l, const struct path_step *place, const char *key,
+                       const char *keyword, struct buf *message) {
+  const struct path_step at = {place, key, strlen(key)};
+  lint_warn(l, &at, keyword, message);
+}
+
+/* Words that say something to a person or to other programs, and nothing to a validator. */
+static bool is_annotation(const char *key) {
+  return strncmp(key, "x-", 2) == 0 ||
+         str_among(str_from(key), "title description default examples example readOnly writeOnly "
+                                  "deprecated discriminator xml externalDocs enumNames id");
+}
+
+static bool is_keyword(const char *key) {
+  return schema_keyword_find(key, DIALECT_07 | DIALECT_2019 | DIALECT_2020) != NULL;
+}
+
+/* Keywords that are none, a letter away from one or of another dialect. */
+static void lint_slips(struct linting *l, const json_t *schema, const struct path_step *place) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)schema, key, value) {
+    struct buf message = {0};
+    const char *near = NULL;
+    if (is_keyword(key) || is_annotation(key))
+      continue;
+    if (strcmp(key, "nullable") == 0)
+      buf_puts(&message, "a word of OpenAPI, which this draft does not know: add \"null\" to type");
+    else if ((near = schema_keyword_nearest(str_from(key))) != NULL)
+      buf_printf(&message, "\"%.60s\" is no keyword: did you mean \"%s\"?", key, near);
+    if (message.n > 0)
+      warn_below(l, place, key, "unknown", &message);
+    buf_deinit(&message);
+  }
+}
+
+/* Beside a reference draft 07 reads nothing else. */
+static void lint_beside_ref(struct linting *l, const json_t *schema,
+                            const struct path_step *place) {
+  const char *draft = json_string_value(json_object_get(l->doc, "$schema")), *key;
+  json_t *value;
+  if (draft == NULL || strstr(draft, "/draft-0") == NULL || !json_object_get(schema, "$ref"))
+    return;
+  json_object_foreach((json_t *)schema, key, value) {
+    if (str_among(str_from(key), "$ref $id $schema $comment definitions") || !is_keyword(key))
+      continue;
+    struct buf message = {0};
+    buf_puts(&message, "ignored beside $ref in draft 07: put both into an allOf");
+    warn_below(l, place, key, "$ref", &message);
+  }
+}
+
+/* Bounds that leave nothing between them, and lists that no value is in. */
+static void lint_impossible(struct linting *l, const json_t *schema,
+                            const struct path_step *place) {
+  static const struct {
+    const char *least, *most;
+    bool strict;
+  } bounds[] = {
+      {"minimum", "maximum", false},         {"minimum", "exclusiveMaximum", true},
+      {"exclusiveMinimum", "maximum", true}, {"exclusiveMinimum", "exclusiveMaximum", true},
+      {"minLength", "maxLength", false},     {"minItems", "maxItems", false},
+      {"minContains", "maxContains", false}, {"minProperties", "maxProperties", false}};
+  const json_t *list = json_object_get(schema, "enum"), *type = json_object_get(schema, "type");
+  const json_t *value = json_object_get(schema, "const");
+  for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+    const json_t *a = json_object_get(schema, bounds[i].least),
+                 *b = json_object_get(schema, bounds[i].most);
+    if (!json_is_number(a) || !json_is_number(b) ||
+        schema_value_compare(a, b) < (bounds[i].strict ? 0 : 1))
+      continue;
+    struct buf message = {0};
+    buf_printf(&message, "nothing can satisfy it together with %s", bounds[i].most);
+    warn_below(l, place, bounds[i].least, "impossible", &message);
+  }
+  bool one = value == NULL || type == NULL || type_allows(type, value);
+  bool some = list == NULL;
+  for (size_t i = 0; i < json_array_size(list) && !some; i++)
+    some = type == NULL || type_allows(type, json_array_get(list, i));
+  if (one && some)
+    return;
+  struct buf message = {0};
+  buf_puts(&message, "nothing can satisfy it");
+  if (type != NULL && (value != NULL || json_array_size(list) > 0))
+    buf_puts(&message, " together with type");
+  warn_below(l, place, one ? "enum" : "const", "impossible", &message);
+}
+
+/* Returns true if members beyond `properties` are described or allowed by name. */
+static bool has_other_members(const json_t *schema) {
+  static const char *const others[] = {
+      "patternProperties", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if",
+      "dependentSchemas"};
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    if (json_object_get(schema, others[i]) != NULL)
+      return true;
+  return json_is_object(json_object_get(schema, "additionalProperties"));
+}
+
+/* Required members that the schema does not describe. */
+static void lint_undescribed(struct linting *l, const json_t *schema,
+                             const struct path_step *place) {
+  const json_t *properties = json_object_get(schema, "properties");
+  const json_t *required = json_object_get(schema, "required");
+  const struct path_step at = {place, "required", strlen("required")};
+  if (!json_is_object(properties) || has_other_members(schema))
+    return;
+  for (size_t i = 0; i < json_array_size(required); i++) {
+    const char *name = json_string_value(json_array_get(required, i));
+    if (name == NULL || json_object_get(properties, name) != NULL)
+      continue;
+    const struct path_step item = {&at, NULL, i};
+    struct buf message = {0};
+    bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
+    buf_printf(&message, "\"%.60s\" is required and not among the properties%s", name,
+               closed ? ": nothing can satisfy it" : "");
+    lint_warn(l, &item, closed ? "impossible" : "required", &message);
+  }
+}
+
 static void lint_required(struct linting *l, const json_t *schema, const struct path_step *place) {
   const json_t *properties = json_object_get(schema, "properties"),
                *required = json_object_get(schema, "required");
@@ -210,6 +340,10 @@ static void lint_walk(struct linting *l, const json_t *schema, const struct path
   if (!json_is_object(schema) || levels == 0 || ++l->nodes > LINT_NODES)
     return;
   look_for_bounds(l, schema);
+  lint_slips(l, schema, place);
+  lint_beside_ref(l, schema, place);
+  lint_impossible(l, schema, place);
+  lint_undescribed(l, schema, place);
   lint_required(l, schema, place);
   walk_below(l, schema, place, levels - 1);
 }
@@ -223,4 +357,19 @@ void schema_lint(const json_t *doc, bool has_invariants, struct schema_errors *w
                        "bound what can be wrong");
     lint_warn(&l, NULL, "unbounded", &message);
   }
+}
+
+bool schema_says_nothing(const json_t *doc, struct schema_errors *errors) {
+  struct linting l = {.doc = doc, .warnings = errors};
+  struct buf message = {0};
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)doc, key, value)
+    if (is_keyword(key) || is_annotation(key))
+      return false;
+  if (json_object_size(doc) == 0)
+    return false;
+  buf_puts(&message, "it has no keyword of JSON Schema: write type, properties, required, ...");
+  lint_warn(&l, NULL, "", &message);
+  return true;
 }

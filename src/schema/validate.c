@@ -340,6 +340,48 @@ static uint32_t schema_branches_meant(struct vm *vm, const struct list_op *list,
   return left;
 }
 
+/* Counts the members that a branch requires and the object has, and those that it has not. */
+static void count_required(struct vm *vm, uint32_t index, const json_t *object, int levels,
+                           uint32_t *there, uint32_t *missing) {
+  const struct node *node = &vm->schema->nodes[index];
+  for (uint32_t i = 0; i < node->count && levels > 0 && --vm->work >= 0; i++) {
+    const struct op *op = &vm->schema->ops[node->first + i];
+    if (op->code == OP_REF)
+      count_required(vm, op->node, object, levels - 1, there, missing);
+    for (uint32_t k = 0; op->code == OP_ALL_OF && k < op->u.list->count; k++)
+      count_required(vm, op->u.list->nodes[k], object, levels - 1, there, missing);
+    for (uint32_t k = 0; op->code == OP_OBJECT && k < op->u.object->count; k++) {
+      const struct property *p = &op->u.object->properties[k];
+      bool has = p->required_bit && json_object_getn(object, p->name, p->length);
+      *there += has;
+      *missing += p->required_bit && !has;
+      vm->work--;
+    }
+  }
+}
+
+/* If the object has all members that some of the branches require, those are meant, and none of
+ * the branches that miss one: {"get": ...} against {"put": ...}. Returns how many are left. */
+static uint32_t keep_with_required(struct vm *vm, const struct list_op *list, const json_t *object,
+                                   bool *meant) {
+  enum { MISSES, HAS, NEEDS_NONE } *of = xcalloc(list->count, sizeof *of);
+  uint32_t left = 0, having = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    uint32_t there = 0, missing = 0;
+    if (meant[i])
+      count_required(vm, list->nodes[i], object, FOLLOWED_MAX, &there, &missing);
+    if (missing == 0)
+      of[i] = there > 0 ? HAS : NEEDS_NONE;
+    having += meant[i] && of[i] == HAS;
+  }
+  for (uint32_t i = 0; i < list->count; i++) {
+    meant[i] = meant[i] && (having == 0 || of[i] != MISSES);
+    left += meant[i];
+  }
+  free(of);
+  return left;
+}
+
 /* --- allOf, anyOf, oneOf, not and if ---
  *
  * They apply several schemas to one value, and explain why they do not agree. */
@@ -433,6 +475,8 @@ static void explain_none(struct vm *vm, const struct node *node, const struct op
   }
   if (candidates > 1 && json_is_object(value))
     candidates = schema_branches_meant(vm, list, value, meant);
+  if (candidates > 1 && json_is_object(value))
+    candidates = keep_with_required(vm, list, value, meant);
   for (uint32_t i = 0, tried = 0; i < list->count; i++) {
     if (!meant[i])
       continue;

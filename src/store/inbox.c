@@ -32,6 +32,7 @@ static const struct {
   const char *reason, *cause, *command, *flag;
 } causes[] = {{"protected", "protected files", "approve", ""},
               {"head_moved", "HEAD was moved", "resume", ""},
+              {"denied", "a command's sandbox", "resume", ""},
               {"rule_no_match", "no rule matched", "resume", " --rule N"},
               {"failed", "failed", "resume", " --rule N"},
               {"max_movements", "all turns are used", "resume", " --max-movements N"},

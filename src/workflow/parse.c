@@ -8,6 +8,7 @@
 #include "format/json_value.h"
 #include "judge/rule.h"
 #include "schema/schema.h"
+#include "schema/upgrade.h"
 #include "structured/invariant.h"
 #include "workflow/foreign_keys.h"
 #include "workflow/schemas.h"
@@ -473,6 +474,7 @@ static json_t *parse_schema(struct parse *p, const struct key *k, const struct y
   struct err err;
   if (node->kind == YAML_MAP) {
     doc = yaml_to_json(node);
+    schema_upgrade(doc);
   } else if (node->kind == YAML_LIST) {
     return REPORT(
         p, node,

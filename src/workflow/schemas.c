@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/resource.h"
 #include "format/yaml.h"
+#include "schema/upgrade.h"
 #include "workflow/facets.h"
 
 #include <stdio.h>
@@ -47,5 +48,6 @@ json_t *schema_load_beneath(const char *folder, const char *path, struct err *er
   print_into(shown, sizeof shown, "%s/%s", folder ? folder : ".", path);
   if (facet_read(folder, path, &text, err))
     doc = yaml_load(shown, buf_view(&text), LIMIT_FACET_BYTES, err);
+  schema_upgrade(doc);
   return doc;
 }

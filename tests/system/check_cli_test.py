@@ -275,6 +275,14 @@ def batch_answers_each_line_at_once(box):
     p.stdout.close()
 
 
+def a_schema_that_says_nothing(box):
+    for schema, status in (({"invalid": "schema"}, 2), ({"tpye": "string"}, 2), ({}, 0), ({"title": "x"}, 0),
+                           ({"$ref": "#"}, 2), ({"$defs": {}}, 0)):
+        done = box.segue("check", box.file("s.json", json.dumps(schema)), status=status)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        expect(status == 0 or "keyword" in out + err or "itself" in out + err, schema, out, err)
+
+
 def the_official_suite():
     root = next((s for s in SUITES if os.path.isdir(s + "/tests/draft7")), None)
     if root is None:
@@ -410,6 +418,42 @@ def a_schema_alone_is_looked_at(box):
 
 # ---- around it ---------------------------------------------------------------------------------------
 
+def older_drafts_and_openapi(box):
+    """They are read as draft 07; a later draft's word for null stays what the draft says: nothing."""
+    four = {"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://example.org/four",
+            "properties": {"n": {"minimum": 0, "exclusiveMinimum": True}, "id": {"type": "string"},
+                           "r": {"$ref": "four#/definitions/even"}},
+            "definitions": {"even": {"multipleOf": 2, "maximum": 10, "exclusiveMaximum": False}}}
+    open_api = {"type": "object", "properties": {"a": {"type": "string", "nullable": True, "enum": ["x"]},
+                                                 "n": {"minimum": 1, "exclusiveMinimum": True}}}
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "string", "nullable": True}
+    for schema, value, status in ((four, {"n": 0}, 1), (four, {"n": 1, "id": "x", "r": 10}, 0), (four, {"r": 3}, 1),
+                                  (four, {"id": 5}, 1), (open_api, {"a": None}, 0), (open_api, {"a": "y"}, 1),
+                                  (open_api, {"n": 1}, 1), (open_api, {"n": 2}, 0), (draft, None, 1)):
+        path = box.file("schema.json", json.dumps(schema))
+        out, err = check(box, path, "-", stdin=json.dumps(value), status=status)
+        expect(err == "", schema, value, out, err)
+    later = {**four, "$schema": "http://json-schema.org/draft-07/schema#"}
+    check(box, box.file("later.json", json.dumps(later)), "-", stdin="{}", status=2)
+
+
+def references_to_files_beside(box):
+    os.makedirs(box.cwd + "/sub/deep")
+    box.file("work/sub/main.json", json.dumps({"properties": {"a": {"$ref": "part.json#/$defs/p"},
+                                                              "b": {"$ref": "deep/other.json"}}}))
+    box.file("work/sub/part.json", json.dumps({"$defs": {"p": {"type": "integer"}}}))
+    box.file("work/sub/deep/other.json", json.dumps({"$ref": "third.json"}))
+    box.file("work/sub/deep/third.json", json.dumps({"enum": [3]}))
+    for value, status in (({"a": 1, "b": 3}, 0), ({"a": "x"}, 1), ({"b": 4}, 1)):
+        check(box, "sub/main.json", "-", stdin=json.dumps(value), status=status)
+        check(box, box.cwd + "/sub/main.json", "-", stdin=json.dumps(value), status=status)
+    box.file("secret.json", json.dumps({"const": "secret"}))
+    for out in ("../../secret.json", box.dir + "/secret.json", "none.json"):
+        path = box.file("work/sub/out.json", json.dumps({"$ref": out}))
+        said = check(box, path, "-", stdin="1", status=2)
+        expect("leads nowhere" in "".join(said) and "secret\"" not in "".join(said), said)
+
+
 def output_that_cannot_be_written():
     with Box() as box, open("/dev/full", "wb") as full:
         schema = box.file("schema.json", "true")
@@ -442,7 +486,8 @@ def usage_and_help(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([
+    sys.exit(main([older_drafts_and_openapi, references_to_files_beside, a_schema_that_says_nothing,
+        
         verdicts_and_statuses, as_json, bad_schemas_have_a_place, yaml_is_read, all_of_json_is_read,
         formats_drafts_and_odd_schemas, on_a_terminal_only_the_schema,
         errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order, batch_of_texts,

@@ -2,11 +2,13 @@
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
 #include "host/paths.h"
+#include "host/run_program.h"
 #include "host/sandbox_config.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
@@ -389,10 +391,47 @@ static void look_at_linger(struct doctor_report *r) {
                 "loginctl enable-linger");
 }
 
+/* Runs a command as a workflow's commands are run, and without a sandbox, and says what differs. */
+static int compare_sandbox(const char *command, const struct config *user, struct err *err) {
+  json_auto_t *config = config_for_check(user, NULL);
+  json_auto_t *held = sandbox_of_call(config, NULL, NULL, true);
+  const char *argv[] = {"sh", "-c", "exec sh -c \"$1\" 2>&1", "sh", command, NULL};
+  char folder[PATHS_BYTES];
+  int exits[2];
+  if (held == NULL || getcwd(folder, sizeof folder) == NULL) {
+    err_set(err, ERR_INVALID, "commands run without a sandbox here: there is nothing to compare");
+    return STATUS_USAGE;
+  }
+  for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
+    AUTO(run_program_result_deinit) struct run_program_result result = {0};
+    const struct run_program_spec spec = {.argv = argv,
+                                          .folder = folder,
+                                          .wall_ms = LIMIT_CALL_WALL_MS,
+                                          .held = i == 0 ? held : NULL,
+                                          .config = config};
+    if (!run_program_run(&spec, &result, err))
+      return STATUS_USAGE;
+    exits[i] = result.exit_status;
+    cli_say(stdout, "%s: exit %d\n", i == 0 ? cli_text(held, "level") : "off", exits[i]);
+    if (exits[i] != 0)
+      cli_say(stdout, STR_FMT "\n", STR_ARG(str_trim(buf_view(&result.out))));
+    if (result.denied.n > 0)
+      cli_say(stdout, "%s\n", buf_c(&result.denied));
+  }
+  puts(exits[0] == exits[1] ? "both end alike" : "they differ");
+  return exits[0] == exits[1] ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
 static int doctor_run(const struct cli_args *args) {
   AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   bool known = true;
+  const char *command = cli_value(args, "sandbox");
+  if (command != NULL) {
+    bool read = config_load(&user, &err);
+    int status = read ? compare_sandbox(command, &user, &err) : STATUS_USAGE;
+    return status == STATUS_USAGE ? cli_fail("doctor", &err) : status;
+  }
   struct doctor_report r = {
       .findings = json_array(), .json = cli_flag(args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);

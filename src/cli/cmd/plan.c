@@ -96,6 +96,8 @@ static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
     buf_printf(out, " in %s", cli_word(sandbox, "image"));
   if (cli_word(sandbox, "network")[0])
     buf_printf(out, ", network %s", cli_word(sandbox, "network"));
+  if (cli_word(sandbox, "from")[0])
+    buf_printf(out, " as of %s", cli_word(sandbox, "from"));
   const json_t *limits = json_object_get(sandbox, "limits");
   const long long memory = json_integer_value(json_object_get(limits, "memory"));
   const long long pids = json_integer_value(json_object_get(limits, "pids"));
@@ -334,6 +336,11 @@ static void plan_print(const json_t *plan) {
   plan_row(&page, "workflow", COLOUR_DIM, &text);
   JSON_EACH(json_object_get(plan, "movements"), i, m)
     plan_print_movement(&page, m);
+  if (json_object_get(plan, "commands") != NULL) {
+    buf_puts(&text, "setup, invariants and checks of merges: sandbox ");
+    plan_put_sandbox(&text, json_object_get(plan, "commands"));
+    plan_row(&page, "commands", COLOUR_DIM, &text);
+  }
   plan_print_facets(&page, json_object_get(plan, "facets"));
   plan_print_worst(&page, plan);
   plan_print_budget(&page, json_object_get(plan, "budget"));

@@ -155,7 +155,7 @@ static bool begin_merge(const struct integration *in, const char *commit, const 
 static int check_merged(struct integration *in, const char *branch, struct err *err) {
   buf_auto_t last = {0};
   int exit;
-  if (!merging_check(in->folder, in->check, &exit, &last, err)) {
+  if (!merging_check(in->folder, in->check, NULL, &exit, &last, err)) {
     merging_give_up(&in->note);
     return STATUS_USAGE;
   }

@@ -216,7 +216,7 @@ static bool check_merge(struct merging *m, struct err *err) {
                     m->commit, NULL) &&
             furnish(m, buf_c(&path), err) &&
             merging_check(file_is_folder(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
-                          &m->exit, &m->last, err);
+                          m->t->config, &m->exit, &m->last, err);
   struct err ignored;
   (void)clear_tree(m, buf_c(&path), &ignored);
   m->checked = ok;

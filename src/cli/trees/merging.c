@@ -5,11 +5,14 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "core/sandbox_settings.h"
 #include "format/json_object.h"
+#include "host/config.h"
 #include "host/run_program.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/orphans.h"
+#include "provider/sandbox_policy.h"
 #include "view/number_format.h"
 
 #include <errno.h>
@@ -79,11 +82,28 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   return true;
 }
 
-bool merging_check(const char *folder, const char *command, int *exit, struct buf *last,
-                   struct err *err) {
+/* Returns the configuration for a check, see merging_check. NULL: it cannot be read. */
+static json_t *check_config(const json_t *session_config, struct err *err) {
+  const char *told = getenv(SANDBOX_POLICY_CHECK);
+  struct config user;
+  if (told != NULL && session_config == NULL)
+    return json_loads(told, 0, NULL);
+  if (!config_load(&user, err))
+    return NULL;
+  json_t *config = config_for_check(&user, session_config);
+  config_deinit(&user);
+  return config;
+}
+
+bool merging_check(const char *folder, const char *command, const json_t *config, int *exit,
+                   struct buf *last, struct err *err) {
   const char *argv[] = {"sh", "-c", "exec sh -c \"$1\" 2>&1", "sh", command, NULL};
+  json_auto_t *own = check_config(config, err);
+  json_auto_t *held = sandbox_of_call(own, NULL, NULL, true);
   const struct run_program_spec spec = {
-      .argv = argv, .folder = folder, .wall_ms = LIMIT_CALL_WALL_MS};
+      .argv = argv, .folder = folder, .wall_ms = LIMIT_CALL_WALL_MS, .held = held, .config = own};
+  if (own == NULL)
+    return false;
   AUTO(run_program_result_deinit) struct run_program_result result = {0};
   if (!run_program_run(&spec, &result, err))
     return false;
@@ -95,6 +115,8 @@ bool merging_check(const char *folder, const char *command, int *exit, struct bu
       break;
   if (text.n > 0)
     buf_safe(last, (struct str){from, (size_t)(text.p + text.n - from)}, true);
+  if (result.denied.n > 0)
+    buf_printf(last, "\n%s", buf_c(&result.denied));
   return true;
 }
 

@@ -57,10 +57,12 @@ char *merging_tree(const char *folder, const char *into, const char *tip, json_t
 bool merging_adopt(const struct work_where *where, const char *target, FILE *out,
                    struct err *err) MUST_CHECK;
 
-/* Runs a check, a command for sh, in that folder. *exit: its status; `last` gets the last lines of
- * what it said. False: it could not be run. */
-bool merging_check(const char *folder, const char *command, int *exit, struct buf *last,
-                   struct err *err) MUST_CHECK;
+/* Runs a check, a command for sh, in that folder, within the sandbox that commands of the session
+ * with this configuration inherit. NULL: of the session that runs this command or, by hand, of
+ * agents by default. *exit: its status; `last` gets the last lines of what it said, and what was
+ * denied. False: it could not be run. */
+bool merging_check(const char *folder, const char *command, const json_t *config, int *exit,
+                   struct buf *last, struct err *err) MUST_CHECK;
 /* Prints them, indented. */
 void merging_print(FILE *out, const struct buf *last);
 

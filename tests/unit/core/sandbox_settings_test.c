@@ -10,6 +10,10 @@ static const struct held held = {0};
 static const struct capability agent = {.name = "claude", .held = &held};
 static const struct capability api = {.name = "openai"};
 
+#define INHERITS                                                                                   \
+  "'inherited': {'from': 'a', 'level': 'guard', 'network': 'api'}, 'api_by': 'l',"                 \
+  " 'mechanisms': {'guard': 'l', 'strict': 'l'}"
+
 TEST(each_word_has_its_place) {
   static const struct row {
     const char *config;
@@ -61,6 +65,26 @@ TEST(each_word_has_its_place) {
        "{'level': 'off', 'limits': {'memory': 4294967296, 'pids': 99, 'cpus': 0.5, 'by':"
        " 'rlimits'}}"},
       {"{'sandbox': {'level': 'off', 'limits': {'memory': '4G'}}}", -1, -1, true, false, NULL},
+      /* a command inherits, its movement may narrow that, and the user's word lifts it */
+      {"{'sandbox': {" INHERITS "}}", -1, -1, true, false,
+       "{'level': 'guard', 'mechanism': 'l', 'network': 'api', 'from': 'a'}"},
+      {"{'sandbox': {" INHERITS "}}", SANDBOX_OFF, NETWORK_OPEN, true, true,
+       "{'level': 'guard', 'mechanism': 'l', 'network': 'api', 'from': 'a'}"},
+      {"{'sandbox': {" INHERITS "}}", SANDBOX_STRICT, -1, true, true,
+       "{'level': 'strict', 'mechanism': 'l', 'network': 'api'}"},
+      {"{'sandbox': {" INHERITS "}}", -1, NETWORK_NONE, true, false,
+       "{'level': 'guard', 'mechanism': 'l', 'network': 'none'}"},
+      {"{'sandbox': {'commands': {'network': 'open', 'read': []}," INHERITS "}}", -1, -1, true,
+       false, "{'level': 'guard', 'mechanism': 'l', 'from': 'a'}"},
+      {"{'sandbox': {'commands': 'off', 'commands_asked': true," INHERITS "}}", -1, -1, true, true,
+       NULL},
+      {"{'sandbox': {'commands': 'off', 'commands_asked': true," INHERITS "}}", SANDBOX_STRICT, -1,
+       true, true, "{'level': 'strict', 'mechanism': 'l'}"},
+      {"{'sandbox': {'level': 'off', " INHERITS "}}", -1, -1, false, false, "{'level': 'off'}"},
+      {"{'sandbox': {'inherited': {'from': 'a', 'level': 'container', 'image': 'i'}, 'image': 'u',"
+       " 'mechanisms': {'container': 'podman'}}}",
+       SANDBOX_GUARD, -1, true, true,
+       "{'level': 'container', 'mechanism': 'podman', 'image': 'i', 'from': 'a'}"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char text[400], wanted_text[200] = "null";

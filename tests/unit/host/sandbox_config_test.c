@@ -26,6 +26,8 @@ TEST(words_are_read) {
        "\"landlock\", \"network\": \"none\"}"},
       {"{namespaces: true, read: [/opt], write: [~/x, '~'], secret: []}",
        "{\"namespaces\": true, \"read\": [\"/opt\"], \"write\": [\"~/x\", \"~\"], \"secret\": []}"},
+      {"{commands: {network: none, read: [~/x], write: [/y]}}",
+       "{\"commands\": {\"network\": \"none\", \"read\": [\"~/x\"], \"write\": [\"/y\"]}}"},
       {"{limits: {memory: 4G, cpus: 2, pids: 512}}",
        "{\"limits\": {\"memory\": \"4G\", \"cpus\": 2, \"pids\": 512}}"},
   };
@@ -52,6 +54,9 @@ TEST(mistakes_have_their_place) {
       {"{network: closed}", 11, "network must be one of open, api, none"},
       {"{mechanism: lxc}", 13, "mechanism must be one of landlock"},
       {"{namespaces: maybe}", 14, "it must be true or false"},
+      {"{commands: {level: guard}}", 13,
+       "commands has no key \"level\": use network, read or write"},
+      {"{commands: {network: no}}", 22, "network must be one of open, api, none"},
       {"{read: /opt}", 8, "a list of at most 200 paths"},
       {"{write: [opt]}", 10, "it must be an absolute path"},
       {"{secret: [[/opt]]}", 11, "it must be an absolute path"},

@@ -240,6 +240,12 @@ TEST(words_that_mend) {
       {"{'anyOf':[{'properties':{'a':{'enum':[1]},'c':{'const':0}}},{'properties':{'a':{'const':1},"
        "'c':{'const':1}}}]}",
        "{'a':2}", "$.a: 2 is not 1 [/a|/anyOf|anyOf]"},
+      /* a member that only one alternative requires names it */
+      {"{'anyOf':[{'properties':{'get':{'type':'integer'}},'required':['get'],"
+       "'additionalProperties':false},{'properties':{'put':{}},'required':['put'],"
+       "'additionalProperties':false}]}",
+       "{'get':'x'}",
+       "$.get: expected integer, found string \"x\" [/get|/anyOf/0/properties/get/type|type]"},
       /* once a discriminator names one alternative, all errors of that one are told */
       {TYPED, "{'kind':'b','v':['1','2']}",
        "$.v[0]: expected integer, found string \"1\" [/v/0|/oneOf/1/properties/v/items/type|type]\n"

@@ -289,7 +289,13 @@ static int check_files(struct checking *c, const struct cli_args *args) {
   json_auto_t *doc = schema_in_read(path, &err);
   if (doc == NULL)
     return cli_fail_with(STATUS_USAGE, "check", &err);
+  registry_in_beside(&c->registry, path, &c->opts);
   struct schema *schema = schema_compile(doc, &c->opts, &errs, &status);
+  if (schema != NULL && schema_says_nothing(doc, &errs)) {
+    schema_free(schema);
+    schema = NULL;
+    status = SCHEMA_INVALID_SCHEMA;
+  }
   if (schema == NULL)
     print_schema_trouble(c, path, &errs, status);
   if (schema == NULL)

@@ -316,6 +316,7 @@ static bool schema_prepare(struct rendering_job *job, const struct cli_args *arg
     return err_set(err, ERR_USAGE, "--language must be en or ja");
   if (!registry_in_options(&job->registry, args, &job->opts, err))
     return false;
+  registry_in_beside(&job->registry, job->file, &job->opts);
   job->doc = schema_in_read(job->file, err);
   return job->doc != NULL;
 }

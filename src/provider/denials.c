@@ -1,5 +1,5 @@
 /* Finds refusals in what programs print. */
-#include "audit/denials.h"
+#include "provider/denials.h"
 
 #include "base/err.h"
 

@@ -1,7 +1,7 @@
 /* Reads refusals out of lines that programs print. */
 
-#include "audit/denials.h"
 #include "base/log.h"
+#include "provider/denials.h"
 #include "support/test.h"
 
 #include <string.h>

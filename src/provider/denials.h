@@ -3,8 +3,8 @@
  * Landlock and seccomp report a refusal only to the program itself, which usually prints it: "cat:
  * /home/x/.ssh/id: Permission denied", "EACCES: permission denied, open '/x'". Ordinary file
  * permissions read the same, so this is a hint, never proof. Pure. */
-#ifndef SEGUE_AUDIT_DENIALS_H
-#define SEGUE_AUDIT_DENIALS_H
+#ifndef SEGUE_PROVIDER_DENIALS_H
+#define SEGUE_PROVIDER_DENIALS_H
 
 #include "base/str.h"
 
