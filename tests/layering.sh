@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 awk '
 BEGIN {
-  n = split("base format json schema expr extract render adapt gbnf structured judge core os git http workflow" \
+  n = split("base format json schema expr extract render adapt gbnf structured judge core os git evidence http workflow" \
             " provider store audit view web host daemon cli", order, " ")
   for (i = 1; i <= n; i++) rank[order[i]] = i
   split("os git http provider store host daemon", loop_rooms, " ")

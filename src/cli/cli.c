@@ -566,3 +566,26 @@ json_t *cli_list(const char *words) {
   }
   return list;
 }
+
+void cli_put_xml(FILE *out, const char *text) {
+  size_t n = strlen(text), used;
+  for (size_t i = 0; i < n; i += used) {
+    uint32_t cp;
+    used = utf8_decode(text + i, n - i, &cp);
+    bool odd = used == 0 || (cp < ' ' && cp != '\n' && cp != '\t') || cp == 0xFFFE || cp == 0xFFFF;
+    if (used == 0)
+      used = 1;
+    if (odd)
+      putc('?', out);
+    else if (cp == '&')
+      fputs("&amp;", out);
+    else if (cp == '<')
+      fputs("&lt;", out);
+    else if (cp == '>')
+      fputs("&gt;", out);
+    else if (cp == '"')
+      fputs("&quot;", out);
+    else
+      (void)fwrite(text + i, 1, used, out);
+  }
+}

@@ -117,6 +117,10 @@ void cli_tell_json(const struct err *err); /* does so when it is on */
 enum cli_said { CLI_SAID_NO, CLI_SAID_YES, CLI_SAID_NOTHING /* there is no terminal */ };
 enum cli_said cli_asks(const char *question);
 
+/* Writes text for XML 1.0, which has no place for control characters, U+FFFE and U+FFFF, nor for
+ * bytes that are no UTF-8. */
+void cli_put_xml(FILE *out, const char *text);
+
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);

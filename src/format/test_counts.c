@@ -162,8 +162,8 @@ const char *junit_library(void) {
 
 /* --- summaries --- */
 
-const char *const test_format_names[] = {"ctest", "pytest", "go",    "cargo",
-                                         "jest",  "tap",    "junit", NULL};
+const char *const test_format_names[] = {"ctest", "pytest",   "go",   "cargo", "jest",
+                                         "tap",   "unittest", "node", "junit", NULL};
 
 const char *test_format_name(enum test_format format) {
   return format == TESTS_NONE ? "none" : test_format_names[format - 1];
@@ -397,6 +397,58 @@ static void tap_end(struct test_reading *r) {
     r->counts.failed += labs(r->planned - seen);
 }
 
+/* "Ran 6 tests in 0.001s", and then "OK (skipped=1)" or "FAILED (failures=1, errors=2)". */
+static void unittest_line(struct test_reading *r, struct str line) {
+  struct str rest;
+  if (has_prefix(line, "Ran ", &rest) && str_has(rest, " test")) {
+    long ran = number_before(line, "test");
+    r->found |= ran >= 0;
+    r->programs_begun += ran >= 0;
+    r->tests = or_zero(ran);
+    return;
+  }
+  if (r->programs_begun == r->programs_over ||
+      (!has_prefix(line, "OK", &rest) && !has_prefix(line, "FAILED", &rest) &&
+       !has_prefix(line, "NO TESTS RAN", &rest)))
+    return;
+  long failed = 0, skipped = 0;
+  (void)str_cut(&rest, '(');
+  while (rest.p != NULL && rest.n > 0) {
+    struct str value = str_trim(str_cut(&rest, ',')), name = str_cut(&value, '=');
+    long number;
+    if (value.n > 0 && value.p[value.n - 1] == ')')
+      value.n--;
+    if (!str_to_long(value, &number))
+      continue;
+    if (str_eq_c(name, "failures") || str_eq_c(name, "errors") ||
+        str_eq_c(name, "unexpected successes"))
+      failed += number;
+    else if (str_eq_c(name, "skipped") || str_eq_c(name, "expected failures"))
+      skipped += number;
+  }
+  r->programs_over++;
+  r->counts.failed += failed;
+  r->counts.skipped += skipped;
+  r->counts.passed += or_zero(r->tests - failed - skipped);
+}
+
+/* "# pass 5" or "\u2139 pass 5", one line for each number. */
+static void node_line(struct test_reading *r, struct str line) {
+  long number;
+  if (!str_drop(&line, "# ") && !str_drop(&line, "\u2139 "))
+    return;
+  struct str name = str_cut(&line, ' ');
+  if (line.p == NULL || !str_to_long(line, &number) || number < 0)
+    return;
+  r->found |= str_eq_c(name, "tests");
+  if (str_eq_c(name, "pass"))
+    r->counts.passed += number;
+  else if (str_eq_c(name, "fail") || str_eq_c(name, "cancelled"))
+    r->counts.failed += number;
+  else if (str_eq_c(name, "skipped") || str_eq_c(name, "todo"))
+    r->counts.skipped += number;
+}
+
 static void ctest_end(struct test_reading *r) {
   long among = r->counts.skipped - r->outside;
   r->counts.passed -= among < r->counts.passed ? among : r->counts.passed;
@@ -410,6 +462,7 @@ static const struct {
     [TESTS_CTEST] = {ctest_line, ctest_end}, [TESTS_PYTEST] = {pytest_line, programs_end},
     [TESTS_GO] = {go_line, go_end},          [TESTS_CARGO] = {cargo_line, programs_end},
     [TESTS_JEST] = {jest_line, jest_end},    [TESTS_TAP] = {tap_line, tap_end},
+    [TESTS_NODE] = {node_line, NULL},        [TESTS_UNITTEST] = {unittest_line, programs_end},
 };
 
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {

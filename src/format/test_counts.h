@@ -11,6 +11,9 @@
  *   go      with -v or -json its tests, else its packages: "ok", "FAIL", "[no tests to run]"
  *   cargo   all lines "test result:", and the summary of nextest
  *   jest    the line "Tests:", of vitest "Tests"; if no test failed, files that could not be run
+ *   unittest  "Ran N tests" and the line after it; expected failures count as skipped
+ *   node    "tests N", "pass N" and so on, of both its reporters; cancelled tests count as failed,
+ *           todo as skipped
  *   tap     "ok" and "not ok" that are not indented; tests that the plan promised and that did not
  *           come failed, and so did a program that ended before its plan
  *   junit   an XML report: its <testcase> elements, and errors of whole suites */
@@ -28,6 +31,8 @@ enum test_format {
   TESTS_CARGO,
   TESTS_JEST,
   TESTS_TAP,
+  TESTS_UNITTEST,
+  TESTS_NODE,
   TESTS_JUNIT,
   TESTS_COUNT
 };

@@ -151,7 +151,8 @@ static void git_on_end(void *ctx, struct process_result *result) {
     buf_str(&answer.err, str_trim(buf_view(&result->err)));
   answer.out = result->out;
   result->out = (struct buf){0};
-  stand_in_unmask(git->stand_in, &answer.out);
+  if (git->stand_in != NULL && git->stand_in->folder != NULL) /* else it has contents of files */
+    stand_in_unmask(git->stand_in, &answer.out);
   stand_in_unmask(git->stand_in, &answer.err);
   stand_in_give(git->stand_in);
   git->stand_in = NULL;

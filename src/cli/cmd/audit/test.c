@@ -1,6 +1,5 @@
 /* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
-#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
@@ -369,37 +368,12 @@ static void print_cell_json(const struct testing *t, const struct trial_case *c,
   json_io_put(told);
 }
 
-/* Writes text for XML 1.0, which has no place for control characters, U+FFFE and U+FFFF, nor for
- * bytes that are no UTF-8. */
-static void put_xml(FILE *out, const char *text) {
-  size_t n = strlen(text), used;
-  for (size_t i = 0; i < n; i += used) {
-    uint32_t cp;
-    used = utf8_decode(text + i, n - i, &cp);
-    bool odd = used == 0 || (cp < ' ' && cp != '\n' && cp != '\t') || cp == 0xFFFE || cp == 0xFFFF;
-    if (used == 0)
-      used = 1;
-    if (odd)
-      putc('?', out);
-    else if (cp == '&')
-      fputs("&amp;", out);
-    else if (cp == '<')
-      fputs("&lt;", out);
-    else if (cp == '>')
-      fputs("&gt;", out);
-    else if (cp == '"')
-      fputs("&quot;", out);
-    else
-      (void)fwrite(text + i, 1, used, out);
-  }
-}
-
 /* Begins a case, without the end of its tag. */
 static void junit_begin(const struct testing *t, const char *id, size_t provider) {
   fputs("  <testcase classname=\"", t->junit_cases);
-  put_xml(t->junit_cases, provider_name(t, provider));
+  cli_put_xml(t->junit_cases, provider_name(t, provider));
   fputs("\" name=\"", t->junit_cases);
-  put_xml(t->junit_cases, id);
+  cli_put_xml(t->junit_cases, id);
 }
 
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
@@ -415,7 +389,7 @@ static void junit_case(struct testing *t, const struct trial_case *c, const char
   if (c->expects)
     fprintf(t->junit_cases, "expected %ld, ", c->expected);
   fprintf(t->junit_cases, "got %s\">", buf_c(&got));
-  put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
+  cli_put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
   fputs("</failure>\n  </testcase>\n", t->junit_cases);
 }
 
