@@ -212,6 +212,9 @@ static void tell_one(struct denial_story *t, struct str path, enum denial_kind k
     const char *key = kind == DENIAL_WRITE ? "write" : "read";
     if (kind == DENIAL_NETWORK)
       buf_puts(&line, "network: api or open in the movement lets it");
+    else if (str_has(path, ".segue/"))
+      buf_puts(&line,
+               "nobody may write below .segue, where your workflows are: no setting allows it");
     else if (str_has(path, "/.git/hooks") || str_has(path, "/.git/config"))
       buf_puts(&line, "nobody may write git's hooks and settings: no setting allows it");
     else if (is_below(path, t->cwd))

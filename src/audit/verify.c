@@ -453,7 +453,7 @@ static bool check_last_heads(const struct heads *const *heads, size_t n,
       return err_set(&out->why, ERR_CORRUPT,
                      "it is missing: the ledger has record %llu, so the end was cut off",
                      (unsigned long long)last->seq);
-    if (last->seq == out->records && last->kind != LEDGER_CUT)
+    if (last->seq == out->records && last->kind != LEDGER_CUT && last->kind != LEDGER_HELD)
       out->seal = last->late && out->seal != VERIFY_SEALED ? VERIFY_SEALED_LATE : VERIFY_SEALED;
   }
   return true;

@@ -267,6 +267,7 @@
 #define LIMIT_TREE_LIST_BYTES   (16u * 1024u * 1024u) /* git's listing, and its blobs */
 /* files listed in one record; the rest is counted */
 #define LIMIT_TREE_TOLD         1000u
+#define LIMIT_OWN_FOLDER_BYTES  (1u << 20)            /* what is noted of the files below .segue */
 #define LIMIT_REPORT_BYTES      (32u * 1024u * 1024u) /* one report of tests */
 #define LIMIT_REPORT_COUNT      1000u                 /* in one folder */
 #define LIMIT_REPO_FILE_BYTES   (64u * 1024u)         /* .git, commondir, config, info/exclude */

@@ -108,9 +108,9 @@ static bool registry_in_add(struct registry_in *r, const char *text, struct err 
 void registry_in_beside(struct registry_in *r, const char *file, struct schema_opts *opts) {
   const char *slash = strrchr(file, '/');
   char *folder = slash == NULL ? xstrdup(".") : xstrndup(file, (size_t)(slash - file) + 1);
-  int fd = r->dir_count == REGISTRY_IN_DIRS || strcmp(file, "-") == 0
-               ? -1
-               : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = -1;
+  if (r->dir_count < REGISTRY_IN_DIRS && strcmp(file, "-") != 0)
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) {
     free(folder);
     return;

@@ -183,7 +183,7 @@ static bool is_protected(const json_t *patterns, struct str path) {
   for (size_t i = 0; i < json_array_size(patterns); i++)
     if (protect_matches(json_view(json_array_get(patterns, i)), path))
       return true;
-  return false;
+  return protect_matches(STR(".segue"), path); /* whose workflows a person runs next */
 }
 
 bool protect_needs(const struct workflow *wf, struct str path) {
@@ -314,8 +314,9 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
   const json_t *patterns = core->workflow->protect;
   struct str name = core->workflow->movements[turn->movement].name;
   const char *beside = turn->shared ? ", or what ran beside it," : "";
+  bool blind = patterns != NULL && turn->unseen != NULL && turn->blind;
   size_t found = 0;
-  if (patterns == NULL || turn->let_be)
+  if (turn->let_be)
     return false;
   JSON_EACH(turn->files, i, file) {
     if (!is_protected(patterns, json_view(json_at(file, "path"))))
@@ -331,11 +332,11 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
     buf_printf(why, " and %zu more", found - TOLD_FILES);
   if (found > 0) {
     buf_puts(why, "; put it back, or resume to let it be");
-  } else if (turn->unseen != NULL && turn->blind) {
+  } else if (blind) {
     buf_printf(
         why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
     buf_safe(why, str_from(turn->unseen), false);
     buf_puts(why, "; look yourself, and resume to let it be");
   }
-  return found > 0 || (turn->unseen != NULL && turn->blind);
+  return found > 0 || blind;
 }

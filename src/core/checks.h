@@ -10,12 +10,12 @@
  * up, without numbers where they are not known; at least how many more files; the first turn of
  * which not all changes are known; the first one that may have changed a file.
  *
- * Protected paths are those that no movement may change. A pattern is a path below the session's
- * folder: * and ? stay within one of its parts, ** crosses them. Without a slash it is a name
- * anywhere; with a slash at the end it is everything below. A turn's changes come from its
- * call_end. A turn that changed such a path, or may have because not even that is known of it,
- * halts before it is judged (reason protected), and a resume means that a person accepts the
- * change. */
+ * Protected paths are those that no movement may change, and all below a .segue. A pattern is a
+ * path below the session's folder: * and ? stay within one of its parts, ** crosses them. Without a
+ * slash it is a name anywhere; with a slash at the end it is everything below. A turn's changes
+ * come from its call_end. A turn that changed such a path, or may have because not even that is
+ * known of it, halts before it is judged (reason protected), and a resume means that a person
+ * accepts the change. */
 #ifndef SEGUE_CORE_CHECKS_H
 #define SEGUE_CORE_CHECKS_H
 

@@ -594,9 +594,10 @@ void launch_init(struct launch *l, struct launch_env *env) {
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow",   "task",         "cwd",    "provider", "providers", "model",         "options",
-      "scenario",   "allow_secret", "lock",   "inputs",   "workspace", "interactive",   "unique",
-      "if_running", "not_after",    "source", "on",       "after",     "after_any_end", NULL};
+      "workflow",    "task",          "cwd",          "provider",  "providers", "model",
+      "options",     "scenario",      "allow_secret", "lock",      "inputs",    "workspace",
+      "interactive", "unique",        "if_running",   "not_after", "source",    "on",
+      "after",       "after_any_end", "trust",        NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
@@ -606,7 +607,8 @@ static bool launch_read(struct launch_body *p) {
     ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
   ok = ok && resume_options_members_known(p->body, "", members, p->err) && launch_take_cwd(p) &&
        launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
-       launch_take_options(p) && launch_take_place(p) && launch_take_turn(p);
+       launch_take_options(p) && launch_take_place(p) && launch_take_turn(p) &&
+       launch_take_text(p, "trust");
   if (ok) {
     json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());

@@ -8,9 +8,12 @@
 #include "format/json_value.h"
 #include "git/tree.h"
 #include "os/clock.h"
+#include "os/fs.h"
 #include "os/loop.h"
 
 #include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -523,4 +526,47 @@ void changes_forget(struct changes_seen *seen) {
   picture_drop(&seen->picture);
   changes_tree_drop(seen->tree);
   *seen = (struct changes_seen){0};
+}
+
+/* --- segue's own folder in a workspace --- */
+
+static void own_folder_look(int above, const char *name, struct buf *seen) {
+  struct stat st;
+  if (seen->n > LIMIT_OWN_FOLDER_BYTES || fstatat(above, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return;
+  bool is_folder = S_ISDIR(st.st_mode); /* its time changes with what is in it */
+  struct timespec at = is_folder ? (struct timespec){0} : st.st_ctim;
+  buf_printf(seen, "%s/%ju %o %jd.%ld\n", name, (uintmax_t)st.st_ino, st.st_mode,
+             (intmax_t)at.tv_sec, at.tv_nsec);
+  int fd = is_folder ? openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+  const struct dirent *entry;
+  while (dir != NULL && (entry = readdir(dir)) != NULL)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      own_folder_look(fd, entry->d_name, seen);
+  buf_putc(seen, '\n');
+  if (dir != NULL)
+    closedir(dir);
+}
+
+char *changes_own_folder(const char *top) {
+  struct buf seen = {0};
+  int fd = fs_open_folder(top);
+  if (fd >= 0)
+    own_folder_look(fd, ".segue", &seen);
+  fs_close(fd);
+  return buf_take(&seen);
+}
+
+void changes_own_tell(const char *top, const char *before, struct call_result *result) {
+  char_auto_t *now = before ? changes_own_folder(top) : NULL;
+  bool differs = before != NULL && strcmp(now, before) != 0;
+  const json_t *file;
+  size_t i;
+  json_array_foreach(result->files, i, file)
+    differs &= !str_starts(json_view_at(file, "path"), ".segue/");
+  if (differs && result->files == NULL)
+    result->files = json_array();
+  if (differs)
+    json_array_insert_new(result->files, 0, json_pack("{ss}", "path", ".segue"));
 }

@@ -64,6 +64,11 @@ const char *changes_problem(const struct changes *c);
 /* Notes in a result why the call's changes are not known, or not all. */
 void changes_unknown(struct call_result *result, const char *problem);
 void changes_free(struct changes *c); /* accepts NULL */
+/* Looks at all below .segue of a folder, which no call may change: a text, to be freed. git may
+ * ignore it. tell: the result names .segue unless that is as it was `before` (NULL: nobody looked),
+ * or its files are named already. */
+char *changes_own_folder(const char *top);
+void changes_own_tell(const char *top, const char *before, struct call_result *result);
 /* Something begins that may write and is not looked at, such as segue's own git. */
 void changes_expect(const struct list *trees);
 /* At the session's end, and when it told its changes itself. */

@@ -259,6 +259,16 @@ static void book_read(struct daily_usage *book) {
   }
 }
 
+/* Brings to the disk all that the book says of earlier calls, before another one starts because of
+ * it: after a power failure the day's budget is not spent again. Others' lines are synced, too. */
+static void book_sync(struct daily_usage *book) {
+  if (book->fd <= 0 || book->synced == book->at)
+    return;
+  book->synced = book->at;
+  if (fsync(book->fd) != 0)
+    log_warn("the day's sums of what was used cannot be synced: %s", strerror(errno));
+}
+
 static bool book_leaves_out(struct str provider) {
   return str_eq_c(provider, "command");
 }
@@ -316,7 +326,10 @@ static bool day_hits(struct daily_usage *book, const struct day_limits *limits, 
 
 bool daily_usage_refuses(struct daily_usage *book, const struct day_limits *limits,
                          struct str provider, bool begun, struct budget_hit *hit) {
-  return day_hits(book, limits, provider, begun, false, hit);
+  bool refuses = day_hits(book, limits, provider, begun, false, hit);
+  if (!refuses && limits != NULL)
+    book_sync(book);
+  return refuses;
 }
 
 bool daily_usage_near(struct daily_usage *book, const struct day_limits *limits,

@@ -10,10 +10,10 @@
  * DESIGN. The book is a file for each day (by the machine's own time zone) in the user's state
  * folder, `spent/DATE`: one line for each addition, appended with one write, so that concurrent
  * processes need no lock. Before it answers, a process reads on from where it was. A line is
- * written when a call's record is decided, so a crash never loses what was used. It is not synced:
- * a power failure may lose the last seconds. A torn or foreign line is ignored. Without a state
- * folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The
- * provider `command` is never counted and never refused: a program costs nothing.
+ * written when a call's record is decided, so a crash never loses what was used. Where
+ * a day is bounded, it is synced before a call is allowed. A torn or foreign line is ignored.
+ * Without a state folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are
+ * removed. The provider `command` is never counted and never refused: a program costs nothing.
  *
  * Single-threaded; small reads and writes, on the loop. */
 #ifndef SEGUE_HOST_DAILY_USAGE_H
@@ -50,6 +50,7 @@ struct day_sum {
 struct daily_usage {
   int fd;          /* 0: none */
   int64_t at;      /* read up to here */
+  int64_t synced;  /* what is before it is on the disk */
   int64_t ends_ms; /* real time at which the day ends; 0: no day has begun */
   struct day_sum *sums;
   size_t count;

@@ -223,7 +223,7 @@ bool folder_look(struct folder_look *look, const struct folder_holder *holder, u
   look->said = folder_read(buf_c(&file));
   look->file = buf_take(&file);
   look->store_asked.data = look;
-  bool begun;
+  bool begun = false;
   if (store_is_address(json_word_at(look->said, "logs")))
     begun = uv_queue_work(loop, &look->store_asked, ask_store, on_store_answered) == 0;
   else

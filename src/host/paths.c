@@ -313,9 +313,9 @@ static bool paths_is_named(struct str gitdir, const char *dot_git) {
 }
 
 /* Returns true if the folder is the top of a working tree; of a worktree it becomes that of its
- * repository, whose .git the file names: "gitdir: TOP/.git/worktrees/NAME". */
+ * repository, whose .git the file names: "gitdir: TOP/.git/worktrees/NAME", or BARE/worktrees/. */
 static bool paths_is_top(char folder[PATHS_BYTES]) {
-  static const char before[] = "gitdir: ", within[] = "/.git/worktrees/";
+  static const char before[] = "gitdir: ", within[] = "/worktrees/";
   char path[PATHS_BYTES + 8];
   struct stat st;
   struct err ignored;
@@ -326,22 +326,27 @@ static bool paths_is_top(char folder[PATHS_BYTES]) {
   if (S_ISREG(st.st_mode) && file_read(path, PATHS_BYTES - 1, &text, &ignored) &&
       str_starts(buf_view(&text), before)) {
     const char *top = text.p + sizeof before - 1, *end = strstr(top, within);
-    if (end != NULL && top[0] == '/' && paths_is_named(str_trim(str_from(top)), path))
-      print_into(folder, PATHS_BYTES, "%.*s", (int)(end - top), top);
+    if (end != NULL && top[0] == '/' && paths_is_named(str_trim(str_from(top)), path)) {
+      struct str git = {top, (size_t)(end - top)};
+      git.n -= str_ends(git, "/.git") ? strlen("/.git") : 0;
+      print_into(folder, PATHS_BYTES, STR_FMT, STR_ARG(git));
+    }
   }
   return true;
 }
 
-void paths_project(const char *folder, char out[PATHS_BYTES]) {
+size_t paths_project(const char *folder, char out[PATHS_BYTES]) {
   char real[PATH_MAX], at[PATHS_BYTES];
   print_into(out, PATHS_BYTES, "%s", realpath(folder, real) != NULL ? real : folder);
   print_into(at, sizeof at, "%s", out);
   do {
+    size_t n = strlen(at);
     if (paths_is_top(at)) {
       print_into(out, PATHS_BYTES, "%s", at);
-      return;
+      return n;
     }
   } while (paths_up(at));
+  return 0;
 }
 
 /* Gives the file that notes the last session of a project, or of all (NULL). */

@@ -41,8 +41,9 @@ void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
 void paths_home_facets(char out[PATHS_BYTES]);
 
 /* Gives the project that a folder is in: the top of its git repository, also for a worktree, else
- * the folder itself; without links. */
-void paths_project(const char *folder, char out[PATHS_BYTES]);
+ * the folder itself; without links. Returns how many bytes of the folder's real path name the top
+ * of its own working tree; 0: it is in none. */
+size_t paths_project(const char *folder, char out[PATHS_BYTES]);
 
 /* Notes the session that was started last, for `last` without --logs and $SEGUE_LOGS: of all, of
  * the project where it was started, and of that of `folder` (the session's; or NULL), in files of

@@ -173,26 +173,27 @@ void session_head(const struct session *s, enum ledger_kind kind, struct ledger_
   memcpy(head->hash, store_log_hash(s->log), sizeof head->hash);
 }
 
-static void seal(struct session *s, const struct ledger_entry *head) {
-  ledger_writer_add(&s->host->sealer, head, s->host->sync_now);
-}
-
-/* Seals the log after its decision's last record, if that is a stop or an end. */
+/* Seals the log after its decision's last record, if that is a stop or an end. What others may
+ * take, also when it has got its first records here: then its loss is seen although it never
+ * stopped. */
 static void seal_end(struct session *s) {
   struct ledger_entry head;
   bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
   if (s->log == NULL)
     return;
   if (s->cut != NULL)
-    seal(s, &s->cut_head);
+    ledger_writer_add(&s->host->sealer, &s->cut_head, s->host->sync_now);
   json_decref(s->cut);
   s->cut = NULL;
   uint64_t seq = store_log_seq(s->log);
-  if (!over || s->core.seq != seq || s->sealed_seq == seq)
+  bool taken = !over && s->sealed_seq == 0 && store_is_address(s->host->store->where);
+  if ((!over || s->core.seq != seq || s->sealed_seq == seq) && !taken)
     return;
   s->sealed_seq = seq;
   session_head(s, s->core.status == SESSION_ENDED ? LEDGER_END : LEDGER_STOP, &head);
-  seal(s, &head);
+  if (taken)
+    head.kind = LEDGER_HELD;
+  ledger_writer_add(&s->host->sealer, &head, s->host->sync_now && !taken);
 }
 
 const double host_append_bounds_ms[HOST_APPEND_BUCKETS] = {0.5, 1,  2.5, 5,   10,
@@ -395,6 +396,7 @@ static void leave_gate(struct open_call *call, const struct call_result *result)
 static void free_call(struct open_call *call) {
   call_result_deinit(&call->result);
   changes_free(call->changes);
+  free(call->own_folder);
   head_watch_free(call->head);
   free(call->blob_err);
   free(call->provider_session);
@@ -569,6 +571,7 @@ static void on_head(void *ctx) {
 static void see_head(struct open_call *call) {
   struct turn *turn = NULL;
   struct session *s = call->session;
+  changes_own_tell(call->top, call->own_folder, &call->result);
   (void)core_call(&s->core, call->call, &turn);
   if (call->head != NULL && !session_is_leaving(s))
     head_watch_end(call->head, &s->core, turn, s->env.cwd, call->result.git_seen, on_head);
@@ -1048,6 +1051,8 @@ static void start_provider(struct open_call *open) {
   open->started_ms = clock_real_ms();
   if (open->changes == NULL)
     changes_expect(&open->session->host->trees);
+  if (open->looks)
+    open->own_folder = changes_own_folder(open->top);
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
   session_steer(open->session, open->call);
 }

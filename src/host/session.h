@@ -36,6 +36,7 @@ struct open_call { /* a started call */
   struct call_request request;
   char *provider_session;   /* the request's; the state's may change while the call runs */
   struct changes *changes;  /* changes that it makes in the working tree, or NULL: not tracked */
+  char *own_folder;         /* what was below .segue before it; or NULL: it is not asked */
   struct head_watch *head;  /* where HEAD is before and after it, or NULL: it is not asked */
   bool awaits_tree;         /* its worktree is being made again */
   long tree;                /* the turn whose worktree that is, or 0 */

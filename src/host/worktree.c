@@ -16,6 +16,7 @@
 #include "git/work.h"
 #include "host/paths.h"
 #include "host/session.h"
+#include "host/worktree_changes.h"
 #include "provider/child.h"
 #include "provider/provider.h"
 
@@ -67,6 +68,7 @@ struct git_job {
   bool again;   /* may have been asked for before a crash */
   bool cancelled;
   json_t *adopted; /* the outcome of following HEAD */
+  json_t *remotes; /* addresses by name */
 };
 
 /* In a step `ask` fills in what to run; false: there is nothing to run. `take` reads the answer;
@@ -580,6 +582,28 @@ static void put_setup(const struct tree_setup *setup, json_t *data) {
                                   setup->sandbox));
 }
 
+/* Notes where remotes lead before an agent could change that: segue pr pushes nowhere else. */
+static bool ask_remotes(struct git_job *job, struct git_ask *ask) {
+  GIT_ASK_SET(ask, job->source, "remote", "--verbose");
+  return true;
+}
+
+/* Each line is "NAME\tADDRESS (push)", or "(fetch)". */
+static bool take_remotes(struct git_job *job, const struct git_answer *answer) {
+  json_decref(job->remotes);
+  job->remotes = json_object();
+  for (struct str rest = buf_view(&answer->out); rest.n > 0 && answer->exit == 0;) {
+    struct str line = str_next_line(&rest);
+    const char *tab = memchr(line.p, '\t', line.n);
+    if (tab == NULL || !str_ends(line, " (push)"))
+      continue;
+    size_t n = (size_t)(tab - line.p);
+    char_auto_t *address = trees_address((struct str){tab + 1, line.n - n - 1 - strlen(" (push)")});
+    json_object_setn_new(job->remotes, line.p, n, json_text(str_from(address)));
+  }
+  return true;
+}
+
 static const struct git_step git_make_steps[] = {
     {ask_base, take_base, NULL},
     {ask_prefix, take_prefix, NULL},
@@ -591,6 +615,7 @@ static const struct git_step git_make_steps[] = {
     {ask_fill, NULL, "git reset --hard"},
     {ask_merge, take_merge, NULL},
     {ask_submodules, take_submodules, NULL},
+    {ask_remotes, take_remotes, NULL},
     {ask_copy, take_copy, NULL},
     {link_files, NULL, NULL},
     {ask_setup_key, take_setup_key, NULL},
@@ -614,8 +639,10 @@ static json_t *git_job_made(struct git_job *job) {
       err_set_errno(&job->err, errno, "cannot make %.300s", buf_c(&folder));
     part = slash ? slash + 1 : NULL;
   }
-  json_t *data = json_pack("{ss ss so so}", "branch", job->branch, "base", job->base, "path",
-                           json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)));
+  json_t *data = json_pack("{ss ss so so so*}", "branch", job->branch, "base", job->base, "path",
+                           json_text(str_from(job->path)), "folder", json_text(buf_view(&folder)),
+                           "remotes", job->remotes);
+  job->remotes = NULL;
   put_setup(&job->setup, data);
   struct repo_head at;
   repo_read_head(&job->repo, &at);
@@ -953,6 +980,7 @@ static void job_free(struct git_job *job) {
   json_decref(job->setup.sandbox);
   arena_deinit(&job->setup.arena);
   json_decref(job->adopted);
+  json_decref(job->remotes);
   free(job);
 }
 

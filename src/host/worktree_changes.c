@@ -82,6 +82,8 @@ static void take_workspace(struct tree_reading *r, const json_t *record) {
   if (event != NULL && strcmp(event, "made") == 0)
     take_tree(r, data, turn);
   const json_t *main = json_object_get(data, "main");
+  if (turn == 0 && t->remotes == NULL)
+    t->remotes = json_incref(json_object_get(data, "remotes"));
   if (turn == 0 && main != NULL && !t->has_main) {
     t->has_main = true;
     t->main = tree_text(main, "branch");
@@ -176,10 +178,23 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   return ok;
 }
 
+char *trees_address(struct str url) {
+  struct buf out = {0};
+  const char *scheme = memmem(url.p, url.n, "://", strlen("://"));
+  size_t from = scheme != NULL ? (size_t)(scheme - url.p) + strlen("://") : 0, end = from;
+  while (scheme != NULL && end < url.n && url.p[end] != '/' && url.p[end] != '@')
+    end++;
+  buf_append(&out, url.p, from);
+  from = end < url.n && url.p[end] == '@' ? end + 1 : from;
+  buf_append(&out, url.p + from, url.n - from);
+  return buf_take(&out);
+}
+
 void trees_deinit(struct trees *t) {
   for (size_t i = 0; i < t->count; i++)
     item_free(&t->items[i]);
   free(t->items);
+  json_decref(t->remotes);
   free(t->cwd);
   free(t->task);
   json_decref(t->config);

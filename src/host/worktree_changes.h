@@ -41,13 +41,14 @@ struct tree_item {
 
 struct trees {
   char session[STORE_ID_BYTES];
-  char *cwd;      /* where it was started: a folder in the repository */
-  char *task;     /* its first line */
-  json_t *config; /* of its start; or NULL */
-  char *main;     /* the branch of the repository's own tree when its worktree was made, or NULL */
-  bool has_main;  /* that is known; main NULL: none was checked out */
-  char *base;     /* the commit at its start, if it worked in that folder; or NULL: not known */
-  json_t *source; /* where the task came from: config.source; or NULL */
+  char *cwd;       /* where it was started: a folder in the repository */
+  char *task;      /* its first line */
+  json_t *config;  /* of its start; or NULL */
+  char *main;      /* the branch of the repository's own tree when its worktree was made, or NULL */
+  bool has_main;   /* that is known; main NULL: none was checked out */
+  char *base;      /* the commit at its start, if it worked in that folder; or NULL: not known */
+  json_t *source;  /* where the task came from: config.source; or NULL */
+  json_t *remotes; /* their addresses when its worktree was made; or NULL: not known */
   struct tree_item *items;
   size_t count;
   json_t *commits;  /* array of {turn, movement, commit, of?}; of: a child's turn */
@@ -59,6 +60,8 @@ struct trees {
 };
 
 bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
+/* Returns a remote's address without a login in it; owned. */
+char *trees_address(struct str url);
 void trees_deinit(struct trees *t);
 /* Returns the session's own worktree. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);

@@ -230,6 +230,19 @@ char *orphan_program(long process, bool *held) {
   return program;
 }
 
+void orphan_end_tracer(long process) {
+  enum { ABOVE = 256 };
+  buf_auto_t bytes = {0};
+  const char *at = read_behind((pid_t)process, "status", "TracerPid:", &bytes);
+  const pid_t tracer = at != NULL ? (pid_t)strtol(at, NULL, 10) : 0;
+  struct process_seen seen = {.parent = tracer};
+  for (int i = 0; tracer > 1 && i < ABOVE && seen.parent > 1 && seen.parent != process; i++)
+    if (!read_stat(seen.parent, &seen, &bytes))
+      return;
+  if (tracer > 1 && seen.parent == process)
+    (void)kill(tracer, SIGKILL);
+}
+
 bool orphan_at_work(const char *folder, const char *program, const struct stat *file) {
   DIR *all = opendir("/proc");
   bool held = false;

@@ -26,6 +26,10 @@ size_t orphan_end(const char *session);
  * machine started for it (cron, systemd, sshd, docker, a terminal server). */
 char *orphan_program(long process, bool *held);
 
+/* Ends what holds the process by ptrace, if it descends from it: a program without a sandbox that
+ * keeps its shim from ending it. */
+void orphan_end_tracer(long process);
+
 /* Is a program whose name begins so at work below the folder, or has any process that we may see
  * this file open? file: NULL if that is not asked. */
 struct stat;

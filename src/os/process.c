@@ -716,6 +716,7 @@ static void process_end_tree(struct process *p, enum process_end why) {
   process_set_state(p, PROCESS_STATE_ENDING);
   p->grace_end_ms = later(clock_mono_ms(), LIMIT_TERM_GRACE_MS + LIMIT_SWEEP_WAIT_MS);
   process_close_fd(&p->control_fd);
+  orphan_end_tracer(p->shim);
   process_set_timer(p);
 }
 
@@ -775,6 +776,7 @@ static void end_if_late(struct process *p) {
       break;
     }
     p->result.survivors = true; /* until a sweep says otherwise */
+    orphan_end_tracer(p->shim); /* else it would be the one that reaps the shim */
     (void)kill(p->shim, SIGKILL);
     p->grace_end_ms = later(now, LIMIT_SWEEP_WAIT_MS);
     process_set_timer(p);

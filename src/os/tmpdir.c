@@ -8,9 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,12 +27,63 @@ static void tmpdir_folder(struct buf *out) {
   buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
 }
 
+/* Programs with something in the folder hold it together (flock); whoever has it alone finds only
+ * what others have left that were killed. */
+static struct {
+  pthread_mutex_t lock;
+  unsigned count; /* of ours in it */
+  int fd;
+} hold = {PTHREAD_MUTEX_INITIALIZER, 0, -1};
+
+static bool remove_all(const char *path, bool *there, struct err *err);
+
+static void tmpdir_sweep(const char *folder) {
+  DIR *all = opendir(folder);
+  buf_auto_t path = {0};
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL; buf_clear(&path)) {
+    struct err ignored;
+    bool there;
+    buf_printf(&path, "%s/%s", folder, e->d_name);
+    if (strncmp(e->d_name, "segue-", strlen("segue-")) == 0)
+      (void)!remove_all(path.p, &there, &ignored);
+  }
+  if (all != NULL)
+    closedir(all);
+}
+
+/* For one that is about to be made. A folder that somebody removed meanwhile is held anew. */
+static void tmpdir_hold(const char *folder, const struct stat *st) {
+  struct stat held;
+  (void)pthread_mutex_lock(&hold.lock);
+  if (hold.count++ == 0 || fstat(hold.fd, &held) != 0 || held.st_ino != st->st_ino) {
+    fs_close(hold.fd);
+    hold.fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (hold.fd >= 0 && flock(hold.fd, LOCK_EX | LOCK_NB) == 0)
+      tmpdir_sweep(folder);
+    if (hold.fd >= 0)
+      (void)flock(hold.fd, LOCK_SH);
+  }
+  (void)pthread_mutex_unlock(&hold.lock);
+}
+
+static void tmpdir_release(void) {
+  (void)pthread_mutex_lock(&hold.lock);
+  if (hold.count > 0 && --hold.count == 0) {
+    fs_close(hold.fd);
+    hold.fd = -1;
+  }
+  (void)pthread_mutex_unlock(&hold.lock);
+}
+
 /* Makes the user's own folder. Returns false if somebody else has its name. */
 static bool tmpdir_enter(struct buf *out) {
   struct stat st;
   tmpdir_folder(out);
-  return (mkdir(out->p, 0700) == 0 || errno == EEXIST) && lstat(out->p, &st) == 0 &&
-         S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+  bool ok = (mkdir(out->p, 0700) == 0 || errno == EEXIST) && lstat(out->p, &st) == 0 &&
+            S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+  if (ok)
+    tmpdir_hold(out->p, &st);
+  return ok;
 }
 
 /* Tries twice: another program that ends may remove the empty folder between two of our steps. */
@@ -43,6 +96,7 @@ char *tmpdir_make(struct err *err) {
     buf_puts(&path, "/segue-XXXXXX");
     if (mkdtemp(path.p) != NULL) /* mode 0700 */
       return buf_take(&path);
+    tmpdir_release();
   }
   buf_deinit(&path);
   buf_printf(&path, "%s/segue-XXXXXX", parent_dir());
@@ -69,10 +123,11 @@ bool tmpdir_check(struct err *err) {
 static bool tmpdir_make_anew(const char *path) {
   struct stat st;
   struct err ignored;
+  bool there;
   if (mkdir(path, 0700) == 0)
     return true;
   return errno == EEXIST && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-         st.st_uid == geteuid() && tmpdir_remove(path, &ignored) && mkdir(path, 0700) == 0;
+         st.st_uid == geteuid() && remove_all(path, &there, &ignored) && mkdir(path, 0700) == 0;
 }
 
 char *tmpdir_make_named(const char *name, struct err *err) {
@@ -84,6 +139,7 @@ char *tmpdir_make_named(const char *name, struct err *err) {
     buf_printf(&path, "/%s", name);
     if (tmpdir_make_anew(path.p))
       return buf_take(&path);
+    tmpdir_release();
   }
   buf_deinit(&path);
   return tmpdir_make(err);
@@ -177,11 +233,12 @@ static void remove_content(struct removal *r, int fd, unsigned depth) {
   (void)closedir(dir);
 }
 
-bool tmpdir_remove(const char *path, struct err *err) {
+static bool remove_all(const char *path, bool *there, struct err *err) {
   struct removal r = {.path = path, .err = err, .ok = true};
   struct stat st;
   unsigned round = 0;
   r.top = open_dir(AT_FDCWD, path, &st);
+  *there = r.top >= 0;
   if (r.top < 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot remove '%s'", path);
   r.device = st.st_dev;
@@ -198,4 +255,13 @@ bool tmpdir_remove(const char *path, struct err *err) {
   if (r.ok && rmdir(path) != 0)
     tmpdir_failed(&r, errno, ".");
   return r.ok;
+}
+
+bool tmpdir_remove(const char *path, struct err *err) {
+  buf_auto_t folder = {0};
+  bool there, ok = remove_all(path, &there, err);
+  tmpdir_folder(&folder);
+  if (there && fs_below(path, buf_c(&folder)) != NULL)
+    tmpdir_release();
+  return ok;
 }

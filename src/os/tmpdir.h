@@ -5,7 +5,10 @@
  * were made from its listing can be used again (os/ruleset_cache.h). If another user has that name,
  * they are in the folder above itself.
  *
- * These functions block and touch only their arguments: they may run in a pool thread. */
+ * What killed programs have left there is removed by the next one that makes one, when no other
+ * has one.
+ *
+ * These functions block; they may run in a pool thread. */
 #ifndef SEGUE_OS_TMPDIR_H
 #define SEGUE_OS_TMPDIR_H
 

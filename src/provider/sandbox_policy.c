@@ -442,6 +442,9 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
     if (snprintf(path, sizeof path, "%s/.git", spec->cwd) < (int)sizeof path &&
         lstat(path, &st) == 0 && S_ISREG(st.st_mode))
       add(c, &c->kept, path);
+    /* Whoever runs a workflow of the project next runs what is written there. */
+    if (snprintf(path, sizeof path, "%s/.segue", spec->cwd) < (int)sizeof path)
+      add(c, &c->kept, path);
   }
   const json_t *path;
   char full[PATH_MAX];

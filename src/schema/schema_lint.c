@@ -156,7 +156,7 @@ static void warn_below(struct linting *l, const struct path_step *place, const c
 }
 
 /* Words that say something to a person or to other programs, and nothing to a validator. */
-static bool is_annotation(const char *key) {
+static bool lint_is_annotation(const char *key) {
   return strncmp(key, "x-", 2) == 0 ||
          str_among(str_from(key), "title description default examples example readOnly writeOnly "
                                   "deprecated discriminator xml externalDocs enumNames id");
@@ -173,7 +173,7 @@ static void lint_slips(struct linting *l, const json_t *schema, const struct pat
   json_object_foreach((json_t *)schema, key, value) {
     struct buf message = {0};
     const char *near = NULL;
-    if (is_keyword(key) || is_annotation(key))
+    if (is_keyword(key) || lint_is_annotation(key))
       continue;
     if (strcmp(key, "nullable") == 0)
       buf_puts(&message, "a word of OpenAPI, which this draft does not know: add \"null\" to type");
@@ -365,7 +365,7 @@ bool schema_says_nothing(const json_t *doc, struct schema_errors *errors) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)doc, key, value)
-    if (is_keyword(key) || is_annotation(key))
+    if (is_keyword(key) || lint_is_annotation(key))
       return false;
   if (json_object_size(doc) == 0)
     return false;

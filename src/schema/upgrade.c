@@ -1,6 +1,7 @@
 /* Reads older schemas as draft 07. */
 #include "schema/upgrade.h"
 
+#include "format/json_value.h"
 #include "schema/compiled.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static void upgrade_bound(json_t *schema, const char *bound, const char *exclusi
 static void add_null(json_t *list, json_t *owned_null) {
   bool has = false;
   for (size_t i = 0; i < json_array_size(list); i++)
-    has = has || json_equal(json_array_get(list, i), owned_null);
+    has = has || json_same(json_array_get(list, i), owned_null);
   if (!has)
     json_array_append(list, owned_null);
   json_decref(owned_null);

@@ -4,8 +4,8 @@
  *
  * Draft 04 (`$schema` says so): `id` becomes `$id`, and `$schema` draft 07's. There, and in a
  * schema that names no draft, as OpenAPI's never do: `exclusiveMinimum: true` beside a minimum
- * becomes the bound itself, and `nullable: true` adds null to `type` and `enum`. A schema of a later
- * draft stays as it is: there `nullable` says nothing, which schema_lint tells.
+ * becomes the bound itself, and `nullable: true` adds null to `type` and `enum`. A schema of a
+ * later draft stays as it is: there `nullable` says nothing, which schema_lint tells.
  *
  * Rules from: draft-zyp-json-schema-04, draft-fge-json-schema-validation-00 5.1, OpenAPI 3.0.3
  * "Schema Object". */

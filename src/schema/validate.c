@@ -706,6 +706,8 @@ static bool schema_run_trouble(struct vm *vm, const char *limit) {
 static bool schema_run_pattern(struct vm *vm, const struct pattern *pattern, const char *text,
                                size_t length) {
   uint64_t before = vm->scratch.cost;
+  if (vm->work < 0) /* all keys and texts share the limit of the whole check */
+    return schema_run_trouble(vm, "the check takes too much work");
   enum pattern_result result = pattern_match(pattern, &vm->scratch, text, length);
   vm->work -= (int64_t)(vm->scratch.cost - before);
   switch (result) {

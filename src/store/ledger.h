@@ -1,5 +1,5 @@
 /* ledger.h - keeps the heads of sessions beside their logs: the last record when a session stopped
- * or ended, and its hash.
+ * or ended, or a worker took it, and its hash.
  *
  *   ledger_append(&store, entries, n, &err)    durable; blocking: call it from the pool
  *   ledger_read(&store, each, ctx, &end, &err)
@@ -17,8 +17,9 @@
 enum ledger_kind {
   LEDGER_END,
   LEDGER_STOP,
-  LEDGER_CUT,    /* seq is the last record that a person kept: later ones no longer count */
-  LEDGER_REMOVED /* the log is not missing: a person removed it */
+  LEDGER_CUT,     /* seq is the last record that a person kept: later ones no longer count */
+  LEDGER_REMOVED, /* the log is not missing: a person removed it */
+  LEDGER_HELD     /* a worker of a shared store took it, and wrote its first records */
 };
 
 struct ledger_entry {
@@ -38,7 +39,7 @@ struct ledger_end {
   struct err why;
 };
 
-const char *ledger_kind_name(enum ledger_kind kind); /* end, stop, cut, removed */
+const char *ledger_kind_name(enum ledger_kind kind); /* end, stop, cut, removed, held */
 
 bool ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
                    struct err *err) MUST_CHECK;

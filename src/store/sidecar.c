@@ -184,7 +184,7 @@ static bool ledger_take(const json_t *line, struct ledger_entry *e) {
                              .seq = (uint64_t)json_integer_value(json_object_get(line, "seq"))};
   memcpy(e->session, session, STORE_ID_BYTES);
   memcpy(e->hash, head, SHA256_HEX);
-  for (int kind = LEDGER_END; kind <= LEDGER_REMOVED; kind++)
+  for (int kind = LEDGER_END; kind <= LEDGER_HELD; kind++)
     if (strcmp(type, ledger_kind_name((enum ledger_kind)kind)) == 0) {
       e->kind = (enum ledger_kind)kind;
       return true;

@@ -35,7 +35,7 @@ struct provider_slot {
   char provider[LIMIT_POOL_BYTES + 1];
   struct pg_base *pg;
   uint64_t number;
-  char worker[STORE_ID_BYTES];
+  char word[STORE_ID_BYTES]; /* of the worker that asked */
 };
 
 enum provider_slot_answer {

@@ -300,7 +300,7 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err) {
 /* --- the ledger --- */
 
 const char *ledger_kind_name(enum ledger_kind kind) {
-  static const char *const names[] = {"end", "stop", "cut", "removed"};
+  static const char *const names[] = {"end", "stop", "cut", "removed", "held"};
   return names[kind];
 }
 

@@ -19,13 +19,12 @@ from support import SEGUE, at, of_type
 ROUNDS, WORKERS = 3, 8
 WORKER = "00000000-0000-4000-9000-000000000000"
 APPEND = """\\set next :seq + 3
-SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
-:next, :next * 500, repeat('ab', 32), 'idle', false, ARRAY[:seq * 500, :seq * 500 + 500, :seq * 500 + \
-1000], ARRAY[convert_to(repeat('x', 500), 'UTF8'), convert_to(repeat('y', 500), 'UTF8'), \
-convert_to(repeat('z', 500), 'UTF8')]);
+SELECT segue.append('%s', ('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
+'idle', false, ARRAY[convert_to(rpad('x', 432, 'x') || repeat('ab', 34), 'UTF8'), convert_to(rpad('y', 432, 'y') || \
+repeat('ab', 34), 'UTF8'), convert_to(rpad('z', 432, 'z') || repeat('ab', 34), 'UTF8')]);
 \\set seq :next
-"""
-MAKE = "SELECT segue.make('%s', ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, '{}') " \
+""" % WORKER
+MAKE = "SELECT segue.make('%s', ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, '{}', NULL, false) " \
        "FROM generate_series(0, 7) n" % WORKER
 CLAIM = f"SELECT * FROM segue.claim('{WORKER}', 8, '{{}}', 65536);\n"
 NOBODY = "INSERT INTO segue.session (id, state, rest, needs, seq) SELECT gen_random_uuid(), 'ready', 'ready', " \

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Other hands: on the log of a session, in the folder of the control socket. As root and, where a
 test is run as root, as another user beside it."""
+import fcntl
 import hashlib
 import json
 import os
@@ -501,6 +502,61 @@ def a_stopped_shim(box):
         expect(not any(is_alive(pid) for pid in pids_of(box)), "it lives on")
 
 
+TRACER = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+shim, holder = os.getppid(), os.getpid()
+if os.fork() == 0:  # also by a grandchild
+    os.setsid()
+    holder = os.getpid()
+open(sys.argv[1], "a").write("%d\\n" % holder)
+SEIZE, INTERRUPT, TRACEME_EXITKILL = 0x4206, 0x4207, 0x100000
+held = libc.ptrace(SEIZE, ctypes.c_long(shim), None, ctypes.c_long(TRACEME_EXITKILL if sys.argv[2] == "kill" else 0))
+if held == 0:
+    libc.ptrace(INTERRUPT, ctypes.c_long(shim), None, None)
+    open(sys.argv[1] + ".held", "w").write("yes")
+while True:
+    time.sleep(1)
+"""
+
+
+def a_traced_shim(box):
+    """A program without a sandbox that holds its shim by ptrace: the call ends in its time-out, and leaves nothing."""
+    for how in ("", "kill"):
+        workflow = box.file("trace.yaml", json.dumps({"name": "trace", "movements": [
+            {"name": "one", "command": ["python3", "-c", TRACER, box.pids, how], "timeout": "2s", "sandbox": "off",
+             "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+        begin = time.monotonic()
+        done = box.segue("run", workflow, "-t", "x", "-l", box.logs, timeout=50)
+        took = time.monotonic() - begin
+        expect(done.returncode != 0, done)
+        expect(not any(is_alive(pid) for pid in pids_of(box)), how, "it lives on")
+        if not os.path.exists(box.pids + ".held"):
+            return "skipped: the machine allows no ptrace"
+        expect(SANITIZED or took < 12, how, took)  # 28 s, before
+    return None
+
+
+def leftovers_of_the_killed(box):
+    """What killed programs left in TMPDIR goes with the next start, unless somebody uses the folder."""
+    box.env["TMPDIR"] = box.dir + "/tmp"
+    folder = f"{box.dir}/tmp/segue-{os.geteuid()}.tmp"
+    workflow = box.file("w.yaml", json.dumps({"name": "w", "movements": [
+        {"name": "one", "command": ["true"], "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}))
+    for in_use in (True, False):
+        os.makedirs(folder + "/segue-01990000-7-tree/deep", exist_ok=True)
+        os.chmod(folder, 0o700)
+        Path(folder + "/segue-01990000-7-tree/deep/index").write_text("names", encoding="ascii")
+        Path(folder + "/mine").write_text("not segue's", encoding="ascii")
+        user = os.open(folder, os.O_RDONLY)
+        if in_use:
+            fcntl.flock(user, fcntl.LOCK_SH)
+        box.segue("run", workflow, "-t", "x", "-l", box.logs, status=0)
+        os.close(user)
+        expect(os.path.exists(folder + "/segue-01990000-7-tree") == in_use, in_use, os.listdir(folder))
+        expect(os.path.exists(folder + "/mine"), "only what segue makes")
+
+
 HALF_OPEN = """
 import socket, sys, time
 held = []
@@ -621,7 +677,7 @@ PEAK = ("import resource, subprocess, sys\nsubprocess.run(sys.argv[1:])\n"
 
 CASES = [a_changed_last_record, an_end_that_is_gone, cut_by_a_person, the_daemon_refuses_too, an_empty_log,
          another_users_socket, facets_of_others, children_of_a_killed_pair,
-         children_of_a_killed_daemon, what_hides_is_found, nothing_is_left_at_all, a_stopped_shim, half_open_requests, a_full_queue,
+         children_of_a_killed_daemon, what_hides_is_found, nothing_is_left_at_all, a_stopped_shim, a_traced_shim, leftovers_of_the_killed, half_open_requests, a_full_queue,
          a_host_that_is_another, small_things]
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ COUNT = "import os; print('processors', len(os.sched_getaffinity(0)))"
 def run(box, code, keys, prefix=()):
     import subprocess
     path = box.file("w.yaml", FLOW % (json.dumps(PYTHON), json.dumps(code), keys))
-    done = subprocess.run([*prefix, SEGUE, "run", path, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
+    done = subprocess.run([*prefix, SEGUE, "run", "--trust", path, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
                           env=box.env, capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL)
     logs = box.log_paths()
     return done, records(logs[-1]) if logs else None

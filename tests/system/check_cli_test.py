@@ -5,9 +5,10 @@ import sys
 import json
 import os
 import pty
+import resource
 import subprocess
 
-from support import SEGUE, WAIT_S, Box, expect, main
+from support import SANITIZED, SEGUE, WAIT_S, Box, expect, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SUITES = [os.environ.get("SEGUE_SHARED", ROOT + "/../shared") + "/data/json-schema-test-suite",
@@ -51,6 +52,17 @@ def verdicts_and_statuses(box):
     check(box, schema, "-", "-", status=2)
     check(box, status=2)
     check(box, schema, good, "--wrong", status=2)
+
+
+def patterns_share_the_limit_of_the_check(box):
+    """A key that takes all its steps ends the check; 20,000 of them cost no more."""
+    schema = box.file("p.json", '{"patternProperties": {"^(a+)+$": {"type": "integer"}}}')
+    value = json.dumps({"a" * 40 + f"b{n}": n for n in range(20000)})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    out, err = check(box, schema, "-", stdin=value, status=None)
+    took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    expect("too m" in out + err, out, err)
+    expect(SANITIZED or took < 1.5, took)
 
 
 def as_json(box):
@@ -487,8 +499,7 @@ def usage_and_help(box):
 
 if __name__ == "__main__":
     sys.exit(main([older_drafts_and_openapi, references_to_files_beside, a_schema_that_says_nothing,
-        
-        verdicts_and_statuses, as_json, bad_schemas_have_a_place, yaml_is_read, all_of_json_is_read,
+        verdicts_and_statuses, patterns_share_the_limit_of_the_check, as_json, bad_schemas_have_a_place, yaml_is_read, all_of_json_is_read,
         formats_drafts_and_odd_schemas, on_a_terminal_only_the_schema,
         errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order, batch_of_texts,
         batch_with_a_schema_and_files, many_schemas_in_a_batch, batch_answers_each_line_at_once,

@@ -107,7 +107,7 @@ class Ship(Box):
         self.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": ENGINE}, **config}))
         flow = self.file("w.yaml", FLOW % (json.dumps(command), keys))
         self.own()
-        done = subprocess.run([*before(self.user), SEGUE, "run", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd], cwd=self.cwd,
+        done = subprocess.run([*before(self.user), SEGUE, "run", "--trust", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd], cwd=self.cwd,
                               env=self.env, capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL)
         return done, records(self.log_paths()[-1]) if self.log_paths() else []
 
@@ -206,7 +206,7 @@ def ends_with_its_call():
         os.remove(box.cwd + "/held")
         flow = box.file("w.yaml", FLOW % (json.dumps(["sh", "-c", line % "while :; do sleep 1000; done"]), f"image: {IMAGE}"))
         box.own()
-        segue = subprocess.Popen([*before(box.user), SEGUE, "run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
+        segue = subprocess.Popen([*before(box.user), SEGUE, "run", "--trust", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
                                  env=box.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         wait_until(lambda: os.path.exists(box.cwd + "/held") and holders(box.cwd + "/held"), 30)
         os.kill(segue.pid, signal.SIGKILL)
@@ -275,7 +275,7 @@ def what_short_programs_say_is_heard():
         box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": ENGINE}}))
         flow = box.file("many.yaml", MANY % IMAGE)
         box.own()
-        runs = [subprocess.Popen([*before(box.user), SEGUE, "run", flow, "--task", "t", "-q", "--logs", f"{box.logs}-{n}", "--cwd", box.cwd],
+        runs = [subprocess.Popen([*before(box.user), SEGUE, "run", "--trust", flow, "--task", "t", "-q", "--logs", f"{box.logs}-{n}", "--cwd", box.cwd],
                                  cwd=box.cwd, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for n in range(4)]
         expect([p.wait(WAIT_S) for p in runs] == [0] * 4, [p.returncode for p in runs])
         for n in range(4):
@@ -296,7 +296,7 @@ def an_agent_keeps_its_state():
         flow = box.file("w.yaml", "name: w\nprovider: inside\nmovements:\n  - {name: a, instruction: Do it.,\n"
                         "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
         box.own()
-        done = subprocess.run([*before(box.user), SEGUE, "run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
+        done = subprocess.run([*before(box.user), SEGUE, "run", "--trust", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
                               env=box.env, capture_output=True, timeout=WAIT_S, stdin=subprocess.DEVNULL)
         expect(done.returncode == 0, done.stdout, done.stderr)
         expect(os.path.exists(box.home + "/.inside/kept"), os.listdir(box.home))

@@ -182,6 +182,51 @@ def a_pull_request_is_opened():
                         "opened": False}, done)
 
 
+def the_address_is_that_of_the_start():
+    """It is recorded before the first call, without a login; another one is refused, and both are shown."""
+    answers = [["issue view", ISSUE], ["pr list", []], ["pr create", "https://example.org/pull/1"]]
+    with Box() as box:
+        forge(box, answers)
+        away = box.dir + "/away.git"
+        git(box, "init", "-q", "--bare", "-b", "main", away)
+        git(box, "remote", "add", "other", "https://user:secret@example.org/o/r.git")
+        run(box, flags=["--issue", "12"])
+        log = box.begun()[-1]
+        made = [r for r in of_type(records(log), "workspace") if r["event"] == "made"][0]
+        expect(made["data"]["remotes"] == {"origin": box.dir + "/remote.git", "other": "https://example.org/o/r.git"}, made)
+        expect("secret" not in open(log, encoding="utf-8").read(), "the login stands in the log")
+        for key in ("url", "pushurl"):
+            git(box, "config", "remote.origin." + key, away)
+            done = box.segue("pr", "last", "--logs", box.logs, status=2)
+            expect(b"nothing is pushed" in done.stderr and away.encode() in done.stderr and b"/remote.git" in done.stderr, done)
+            expect(git(box, "branch", at=away) == "", "it was pushed")
+            git(box, *(("config", "remote.origin.url", box.dir + "/remote.git") if key == "url" else
+                       ("config", "--unset", "remote.origin.pushurl")))
+        git(box, "remote", "add", "late", away)
+        done = box.segue("pr", "last", "--remote", "late", "--logs", box.logs, status=2)
+        expect(b"was not there when the session began" in done.stderr, done)
+        done = box.segue("pr", "last", "--logs", box.logs, status=0)
+        expect(f"to {box.dir}/remote.git".encode() in done.stderr, "where it goes is shown", done)
+
+
+def the_program_runs_beside_the_repository():
+    """gh and glab start a git: it finds no repository, and the project is named."""
+    for program, address, words in (
+            ("gh", "git@example.org:o/r.git", ["--repo", "example.org/o/r"]), ("gh", "https://x:y@example.org/o/r", ["--repo", "example.org/o/r"]),
+            ("gh", "git@work:o/r.git", ["--repo", "o/r"]), ("glab", "ssh://git@gitlab.example.org:22/a/b/r.git", ["--hostname", "gitlab.example.org"])):
+        with Box() as box:
+            forge(box, [["issue view", ISSUE], ["notes", []], ["issues/12", {"title": "x", "description": "y"}]], program)
+            with open(f"{box.dir}/bin/{program}", "a", encoding="utf-8") as f:
+                f.write("with open(here + '/where', 'a') as f:\n    f.write(json.dumps(os.listdir('.')) + '\\n')\n")
+            git(box, "remote", "set-url", "origin", address)
+            run(box, flags=["--issue", "12"])
+            for call in asked(box):
+                expect(call["words"][-2:] == words, call["words"])
+                expect(program == "gh" or call["words"][1].startswith("projects/a%2Fb%2Fr/issues"), call["words"])
+            with open(box.dir + "/bin/where", encoding="utf-8") as f:
+                expect({line.strip() for line in f} == {"[]"}, "an empty folder")
+
+
 def its_words_are_those_of_reports():
     flow = """
 name: reports
@@ -287,5 +332,6 @@ def a_daemon_keeps_where_it_came_from(box: DaemonBox):
 
 if __name__ == "__main__":
     sys.exit(main([an_issue_is_the_task, a_merge_request_is_the_task, wrong_ones_begin_nothing,
-                   a_pull_request_is_opened, its_words_are_those_of_reports, one_that_cannot_be_opened,
+                   a_pull_request_is_opened, the_address_is_that_of_the_start, the_program_runs_beside_the_repository,
+                   its_words_are_those_of_reports, one_that_cannot_be_opened,
                    comments_make_a_fork, a_daemon_keeps_where_it_came_from]))

@@ -87,6 +87,22 @@ def the_transcript_is_read_where_the_event_has_no_answer(box):
     expect(box.segue("hook", "other", *RULES, stdin=b"{}").returncode == 2, "another word")
 
 
+def a_transcript_is_a_file(box):
+    """Nothing else is opened: a pipe would wait for good, a device would never end."""
+    judge(box, """echo '{"reason": "ok it is so", "step": 1}'\n""")
+    os.mkfifo(box.dir + "/pipe")
+    for path in (box.dir + "/pipe", "/dev/zero", box.dir):
+        done, _ = stop(box, None, "s1", transcript_path=path)
+        expect(done.returncode == 1 and b"is not a file" in done.stderr, path, done)
+    line = json.dumps({"type": "assistant", "message": {"content": "The last words."}}) + "\n"
+    with open(box.dir + "/long", "wb") as f:  # its end counts
+        f.truncate(300 << 20)
+        f.seek(0, os.SEEK_END)
+        f.write(b"\n" + line.encode())
+    done, told = stop(box, None, "s1", transcript_path=box.dir + "/long")
+    expect(told == {}, done)
+
+
 def install_shows_and_asks(box):
     path = box.dir + "/home/.claude/settings.json"
     words = ("hook", "install", *RULES, "--gate", "echo it's")
@@ -138,4 +154,4 @@ def claude_runs_it():
 
 if __name__ == "__main__":
     sys.exit(main([the_verdict_decides, a_gate_comes_first_and_is_evidence, noes_are_bounded_and_a_silent_judge_holds_up_nobody,
-                   the_transcript_is_read_where_the_event_has_no_answer, install_shows_and_asks, claude_runs_it]))
+                   the_transcript_is_read_where_the_event_has_no_answer, a_transcript_is_a_file, install_shows_and_asks, claude_runs_it]))

@@ -2,6 +2,7 @@
 """segue init and segue facets: what a newcomer is given, and what shadows what."""
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def hostile_names_and_folders(box):
     os.symlink(box.dir + "/other", box.cwd + "/.segue/workflows")
     done = box.segue("init")
     expect(done.returncode == 1 and os.listdir(box.dir + "/other") == [], done)
+    for link in ("", "/facets", "/facets/personas"):
+        shutil.rmtree(box.cwd + "/.segue", ignore_errors=True)
+        os.makedirs(os.path.dirname(box.cwd + "/.segue" + link), exist_ok=True)
+        os.symlink(box.dir + "/other", box.cwd + "/.segue" + link)
+        box.segue("init", status=1, err="segue writes through no link")
+        expect(os.listdir(box.dir + "/other") == [], link)
+        os.unlink(box.cwd + "/.segue" + link)
 
 
 def which_shadows_which(box):

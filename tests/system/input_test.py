@@ -626,7 +626,7 @@ def a_closed_pipe(box):
         expect(records(path)[-1]["type"] == "session_end", path)
         verified(box, path)
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([SEGUE, "run", *every_way(box)], stdout=full, env=box.env,
+        done = subprocess.run([SEGUE, "run", "--trust", *every_way(box)], stdout=full, env=box.env,
                               cwd=box.cwd, stderr=subprocess.PIPE, check=False)
     expect(done.returncode == 1, "output to a full device gave", done.returncode)
 

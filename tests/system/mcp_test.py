@@ -96,6 +96,9 @@ def a_session_is_driven_by_it(box: DaemonBox):
     box.serve()
     flow = box.file("tiny.yaml", WORKFLOW)
     server = Server(box)
+    failed, text, _ = server.call("submit", workflow=flow, task="x", cwd=box.cwd)
+    expect(failed and "without a sandbox" in text and f"segue trust {flow}" in text, "a model's path is no consent", text)
+    box.segue("trust", flow, status=0, out="work: runs 'echo' 'all is done' without a sandbox")
     failed, text, result = server.call("submit", workflow=flow, task="--help\nis a task", cwd=box.cwd)
     expect(not failed, text)
     sid = result["structuredContent"]["id"]
@@ -122,6 +125,7 @@ def a_watch_holds_up_nobody(box: DaemonBox):
     gate = box.dir + "/gate"
     flow = box.file("slow.yaml", WORKFLOW.replace('[echo, "all is done"]', f'[sh, -c, "until test -e {gate}; do sleep 0.05; done"]'))
     server = Server(box)
+    box.segue("trust", flow, status=0)
     sid = server.call("submit", workflow=flow, cwd=box.cwd)[2]["structuredContent"]["id"]
     watch = server.send("tools/call", {"name": "watch", "arguments": {"id": sid, "seconds": 300}})
     expect(server.ask("ping")["result"] == {}, "ping")

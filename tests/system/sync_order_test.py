@@ -222,6 +222,23 @@ def a_new_session(box):
     return at_least(counts, batch=5, spawn=2, out=12, blob=3)
 
 
+def a_day_that_is_bounded(box):
+    """What the day's book says of calls is on the disk before it allows the next one."""
+    os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
+    box.file("home/config/segue/config.yaml", "budget: {day: {tokens: 1000000}}\n")
+    box.segue("run", *words_of(box, text="short"), env=env_of(box), status=0)
+    with open(box.dir + "/trace", encoding="utf-8") as trace:
+        lines = [line.rstrip("\n").split("\t") for line in trace]
+    book = {line[1] for line in lines if line[0] == "open" and "/spent/" in line[2]}
+    expect(len(book) == 1, "one file", book)
+    told = "".join(line[0][0] + line[0][-1] for line in lines if line[1:2] and line[1] in book and line[0] in ("write", "sync-"))
+    begun, dirty = 0, False
+    for what in (line[0] for line in lines if line[1:2] and line[1] in book):
+        dirty = what == "write" or (dirty and what != "sync-")
+        begun += what == "sync-"
+    expect(begun >= 2, "it is synced before a later call", told)
+
+
 def a_resumed_session(box):
     """What was read must be on the disk before it is acted on: its writer died before the sync."""
     words = words_of(box)
@@ -300,5 +317,5 @@ if THREAD_SANITIZED:
 if b"SEGUE_FAULT" not in open(SEGUE, "rb").read():
     print("skipped: built without fault points")
     sys.exit(77)
-sys.exit(main([a_new_session, a_resumed_session, a_session_that_had_ended, a_blob_that_was_there,
+sys.exit(main([a_new_session, a_day_that_is_bounded, a_resumed_session, a_session_that_had_ended, a_blob_that_was_there,
                a_sync_that_fails, a_log_that_is_removed, a_daemon]))

@@ -41,7 +41,7 @@ def a_limit_on_processes():
                 os.chown(name, other, other)
         env = {**box.env, "HOME": box.dir + "/home", "SEGUE_SHIM": box.env["SEGUE_SHIM"]}
         words = [setpriv, f"--reuid={other}", f"--regid={other}", "--clear-groups"]
-        done = subprocess.run([*words, prlimit, "--nproc=0", SEGUE, "run", workflow, "--logs", box.logs,
+        done = subprocess.run([*words, prlimit, "--nproc=0", SEGUE, "run", "--trust", workflow, "--logs", box.logs,
                                "--cwd", box.cwd], env=env, cwd=box.cwd, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=WAIT_S)
         expect(done.returncode == 1, done.returncode, done.stdout, done.stderr)

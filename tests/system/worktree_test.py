@@ -348,7 +348,8 @@ def mistakes_are_told(box):
     repository(box)
     for flags, said in ((["-W", "there"], b"mode must be here or worktree"),
                         (["--commit", "always"], b"commit must be off, movement or end"),
-                        (["--branch", "-x"], b"must be the name of a branch"),
+                        *((["--branch", name], b"must be the name of a branch") for name in
+                          ("-x", "@", "HEAD", "refs/heads/main", "a..b", "a@{0}", "a/.b", "a.lock", "a.lock/b", "a\x7f", "a b", "a//b", "a/")),
                         (["--base", "-x"], b"must be a commit")):
         done = run(box, ok=False, flags=flags)
         expect(done.returncode == 2 and said in done.stderr, flags, done.stderr)

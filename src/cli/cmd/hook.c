@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,13 +52,22 @@ static void put_texts(struct buf *out, const json_t *content) {
 
 /* Finds the assistant's last words in the transcript, which has a JSON object on each line. */
 static bool last_of_transcript(const char *path, struct buf *out, struct err *err) {
-  FILE *file = fopen(path, "re");
+  FILE *file = NULL;
   char *line = NULL;
-  size_t room = 0;
+  struct stat st = {0};
+  size_t room = 0, left = LIMIT_TRANSCRIPT_BYTES;
   ssize_t n;
-  if (file == NULL)
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* waits for no other end */
+  if (fd < 0)
     return err_set_errno(err, errno, "cannot open the transcript %s", path);
-  while ((n = getline(&line, &room, file)) > 0) {
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (file = fdopen(fd, "r")) == NULL) {
+    close(fd);
+    return err_set(err, ERR_INVALID, "the transcript %s is not a file", path);
+  }
+  if (st.st_size > (off_t)left) /* its end counts; the first piece of a line is no object */
+    (void)fseeko(file, st.st_size - (off_t)left, SEEK_SET);
+  while ((n = getline(&line, &room, file)) > 0 && (size_t)n <= left) {
+    left -= (size_t)n;
     buf_auto_t text = {0};
     json_auto_t *entry = json_loadb(line, (size_t)n, 0, NULL);
     const char *type = cli_text(entry, "type");

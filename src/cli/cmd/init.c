@@ -2,6 +2,7 @@
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/trust.h"
 #include "format/json_object.h"
 #include "os/fs.h"
 #include "workflow/scope.h"
@@ -20,12 +21,16 @@ struct init {
   json_t *written, *kept;
 };
 
+/* Makes a folder, or takes one that is there, but no link to one. */
 static bool init_make_folder(const char *parent, const char *name, struct err *err) {
   char path[1024];
+  struct stat st;
   if (snprintf(path, sizeof path, "%s/%s", parent, name) >= (int)sizeof path)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
-  return mkdir(path, 0755) == 0 || errno == EEXIST ||
-         err_set_errno(err, errno, "cannot make %s", path);
+  if (mkdir(path, 0755) != 0 && errno != EEXIST)
+    return err_set_errno(err, errno, "cannot make %s", path);
+  return (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) ||
+         err_set(err, ERR_IO, "%s is no folder of its own: segue writes through no link", path);
 }
 
 /* Puts the starter's text with the workflow's name in it. */
@@ -38,6 +43,11 @@ static void init_fill_in(struct str text, const char *name, struct buf *out) {
     return;
   buf_puts(out, name);
   buf_append(out, at + strlen(mark), text.n - n - strlen(mark));
+}
+
+void init_starter(const char *name, struct buf *out) {
+  const struct resource *r = resource_find(STARTER "workflow.yaml");
+  init_fill_in((struct str){r->p, r->n}, name, out);
 }
 
 static bool init_write_all(int fd, struct str text) {

@@ -1,6 +1,6 @@
 /* segue run: runs one workflow to its end. */
 #include "cli/session_ui.h"
-#include "cli/setup.h"
+#include "cli/trust.h"
 #include "host/folder_lock.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
@@ -18,7 +18,7 @@ static int run_run(const struct cli_args *args) {
   sandbox_make_ready(setup.config); /* before the checks, which ask what enforces limits */
   if (!setup_start(&setup, args, args->words[0], &task, &status))
     return status;
-  if (!setup_on_here(&setup, args, &err))
+  if (!trust_asked(&setup, args, &err) || !setup_on_here(&setup, args, &err))
     return cli_fail("run", &err);
   if (cli_flag(args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());

@@ -5,7 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
-#include "cli/setup.h"
+#include "cli/trust.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "daemon/launch.h"
@@ -212,7 +212,8 @@ static bool make_body(const struct cli_args *args, json_t *body, bool *late, str
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
          setup_on(args, body, err) && set_turn(args, body, late, err) &&
-         set_task(args, body, err) && set_inputs(args, path, body, err);
+         set_task(args, body, err) && set_inputs(args, path, body, err) &&
+         (*late || trust_submit(args, body, err));
 }
 
 /* Prints the errors of the workflow as `segue run` does. */

@@ -7,6 +7,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
+#include "os/tmpdir.h"
 #include "provider/child.h"
 #include "web/sanitize.h"
 
@@ -22,6 +23,10 @@
 static bool has_program(const char *name) {
   char path[PATH_MAX];
   return program_find(name, path, sizeof path);
+}
+
+char *forge_address(const struct forge *f, const char *remote, struct err *err) {
+  return git_line(f->folder, err, "remote", "get-url", "--push", "--", remote, NULL);
 }
 
 static char *choose_remote(const char *folder, const char *wanted, struct err *err) {
@@ -57,26 +62,73 @@ static char *choose_remote(const char *folder, const char *wanted, struct err *e
   return NULL;
 }
 
+/* Reads SCHEME://USER@HOST:PORT/PATH.git or USER@HOST:PATH.git. */
+static void read_project(const char *url, char **host, char **project) {
+  const char *at = strstr(url, "://"), *from = at != NULL ? at + strlen("://") : url;
+  const char *path = from + strcspn(from, at != NULL ? "/" : ":/"),
+             *user = memchr(from, '@', (size_t)(path - from));
+  bool local = strncmp(url, LIT("file:")) == 0 || *path == '\0' || (at == NULL && *path == '/');
+  *host = *project = NULL;
+  if (local)
+    return;
+  from = user != NULL ? user + 1 : from;
+  struct str name = {from, strcspn(from, ":/")}, rest = str_from(path);
+  while (rest.n > 0 && strchr(":/", rest.p[0]) != NULL)
+    rest = (struct str){rest.p + 1, rest.n - 1};
+  while (rest.n > 0 && rest.p[rest.n - 1] == '/')
+    rest.n--;
+  if (str_ends(rest, ".git"))
+    rest.n -= strlen(".git");
+  *project = xstrndup(rest.p, rest.n);
+  if (memchr(name.p, '.', name.n) != NULL)
+    *host = xstrndup(name.p, name.n);
+}
+
+/* Sets where issues and pull requests are. */
+static bool find_project(struct forge *f, struct err *err) {
+  struct err ignored;
+  read_project(f->url, &f->host, &f->project);
+  char_auto_t *up =
+      f->is_glab || f->project == NULL ? NULL : forge_address(f, "upstream", &ignored);
+  if (up != NULL && strcmp(up, f->url) != 0) {
+    f->owner = xstrndup(f->project, strcspn(f->project, "/"));
+    free(f->host);
+    free(f->project);
+    read_project(up, &f->host, &f->project);
+  }
+  f->empty = tmpdir_make(err);
+  return f->empty != NULL;
+}
+
 bool forge_find(struct forge *f, const char *folder, const char *remote, struct err *err) {
   *f = (struct forge){.folder = xstrdup(folder)};
   f->remote = choose_remote(folder, remote, err);
   if (f->remote != NULL)
-    f->url = git_line(folder, err, "remote", "get-url", "--push", "--", f->remote, NULL);
+    f->url = forge_address(f, f->remote, err);
   if (f->url == NULL) {
     forge_deinit(f);
     return false;
   }
   bool gh = has_program("gh"), glab = has_program("glab");
   f->is_glab = glab && (!gh || strstr(f->url, "gitlab") != NULL);
-  if (gh || glab)
+  if ((gh || glab) && find_project(f, err))
     return true;
   forge_deinit(f);
+  if (gh || glab)
+    return false;
   return err_set(err, ERR_NOT_FOUND,
                  "issues and pull requests are read with gh or glab, and neither is in PATH: "
                  "install the one for your forge and log in (gh auth login)");
 }
 
 void forge_deinit(struct forge *f) {
+  struct err ignored;
+  if (f->empty != NULL)
+    (void)!tmpdir_remove(f->empty, &ignored);
+  free(f->empty);
+  free(f->host);
+  free(f->project);
+  free(f->owner);
   free(f->folder);
   free(f->remote);
   free(f->url);
@@ -97,7 +149,11 @@ static const char *const passed[] = {
  * failed: err has its words. The caller frees the answer. */
 static bool forge_program(const struct forge *f, const char *const *words, struct str input,
                           struct git_answer *answer, struct err *err) {
-  struct git_ask ask = {.folder = f->folder,
+  static const char gh_place[] = "repos/{owner}/{repo}", glab_place[] = "projects/:fullpath";
+  const char *place = f->is_glab ? glab_place : gh_place;
+  buf_auto_t path = {0}, repo = {0};
+  bool api = strcmp(words[0], "api") == 0;
+  struct git_ask ask = {.folder = f->empty,
                         .other = true,
                         .starts_git = true,
                         .input = input,
@@ -109,6 +165,21 @@ static bool forge_program(const struct forge *f, const char *const *words, struc
   for (size_t i = 0; words[i] != NULL; i++) {
     assert(n + 1 < GIT_WORDS);
     ask.words[n++] = words[i];
+    if (f->project == NULL || strncmp(words[i], place, strlen(place)) != 0)
+      continue;
+    buf_puts(&path, f->is_glab ? "projects/" : "repos/");
+    if (f->is_glab)
+      cli_put_encoded(&path, f->project, "");
+    else
+      buf_puts(&path, f->project);
+    buf_puts(&path, words[i] + strlen(place));
+    ask.words[n - 1] = buf_c(&path);
+  }
+  if (f->project != NULL && (!api || f->host != NULL)) {
+    assert(n + 2 < GIT_WORDS);
+    buf_printf(&repo, "%s%s%s", f->host ? f->host : "", f->host ? "/" : "", f->project);
+    ask.words[n++] = api ? "--hostname" : "--repo";
+    ask.words[n++] = api ? f->host : buf_c(&repo);
   }
   if (!git_now(&ask, answer, err))
     return false;
@@ -214,7 +285,9 @@ char *forge_opened(const struct forge *f, const char *branch, struct err *err) {
 
 static char *open_gh(const struct forge *f, const struct forge_request *r, const char *title,
                      struct err *err) {
-  const char *words[16] = {"pr",      "create", "--head",      r->branch,
+  buf_auto_t head = {0};
+  buf_printf(&head, "%s%s%s", f->owner ? f->owner : "", f->owner ? ":" : "", r->branch);
+  const char *words[16] = {"pr",      "create", "--head",      buf_c(&head),
                            "--title", title,    "--body-file", "-"};
   size_t n = 8;
   AUTO(git_answer_deinit) struct git_answer answer = {0};

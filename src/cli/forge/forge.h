@@ -20,16 +20,23 @@
 enum forge_kind { FORGE_ISSUE, FORGE_PR };
 
 struct forge {
-  char *folder; /* folder of the repository */
-  char *remote; /* its name */
-  char *url;    /* address to push to */
-  bool is_glab; /* otherwise gh */
+  char *folder;  /* folder of the repository */
+  char *remote;  /* its name */
+  char *url;     /* address to push to */
+  bool is_glab;  /* otherwise gh */
+  char *host;    /* of the project; NULL: a name without a dot, which is the user's own */
+  char *project; /* its path there: OWNER/NAME; NULL: a folder, which only its own git knows */
+  char *owner;   /* of the branches, with gh, if that is another: the project is that of upstream */
+  char *empty;   /* where the program runs: it starts a git, which finds no repository there */
 };
 
-/* Finds the forge. remote NULL: origin, or the only one. */
+/* Finds the forge. remote NULL: origin, or the only one. gh has the project of `upstream`, if there
+ * is such a remote. */
 bool forge_find(struct forge *f, const char *folder, const char *remote,
                 struct err *err) MUST_CHECK;
 void forge_deinit(struct forge *f);
+/* Returns where git would push to; NULL: err is set. */
+char *forge_address(const struct forge *f, const char *remote, struct err *err);
 
 struct forge_item {
   enum forge_kind kind;

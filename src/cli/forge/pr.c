@@ -114,6 +114,32 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 
 /* --- the deed --- */
 
+/* Nothing is pushed to an address that the remote got after the session began: an agent may write
+ * the repository's configuration. */
+static bool pr_address_stands(const struct pr *p, const char *remote, const char *url,
+                              struct err *err) {
+  const char *then = cli_text(p->trees.remotes, remote);
+  char_auto_t *now = trees_address(str_from(url));
+  if (p->trees.remotes == NULL || (then != NULL && strcmp(then, now) == 0))
+    return true;
+  return err_set(err, ERR_INVALID,
+                 "remote %.80s leads to %.200s, and %s%.200s when the session began: nothing is "
+                 "pushed. If you changed it, push %.80s yourself",
+                 remote, now, then ? "led to " : "was not there", then ? then : "", p->own->branch);
+}
+
+static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
+  const struct forge *f = &p->forge;
+  char_auto_t *shown = trees_address(str_from(f->url));
+  char_auto_t *up = f->owner != NULL ? forge_address(f, "upstream", err) : NULL;
+  if (!pr_address_stands(p, f->remote, f->url, err) ||
+      (f->owner != NULL && (up == NULL || !pr_address_stands(p, "upstream", up, err))))
+    return false;
+  if (!json)
+    cli_say(stderr, "pushing %s to %s\n", p->own->branch, shown);
+  return true;
+}
+
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
 static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
   const json_t *source = p->trees.source;
@@ -162,7 +188,8 @@ static int pr_run(const struct cli_args *args) {
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
             resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
-            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
+            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err) &&
+            pr_may_push(&p, cli_flag(args, "json"), &err);
   if (ok)
     pr_take_title(&p, cli_value(args, "title"));
   ok = ok && pr_send(&p, args, &made, &err);

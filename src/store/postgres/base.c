@@ -38,16 +38,22 @@ void base_close_idle(struct pg_base *pg, size_t keep, uint64_t since_ms) {
   }
 }
 
+static void write_uuid(const char hex[SHA256_HEX], char out[STORE_ID_BYTES]) {
+  print_into(out, STORE_ID_BYTES, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+             hex + 20);
+}
+
 void base_rename(struct pg_base *pg) {
   unsigned char b[16];
+  char hex[SHA256_HEX] = "", word[STORE_ID_BYTES];
   random_fill(b, sizeof b);
-  b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* a random UUID, of version 4 */
-  b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+  for (size_t i = 0; i < sizeof b; i++)
+    print_into(hex + 2 * i, 3, "%02x", b[i]);
+  write_uuid(hex, word);
+  sha256_hex(b, sizeof b, NULL, 0, hex);
   (void)pthread_mutex_lock(&pg->lock);
-  print_into(pg->heartbeat.worker, STORE_ID_BYTES,
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-             b[15]);
+  memcpy(pg->heartbeat.word, word, sizeof word);
+  write_uuid(hex, pg->heartbeat.worker);
   print_into(pg->who, sizeof pg->who, "segue %s", pg->heartbeat.worker);
   (void)pthread_mutex_unlock(&pg->lock);
   base_close_idle(pg, 0, UINT64_MAX);

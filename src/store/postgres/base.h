@@ -35,7 +35,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 11 };
+enum { BASE_VERSION = 12 };
 enum { BASE_WHO_BYTES = 48, BASE_WORD_BYTES = 48 };
 
 struct news_item {
@@ -109,8 +109,8 @@ struct worker_options *base_options(void);
 
 /* Opens a connection that the caller keeps. failure: here and below NULL is fine. */
 struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct err *err);
-/* Gives this program a fresh name, by which the server tells its connections apart and can end
- * them, and closes those that have the old one. */
+/* Gives this program a fresh word and the name that follows from it, by which the server tells its
+ * connections apart and can end them, and closes those that have the old one. */
 void base_rename(struct pg_base *pg);
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 /* Returns NULL where a connection would have to be opened. */

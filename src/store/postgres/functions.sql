@@ -1,6 +1,11 @@
 -- Workers change the store only through these functions, which run with the owner's rights and a
 -- search path of their own.
 --
+-- All workers may share one login, so what anybody can read proves nothing. A worker has a random word,
+-- p_word, which it keeps to itself: its id is the word's hash (segue.who). Whoever does something with a
+-- session gives the word, and has to be the owner. What a row says of its log (how many records and bytes,
+-- the last hash) is compared with the lines; no line is ever replaced.
+--
 -- A session that is named by its id is found by its id: its state is compared with IS NOT DISTINCT FROM
 -- there, which no index of one state answers. A connection plans a function once, often while the store is
 -- still empty; the index of what is held, or ready, then looks cheapest, and would be read as a whole, with
@@ -17,6 +22,18 @@ BEGIN
     EXECUTE 'DROP FUNCTION ' || f.name;
   END LOOP;
 END $$;
+
+-- Returns the id of the worker that has this word. Nobody finds a word by its id.
+CREATE OR REPLACE FUNCTION segue.who(p_word uuid) RETURNS uuid
+LANGUAGE sql IMMUTABLE AS $$ -- without a search path of its own it is a part of who calls it
+  SELECT encode(substring(sha256(uuid_send(p_word)) FROM 1 FOR 16), 'hex')::uuid
+$$;
+
+-- Returns the hash that a line of a log or a chain ends with.
+CREATE OR REPLACE FUNCTION segue.hash_of(p_line bytea) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT encode(substring(p_line FROM octet_length(p_line) - 65 FOR 64), 'escape')
+$$;
 
 CREATE OR REPLACE FUNCTION segue.has_lease(p_worker uuid) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -115,114 +132,144 @@ BEGIN
    WHERE s.deaths > 0 AND p_worker = ANY (s.dead) AND s.state <> 'ended';
 END $$;
 
--- Registers a worker, under a fresh id each time. p_before: its id before that, if it gave up its
+-- Returns when a lease ends that begins now; an hour is the most.
+CREATE OR REPLACE FUNCTION segue.lease_end(p_ttl_ms bigint) RETURNS timestamptz
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT clock_timestamp() + least(p_ttl_ms, 3600000) * interval '1 millisecond'
+$$;
+
+-- Registers a worker, under a fresh word each time. p_before: its word before that, if it gave up its
 -- sessions itself.
-CREATE OR REPLACE FUNCTION segue.enter(p_worker uuid, p_name text, p_labels text[], p_program text,
+CREATE OR REPLACE FUNCTION segue.enter(p_word uuid, p_name text, p_labels text[], p_program text,
                                        p_ttl_ms bigint, p_before uuid DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM segue.gave_up(p_before);
+  PERFORM segue.gave_up(segue.who(p_before));
   INSERT INTO segue.worker (id, name, labels, program, lease_until)
-  VALUES (p_worker, p_name, p_labels, p_program,
-          clock_timestamp() + p_ttl_ms * interval '1 millisecond');
+  VALUES (segue.who(p_word), p_name, p_labels, p_program, segue.lease_end(p_ttl_ms));
 END $$;
 
 -- Returns false if the lease has ended: the worker's sessions may now be another's. Also returns
 -- what is asked of its sessions, and how many it holds: more than it knows of if the answer to a
 -- claim was lost.
-CREATE OR REPLACE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint)
+CREATE OR REPLACE FUNCTION segue.renew(p_word uuid, p_ttl_ms bigint)
 RETURNS TABLE (o_ok boolean, o_asked text, o_held bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_worker uuid := segue.who(p_word);
 BEGIN
-  UPDATE segue.worker w SET renewed = clock_timestamp(),
-         lease_until = clock_timestamp() + p_ttl_ms * interval '1 millisecond'
-   WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
+  UPDATE segue.worker w SET renewed = clock_timestamp(), lease_until = segue.lease_end(p_ttl_ms)
+   WHERE w.id = v_worker AND w.lease_until > clock_timestamp();
   o_ok := FOUND;
   SELECT string_agg(concat_ws(E'\n', s.id::text || ' ' || s.asked,
                               CASE WHEN s.said <> '{}' THEN s.id::text || ' steer' END), E'\n')
     INTO o_asked FROM segue.session s
-   WHERE s.state = 'held' AND s.owner = p_worker AND (s.asked IS NOT NULL OR s.said <> '{}');
-  SELECT count(*) INTO o_held FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker;
+   WHERE s.state = 'held' AND s.owner = v_worker AND (s.asked IS NOT NULL OR s.said <> '{}');
+  SELECT count(*) INTO o_held FROM segue.session s WHERE s.state = 'held' AND s.owner = v_worker;
   RETURN NEXT;
 END $$;
 
--- Ends a worker: all its sessions are released, which does not count as a death.
-CREATE OR REPLACE FUNCTION segue.leave(p_worker uuid) RETURNS void
+-- Ends a worker: all its sessions are released, which does not count as a death. p_before: as for
+-- segue.enter.
+CREATE OR REPLACE FUNCTION segue.leave(p_word uuid, p_before uuid DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE n bigint;
+DECLARE n bigint; v_worker uuid := segue.who(p_word);
 BEGIN
-  DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
+  PERFORM segue.gave_up(segue.who(p_before));
+  DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = v_worker AND s.seq = 0;
   WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked, s.after, s.seq), owner = NULL
-              WHERE s.state = 'held' AND s.owner = p_worker RETURNING s.state)
+              WHERE s.state = 'held' AND s.owner = v_worker RETURNING s.state)
   SELECT count(*) INTO n FROM u WHERE u.state = 'ready';
   IF n > 0 THEN
     PERFORM pg_notify('segue', 'ready');
   END IF;
-  DELETE FROM segue.worker w WHERE w.id = p_worker;
+  DELETE FROM segue.worker w WHERE w.id = v_worker;
 END $$;
 
 -- p_after: the sessions that it is to begin after. They are locked while it is made, so that none ends
 -- unseen.
-CREATE OR REPLACE FUNCTION segue.make(p_worker uuid, p_id uuid, p_needs text[], p_after uuid[], p_any boolean)
+CREATE OR REPLACE FUNCTION segue.make(p_word uuid, p_id uuid, p_needs text[], p_after uuid[], p_any boolean)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_worker uuid := segue.who(p_word);
 BEGIN
-  IF NOT segue.has_lease(p_worker) THEN
+  IF NOT segue.has_lease(v_worker) THEN
     RETURN 'lease';
   END IF;
   PERFORM FROM segue.session s WHERE s.id = ANY (p_after) ORDER BY s.id FOR SHARE;
   INSERT INTO segue.session (id, state, owner, fence, needs, after, after_any)
-  VALUES (p_id, 'held', p_worker, 1, p_needs, segue.pending(p_after, p_any), p_any)
+  VALUES (p_id, 'held', v_worker, 1, p_needs, segue.pending(p_after, p_any), p_any)
   ON CONFLICT DO NOTHING;
   IF FOUND THEN
     DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
     RETURN 'ok';
   END IF;
   RETURN CASE WHEN EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.fence = 1
-                                    AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- repeated
+                                    AND s.state = 'held' AND s.owner = v_worker) THEN 'ok' -- repeated
               ELSE 'there' END;
 END $$;
 
+-- Returns what the lines of many batches are, which are sent one after the other: the number of each
+-- batch, its first line, how many bytes come before it, how many lines and bytes it has, and its last hash.
+CREATE OR REPLACE FUNCTION segue.batches(p_of bigint[], p_lines bytea[])
+RETURNS TABLE (o_n bigint, o_first bigint, o_before bigint, o_count bigint, o_bytes bigint, o_hash text)
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT l.n, min(l.ord), min(l.upto - l.size), count(*), sum(l.size),
+         max(segue.hash_of(l.line)) FILTER (WHERE l.is_last)
+    FROM (SELECT a.n, a.ord, a.line, octet_length(a.line) + 1 AS size,
+                 sum(octet_length(a.line) + 1) OVER w AS upto, a.n IS DISTINCT FROM lead(a.n) OVER w AS is_last
+            FROM unnest(p_of, p_lines) WITH ORDINALITY AS a (n, line, ord) WINDOW w AS (ORDER BY a.ord)) l
+   GROUP BY l.n HAVING max(l.ord) - min(l.ord) + 1 = count(*)
+$$;
+
 -- Makes sessions with the first records of each in one statement, and returns the position of each
--- that was made, from 1 on. segue.make and segue.append say what became of the others.
-CREATE OR REPLACE FUNCTION segue.begin_all(p_worker uuid, p_ids uuid[], p_needs text[], p_news bigint[],
-                                           p_bytes bigint[], p_hashes text[], p_rests text[], p_of bigint[],
-                                           p_line_seqs bigint[], p_ats bigint[], p_lines bytea[])
+-- that was made, from 1 on. segue.make and segue.append say what became of the others. p_of: the session
+-- that each line belongs to, by position.
+CREATE OR REPLACE FUNCTION segue.begin_all(p_word uuid, p_ids uuid[], p_needs text[], p_rests text[],
+                                           p_of bigint[], p_lines bytea[])
 RETURNS TABLE (o_n bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
+DECLARE v_worker uuid := segue.who(p_word); v_ats bigint[] := array_fill(-1, ARRAY[cardinality(p_ids)]); v_firsts bigint[]; v_befores bigint[];
+        v_counts bigint[]; v_bytes bigint[]; v_hashes text[]; r record;
 BEGIN
-  RETURN QUERY
-  WITH b AS (SELECT * FROM unnest(p_ids, p_needs, p_news, p_bytes, p_hashes, p_rests)
-                           WITH ORDINALITY AS b (id, needs, new, bytes, hash, rest, n)),
-       s AS (INSERT INTO segue.session (id, state, rest, needs, owner, fence, seq, bytes, hash)
-             SELECT b.id, 'held', b.rest, b.needs::text[], p_worker, 1, b.new, b.bytes, decode(b.hash, 'hex')
-               FROM b
-              WHERE EXISTS (SELECT FROM segue.worker w
-                             WHERE w.id = p_worker AND w.lease_until > clock_timestamp())
-             ON CONFLICT DO NOTHING RETURNING session.id),
-       i AS (INSERT INTO segue.line (session, seq, at, line)
-             SELECT p_ids[l.n], l.seq, l.at, l.line
-               FROM unnest(p_of, p_line_seqs, p_ats, p_lines) AS l (n, seq, at, line)
-              WHERE p_ids[l.n] IN (SELECT s.id FROM s))
-  SELECT b.n FROM b WHERE b.id IN (SELECT s.id FROM s);
+  IF NOT segue.has_lease(v_worker) THEN
+    RETURN;
+  END IF;
+  SELECT array_agg(b.o_first ORDER BY b.o_n), array_agg(b.o_before ORDER BY b.o_n), array_agg(b.o_count ORDER BY b.o_n),
+         array_agg(b.o_bytes ORDER BY b.o_n), array_agg(b.o_hash ORDER BY b.o_n)
+    INTO v_firsts, v_befores, v_counts, v_bytes, v_hashes FROM segue.batches(p_of, p_lines) b
+  HAVING min(b.o_n) = 1 AND max(b.o_n) = cardinality(p_ids) AND count(*) = cardinality(p_ids);
+  FOR r IN INSERT INTO segue.session (id, state, rest, needs, owner, fence, seq, bytes, hash)
+           SELECT b.id, 'held', b.rest, b.needs::text[], v_worker, 1, b.count, b.bytes, decode(b.hash, 'hex')
+             FROM unnest(p_ids, p_needs, p_rests, v_counts, v_bytes, v_hashes) AS b (id, needs, rest, count, bytes, hash)
+            WHERE b.count > 0
+           ON CONFLICT DO NOTHING RETURNING session.id LOOP
+    o_n := array_position(p_ids, r.id);
+    v_ats[o_n] := 0;
+    RETURN NEXT;
+  END LOOP;
+  INSERT INTO segue.line (session, seq, at, line)
+  SELECT p_ids[l.n], l.ord - v_firsts[l.n] + 1, l.upto - octet_length(l.line) - 1 - v_befores[l.n], l.line
+    FROM (SELECT a.n, a.ord, a.line, sum(octet_length(a.line) + 1) OVER (ORDER BY a.ord) AS upto
+            FROM unnest(p_of, p_lines) WITH ORDINALITY AS a (n, line, ord)) l
+   WHERE v_ats[l.n] >= 0;
 END $$;
 
 -- Takes one session for a resume, a cancel or a look at its end, whatever its place in the queue,
 -- and returns its state. A session that this worker already has is taken again: it asks only when
 -- an answer was lost.
-CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
+CREATE OR REPLACE FUNCTION segue.hold(p_word uuid, p_id uuid)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text,
                o_deaths int, o_died text, o_asked text, o_moved_to text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE s segue.session;
+DECLARE s segue.session; v_worker uuid := segue.who(p_word);
 BEGIN
-  IF NOT segue.has_lease(p_worker) THEN
+  IF NOT segue.has_lease(v_worker) THEN
     o_result := 'lease'; RETURN NEXT; RETURN;
   END IF;
-  UPDATE segue.session t SET state = 'held', owner = p_worker, fence = t.fence + 1
+  UPDATE segue.session t SET state = 'held', owner = v_worker, fence = t.fence + 1
    WHERE t.id = p_id AND NOT t.moved
-     AND (t.state <> 'held' OR t.owner = p_worker OR NOT segue.has_lease(t.owner))
+     AND (t.state <> 'held' OR t.owner = v_worker OR NOT segue.has_lease(t.owner))
   RETURNING t.* INTO s;
   IF FOUND THEN
     o_result := 'ok';
@@ -273,15 +320,15 @@ END $$;
 -- Takes the next sessions in the queue that fit the worker's labels, except those it cannot go on
 -- with, and those that another takes just then. Each comes with its row as it is then, and with its
 -- log if that has at most p_bytes. A log whose length differs from the row's is older than the row.
-CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[], p_bytes int)
+CREATE OR REPLACE FUNCTION segue.claim(p_word uuid, p_max int, p_not uuid[], p_bytes int)
 RETURNS TABLE (o_id uuid, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_deaths int,
                o_died text, o_asked text, o_log bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
-DECLARE v_labels text[]; v_ids uuid[]; v_not uuid[] := p_not; v_left int := p_max; v_got int;
+DECLARE v_worker uuid := segue.who(p_word); v_labels text[]; v_ids uuid[]; v_not uuid[] := p_not; v_left int := p_max; v_got int;
 BEGIN
   SELECT w.labels INTO v_labels FROM segue.worker w
-   WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
+   WHERE w.id = v_worker AND w.lease_until > clock_timestamp();
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -294,7 +341,7 @@ BEGIN
                 WHERE s.id = ANY (v_ids) AND s.state IS NOT DISTINCT FROM 'ready'
                   AND s.ready_at <= clock_timestamp()
                   FOR UPDATE SKIP LOCKED),
-         u AS (UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
+         u AS (UPDATE segue.session s SET state = 'held', owner = v_worker, fence = s.fence + 1
                  FROM c WHERE s.id = c.id RETURNING s.*)
     SELECT u.id, u.fence, u.seq, u.bytes, encode(u.hash, 'hex'), u.deaths, u.died, u.asked,
            CASE WHEN u.bytes <= p_bytes THEN
@@ -309,33 +356,40 @@ BEGIN
 END $$;
 
 -- Writes all lines and the row, or nothing. Repeating a call that was done returns ok. Writing the
--- last record also releases the session.
-CREATE OR REPLACE FUNCTION segue.append(p_id uuid, p_fence bigint, p_seq bigint, p_new bigint,
-                                        p_bytes bigint, p_hash text, p_rest text, p_turn boolean,
-                                        p_ats bigint[], p_lines bytea[])
+-- last record also releases the session, and nothing comes after it.
+CREATE OR REPLACE FUNCTION segue.append(p_word uuid, p_id uuid, p_fence bigint, p_seq bigint, p_rest text,
+                                        p_turn boolean, p_lines bytea[])
 RETURNS TABLE (o_result text, o_seq bigint, o_hash text, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE s segue.session;
+DECLARE s segue.session; v_worker uuid := segue.who(p_word); v_new bigint := p_seq + cardinality(p_lines);
+        v_line bytea; v_bytes bigint := 0; v_hash bytea; v_ats bigint[] := '{}';
 BEGIN
+  FOREACH v_line IN ARRAY p_lines LOOP
+    v_ats := v_ats || v_bytes;
+    v_bytes := v_bytes + octet_length(v_line) + 1;
+  END LOOP;
+  v_hash := decode(segue.hash_of(v_line), 'hex');
   UPDATE segue.session t
-     SET seq = p_new, bytes = p_bytes, hash = decode(p_hash, 'hex'), rest = p_rest,
+     SET seq = v_new, bytes = t.bytes + v_bytes, hash = v_hash, rest = p_rest,
          state = CASE WHEN p_rest = 'ended' THEN 'ended' ELSE t.state END,
          owner = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.owner END,
          asked = CASE WHEN p_rest = 'ended' OR (t.asked = 'resume' AND (p_turn OR p_rest <> 'idle')) THEN NULL
                       ELSE t.asked END,
          deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END,
          dead = CASE WHEN p_turn THEN '{}' ELSE t.dead END
-   WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.* INTO s;
+   WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state IS NOT DISTINCT FROM 'held'
+     AND t.owner = v_worker AND t.rest <> 'ended' AND v_bytes > 0
+  RETURNING t.* INTO s;
   IF FOUND THEN
     INSERT INTO segue.line (session, seq, at, line)
-    SELECT p_id, p_seq + l.n, l.a, l.l FROM unnest(p_ats, p_lines) WITH ORDINALITY AS l (a, l, n);
+    SELECT p_id, p_seq + l.n, s.bytes - v_bytes + l.a, l.l FROM unnest(v_ats, p_lines) WITH ORDINALITY AS l (a, l, n);
     o_result := 'ok';
   ELSE
     SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
     o_result := CASE WHEN NOT FOUND THEN 'gone'
                      WHEN s.fence <> p_fence OR s.state NOT IN ('held', 'ended') THEN 'fenced'
-                     WHEN s.seq = p_new AND s.hash = decode(p_hash, 'hex') THEN 'ok'
-                     WHEN s.state = 'ended' THEN 'fenced'
+                     WHEN s.seq = v_new AND s.hash = v_hash THEN 'ok'
+                     WHEN s.state = 'ended' OR s.owner IS DISTINCT FROM v_worker THEN 'fenced'
                      ELSE 'conflict' END;
   END IF;
   o_seq := s.seq; o_hash := encode(s.hash, 'hex'); o_asked := s.asked;
@@ -343,38 +397,47 @@ BEGIN
 END $$;
 
 -- Writes the batches of many sessions in one statement, and returns the position of each that was
--- written, from 1 on. segue.append says what became of the others. p_of: the session that each line
--- belongs to, by position.
-CREATE OR REPLACE FUNCTION segue.append_all(p_ids uuid[], p_fences bigint[], p_seqs bigint[], p_news bigint[],
-                                            p_bytes bigint[], p_hashes text[], p_rests text[], p_turns boolean[],
-                                            p_of bigint[], p_line_seqs bigint[], p_ats bigint[], p_lines bytea[])
+-- written, from 1 on. segue.append says what became of the others. p_of: as for segue.begin_all.
+CREATE OR REPLACE FUNCTION segue.append_all(p_word uuid, p_ids uuid[], p_fences bigint[], p_seqs bigint[],
+                                            p_rests text[], p_turns boolean[], p_of bigint[], p_lines bytea[])
 RETURNS TABLE (o_n bigint, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off -- few of many, by key
   SET plan_cache_mode = force_generic_plan AS $$
+DECLARE v_worker uuid := segue.who(p_word); v_ats bigint[] := array_fill(-1, ARRAY[cardinality(p_ids)]);
+        v_firsts bigint[]; v_befores bigint[]; v_counts bigint[]; v_bytes bigint[]; v_hashes text[]; r record;
 BEGIN
-  RETURN QUERY
-  WITH u AS (UPDATE segue.session t
-                SET seq = b.new, bytes = b.bytes, hash = decode(b.hash, 'hex'), rest = b.rest,
-                    state = CASE WHEN b.rest = 'ended' THEN 'ended' ELSE t.state END,
-                    owner = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.owner END,
-                    asked = CASE WHEN b.rest = 'ended' OR (t.asked = 'resume' AND (b.turn OR b.rest <> 'idle')) THEN NULL
-                                 ELSE t.asked END,
-                    deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END,
-                    dead = CASE WHEN b.turn THEN '{}' ELSE t.dead END
-               FROM unnest(p_ids, p_fences, p_seqs, p_news, p_bytes, p_hashes, p_rests, p_turns)
-                    WITH ORDINALITY AS b (id, fence, seq, new, bytes, hash, rest, turn, n)
-              WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state IS NOT DISTINCT FROM 'held'
-             RETURNING b.n, b.id, t.asked),
-       i AS (INSERT INTO segue.line (session, seq, at, line)
-             SELECT p_ids[l.n], l.seq, l.at, l.line FROM unnest(p_of, p_line_seqs, p_ats, p_lines) AS l (n, seq, at, line)
-              WHERE l.n IN (SELECT u.n FROM u))
-  SELECT u.n, u.asked FROM u;
+  SELECT array_agg(b.o_first ORDER BY b.o_n), array_agg(b.o_before ORDER BY b.o_n), array_agg(b.o_count ORDER BY b.o_n),
+         array_agg(b.o_bytes ORDER BY b.o_n), array_agg(b.o_hash ORDER BY b.o_n)
+    INTO v_firsts, v_befores, v_counts, v_bytes, v_hashes FROM segue.batches(p_of, p_lines) b
+  HAVING min(b.o_n) = 1 AND max(b.o_n) = cardinality(p_ids) AND count(*) = cardinality(p_ids);
+  FOR r IN UPDATE segue.session t
+              SET seq = b.seq + b.count, bytes = t.bytes + b.bytes, hash = decode(b.hash, 'hex'), rest = b.rest,
+                  state = CASE WHEN b.rest = 'ended' THEN 'ended' ELSE t.state END,
+                  owner = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.owner END,
+                  asked = CASE WHEN b.rest = 'ended' OR (t.asked = 'resume' AND (b.turn OR b.rest <> 'idle')) THEN NULL
+                               ELSE t.asked END,
+                  deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END,
+                  dead = CASE WHEN b.turn THEN '{}' ELSE t.dead END
+             FROM unnest(p_ids, p_fences, p_seqs, p_rests, p_turns, v_counts, v_bytes, v_hashes)
+                  WITH ORDINALITY AS b (id, fence, seq, rest, turn, count, bytes, hash, n)
+            WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state IS NOT DISTINCT FROM 'held'
+              AND t.owner = v_worker AND t.rest <> 'ended' AND b.count > 0
+           RETURNING b.n, t.bytes - b.bytes AS at, t.asked LOOP
+    v_ats[r.n] := r.at;
+    o_n := r.n; o_asked := r.asked;
+    RETURN NEXT;
+  END LOOP;
+  INSERT INTO segue.line (session, seq, at, line)
+  SELECT p_ids[l.n], p_seqs[l.n] + l.ord - v_firsts[l.n] + 1, v_ats[l.n] + l.upto - octet_length(l.line) - 1 - v_befores[l.n], l.line
+    FROM (SELECT a.n, a.ord, a.line, sum(octet_length(a.line) + 1) OVER (ORDER BY a.ord) AS upto
+            FROM unnest(p_of, p_lines) WITH ORDINALITY AS a (n, line, ord)) l
+   WHERE v_ats[l.n] >= 0;
 END $$;
 
 -- Releases a session; without a record it never began. p_wait_ms: how long nobody takes it. p_why:
 -- why the worker cannot go on with it. p_drop: the request cannot be met.
-CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text,
+CREATE OR REPLACE FUNCTION segue.release(p_word uuid, p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text,
                                          p_drop boolean) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_rest text;
@@ -383,7 +446,8 @@ BEGIN
      SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked, t.after, t.seq) END, owner = NULL,
          asked = CASE WHEN p_drop OR t.rest = 'ended' THEN NULL ELSE t.asked END,
          ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' RETURNING t.state INTO v_rest;
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' AND t.owner = segue.who(p_word)
+  RETURNING t.state INTO v_rest;
   IF v_rest = 'ready' THEN
     PERFORM pg_notify('segue', 'ready');
   END IF;
@@ -391,38 +455,40 @@ BEGIN
 END $$;
 
 -- Marks a session that goes on in another store, p_to: nobody takes it here any more.
-CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint, p_to text) RETURNS boolean
+CREATE OR REPLACE FUNCTION segue.set_aside(p_word uuid, p_id uuid, p_fence bigint, p_to text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE segue.session t SET moved = true, moved_to = p_to, state = 'ended', rest = 'ended', owner = NULL
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held';
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' AND t.owner = segue.who(p_word)
+     AND t.rest <> 'ended';
   RETURN FOUND;
 END $$;
 
 -- Takes a session that is moved here, in transit: nobody else takes it before segue.arrive. One that
--- is here already goes on after its p_bytes bytes. p_begins: the source goes on; without, only what
--- is in transit is taken.
-CREATE OR REPLACE FUNCTION segue.move_in(p_worker uuid, p_id uuid, p_needs text[], p_bytes bigint,
+-- is here already goes on after its p_bytes bytes, unless it has ended here. p_begins: the source goes on;
+-- without, only what is in transit is taken.
+CREATE OR REPLACE FUNCTION segue.move_in(p_word uuid, p_id uuid, p_needs text[], p_bytes bigint,
                                          p_begins boolean)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE s segue.session;
+DECLARE s segue.session; v_worker uuid := segue.who(p_word);
 BEGIN
-  IF NOT segue.has_lease(p_worker) THEN
+  IF NOT segue.has_lease(v_worker) THEN
     o_result := 'lease'; RETURN NEXT; RETURN;
   END IF;
   IF p_begins AND p_bytes = 0 THEN
-    INSERT INTO segue.session (id, state, owner, needs, moved) VALUES (p_id, 'held', p_worker, p_needs, true)
+    INSERT INTO segue.session (id, state, owner, needs, moved) VALUES (p_id, 'held', v_worker, p_needs, true)
     ON CONFLICT DO NOTHING;
     IF FOUND THEN
       DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
     END IF;
   END IF;
   UPDATE segue.session t
-     SET state = 'held', owner = p_worker, fence = t.fence + 1, rest = 'idle', moved = true,
+     SET state = 'held', owner = v_worker, fence = t.fence + 1, rest = 'idle', moved = true,
          moved_to = NULL, asked = NULL, asked_by = NULL
-   WHERE t.id = p_id AND t.bytes = p_bytes AND (p_begins OR (t.moved AND t.state <> 'ended'))
-     AND (t.state <> 'held' OR t.owner = p_worker OR NOT segue.has_lease(t.owner))
+   WHERE t.id = p_id AND t.bytes = p_bytes AND (t.state <> 'ended' OR t.moved)
+     AND (p_begins OR (t.moved AND t.state <> 'ended'))
+     AND (t.state <> 'held' OR t.owner = v_worker OR NOT segue.has_lease(t.owner))
   RETURNING t.* INTO s;
   o_result := CASE WHEN FOUND THEN 'ok' ELSE 'there' END;
   o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
@@ -430,19 +496,21 @@ BEGIN
 END $$;
 
 -- Ends the transit of a session whose source is set aside. Repeating it returns true.
-CREATE OR REPLACE FUNCTION segue.arrive(p_id uuid, p_fence bigint, p_rest text) RETURNS boolean
+CREATE OR REPLACE FUNCTION segue.arrive(p_word uuid, p_id uuid, p_fence bigint, p_rest text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE segue.session t SET moved = false, rest = p_rest, deaths = 0, dead = '{}', died = NULL
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held';
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state IS NOT DISTINCT FROM 'held' AND t.owner = segue.who(p_word)
+     AND (t.moved OR t.rest = p_rest);
   RETURN FOUND;
 END $$;
 
--- Removes a session that never began, as if it had not been made.
-CREATE OR REPLACE FUNCTION segue.forget(p_id uuid) RETURNS boolean
+-- Removes a session that never began, as if it had not been made: the worker's, or one that nobody has.
+CREATE OR REPLACE FUNCTION segue.forget(p_word uuid, p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  DELETE FROM segue.session s WHERE s.id = p_id AND s.seq = 0;
+  DELETE FROM segue.session s
+   WHERE s.id = p_id AND s.seq = 0 AND (s.state <> 'held' OR s.owner = segue.who(p_word));
   RETURN FOUND;
 END $$;
 
@@ -483,12 +551,12 @@ BEGIN
 END $$;
 
 -- Forgets what was said to a session up to p_heard, which is recorded, and returns the rest, a line each.
-CREATE OR REPLACE FUNCTION segue.heard(p_id uuid, p_fence bigint, p_heard text) RETURNS text
+CREATE OR REPLACE FUNCTION segue.heard(p_word uuid, p_id uuid, p_fence bigint, p_heard text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_said text[];
 BEGIN
   UPDATE segue.session t SET said = t.said[array_position(t.said, p_heard) + 1 :]
-   WHERE t.id = p_id AND t.fence = p_fence AND p_heard = ANY (t.said);
+   WHERE t.id = p_id AND t.fence = p_fence AND t.owner = segue.who(p_word) AND p_heard = ANY (t.said);
   SELECT t.said INTO v_said FROM segue.session t WHERE t.id = p_id AND t.fence = p_fence;
   RETURN coalesce(array_to_string(v_said, E'\n'), '');
 END $$;
@@ -538,11 +606,11 @@ END $$;
 
 -- Tells an idle worker whether the queue holds something for it, and how the providers stand: a
 -- line for each, with its places (0: no limit), the ms to leave it alone, and its name.
-CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
+CREATE OR REPLACE FUNCTION segue.poll(p_word uuid)
 RETURNS TABLE (o_ready boolean, o_providers text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce((SELECT cardinality(segue.next_ready(w.labels, 1, '{}')) > 0
-                     FROM segue.worker w WHERE w.id = p_worker), false) OR EXISTS (SELECT FROM segue.over),
+                     FROM segue.worker w WHERE w.id = segue.who(p_word)), false) OR EXISTS (SELECT FROM segue.over),
          (SELECT string_agg(coalesce(p.seats, 0) || ' ' || greatest(0, coalesce(ceil(extract(epoch
                    FROM p.cool_until - clock_timestamp()) * 1000), 0)) || ' ' || p.name, E'\n')
             FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())
@@ -550,18 +618,18 @@ $$;
 
 -- Takes a place at a provider for the worker's call number p_n. Returns ok, full, free (no limit)
 -- or lease (it has ended). Repeating it returns ok.
-CREATE OR REPLACE FUNCTION segue.seat_take(p_worker uuid, p_n bigint, p_provider text) RETURNS text
+CREATE OR REPLACE FUNCTION segue.seat_take(p_word uuid, p_n bigint, p_provider text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE v_seats int; v_taken bigint;
+DECLARE v_worker uuid := segue.who(p_word); v_seats int; v_taken bigint;
 BEGIN
-  IF NOT segue.has_lease(p_worker) THEN
+  IF NOT segue.has_lease(v_worker) THEN
     RETURN 'lease';
   END IF;
   SELECT p.seats INTO v_seats FROM segue.provider p WHERE p.name = p_provider FOR UPDATE;
   IF v_seats IS NULL THEN
     RETURN 'free';
   END IF;
-  IF EXISTS (SELECT FROM segue.seat t WHERE t.worker = p_worker AND t.n = p_n) THEN
+  IF EXISTS (SELECT FROM segue.seat t WHERE t.worker = v_worker AND t.n = p_n) THEN
     RETURN 'ok';
   END IF;
   SELECT count(*) INTO v_taken FROM segue.seat t
@@ -569,14 +637,14 @@ BEGIN
   IF v_taken >= v_seats THEN
     RETURN 'full';
   END IF;
-  INSERT INTO segue.seat (worker, n, provider) VALUES (p_worker, p_n, p_provider);
+  INSERT INTO segue.seat (worker, n, provider) VALUES (v_worker, p_n, p_provider);
   RETURN 'ok';
 END $$;
 
-CREATE OR REPLACE FUNCTION segue.seat_leave(p_worker uuid, p_n bigint) RETURNS void
+CREATE OR REPLACE FUNCTION segue.seat_leave(p_word uuid, p_n bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  DELETE FROM segue.seat t WHERE t.worker = p_worker AND t.n = p_n;
+  DELETE FROM segue.seat t WHERE t.worker = segue.who(p_word) AND t.n = p_n;
   IF FOUND THEN
     PERFORM pg_notify('segue', 'provider');
   END IF;
@@ -637,18 +705,30 @@ BEGIN
   RETURN out_bytes;
 END $$;
 
--- Begins a blob, whose parts are written in the same transaction.
+-- Begins a blob, whose parts are written in the same transaction. Parts that are there and are not the
+-- blob's are removed.
 CREATE OR REPLACE FUNCTION segue.blob_begin(p_sha text, p_bytes bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_sha bytea := decode(p_sha, 'hex');
 BEGIN
-  INSERT INTO segue.blob (sha256, bytes) VALUES (decode(p_sha, 'hex'), p_bytes)
+  INSERT INTO segue.blob (sha256, bytes) VALUES (v_sha, p_bytes)
   ON CONFLICT (sha256) DO UPDATE SET put_at = clock_timestamp() WHERE blob.bytes = EXCLUDED.bytes;
-  RETURN NOT EXISTS (SELECT FROM segue.blob_part p WHERE p.sha256 = decode(p_sha, 'hex'));
+  IF sha256((SELECT string_agg(p.data, ''::bytea ORDER BY p.part) FROM segue.blob_part p WHERE p.sha256 = v_sha))
+     IS DISTINCT FROM v_sha THEN
+    UPDATE segue.blob b SET bytes = p_bytes WHERE b.sha256 = v_sha; -- one at a time
+    DELETE FROM segue.blob_part p WHERE p.sha256 = v_sha;
+    RETURN true;
+  END IF;
+  RETURN false;
 END $$;
 
+-- A blob that was written by another transaction gets no more parts.
 CREATE OR REPLACE FUNCTION segue.blob_part_put(p_sha text, p_part int, p_data bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  INSERT INTO segue.blob_part (sha256, part, data) VALUES (decode(p_sha, 'hex'), p_part, p_data)
+  INSERT INTO segue.blob_part (sha256, part, data)
+  SELECT decode(p_sha, 'hex'), p_part, p_data
+   WHERE NOT EXISTS (SELECT FROM segue.blob_part p WHERE p.sha256 = decode(p_sha, 'hex')
+                        AND p.xmin <> pg_current_xact_id()::xid)
 $$;
 
 -- For the owner only: drops a blob that nobody has put for a day, so that no record to come names
@@ -661,16 +741,39 @@ BEGIN
   RETURN NOT EXISTS (SELECT FROM segue.blob b WHERE b.sha256 = decode(p_sha, 'hex'));
 END $$;
 
+-- Returns whether a line of the ledger says the truth: the session has this record, which is what the
+-- entry says that it is. Only the owner says that a log was removed or cut.
+CREATE OR REPLACE FUNCTION segue.is_head(p_entry jsonb) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN p_entry->>'type' IN ('end', 'stop', 'held') THEN EXISTS
+      (SELECT FROM segue.line l WHERE l.session = (p_entry->>'session')::uuid AND l.seq = (p_entry->>'seq')::bigint
+          AND segue.hash_of(l.line) = p_entry->>'head'
+          AND (p_entry->>'type' = 'held' OR position(convert_to('"type":"session_' || (p_entry->>'type') || '"', 'UTF8')
+                                                     IN substring(l.line FROM 1 FOR 160)) > 0))
+    ELSE has_function_privilege(session_user, 'segue.remove(uuid)', 'EXECUTE') END
+$$;
+
 -- Writes the n-th line of a chain and those after it, unless another worker was quicker.
 CREATE OR REPLACE FUNCTION segue.chain_put(p_name text, p_n bigint, p_lines bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE v_last bigint;
+DECLARE v_last bigint; v_hash text; v_line bytea; v_entry jsonb;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('segue.chain.' || p_name));
-  SELECT coalesce(max(c.n), 0) INTO v_last FROM segue.chain c WHERE c.name = p_name;
+  SELECT c.n, segue.hash_of(c.line) INTO v_last, v_hash FROM segue.chain c WHERE c.name = p_name ORDER BY c.n DESC LIMIT 1;
+  v_last := coalesce(v_last, 0);
+  v_hash := coalesce(v_hash, repeat('0', 64));
   IF v_last <> p_n - 1 THEN
     RETURN false;
   END IF;
+  FOREACH v_line IN ARRAY p_lines LOOP -- each is as record_line_close makes it
+    v_last := v_last + 1;
+    v_hash := encode(sha256(convert_to(v_hash, 'UTF8') || substring(v_line FROM 1 FOR octet_length(v_line) - 75)), 'hex');
+    v_entry := convert_from(v_line, 'UTF8')::jsonb;
+    IF v_hash IS DISTINCT FROM segue.hash_of(v_line) OR (v_entry->>'n')::bigint IS DISTINCT FROM v_last
+       OR (p_name = 'heads' AND NOT coalesce(segue.is_head(v_entry), false)) THEN
+      RAISE EXCEPTION 'this is not the next line of %', p_name;
+    END IF;
+  END LOOP;
   INSERT INTO segue.chain (name, n, line)
   SELECT p_name, p_n - 1 + l.n, l.l FROM unnest(p_lines) WITH ORDINALITY AS l (l, n);
   RETURN true;

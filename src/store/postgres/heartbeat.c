@@ -80,7 +80,7 @@ static void heartbeat_trust(struct pg_base *pg, uint64_t sent_ms, bool begins) {
     lease_extend(until);
 }
 
-/* Registers the worker under a fresh id. An id is never registered twice: if the answer was lost, a
+/* Registers the worker under a fresh word. None is registered twice: if the answer was lost, a
  * row may stand under the old one, and sessions may be counted as its own. */
 static bool heartbeat_register(struct pg_base *pg, struct conn *conn, enum conn_failure *failure,
                                struct err *err) {
@@ -98,7 +98,7 @@ static bool heartbeat_register(struct pg_base *pg, struct conn *conn, enum conn_
   }
   heartbeat_put_labels(&labels);
   const struct conn_arg args[] = {
-      arg_text(h->worker),        arg_text(h->name),
+      arg_text(h->word),          arg_text(h->name),
       arg_text(buf_c(&labels)),   arg_text(SEGUE_VERSION),
       arg_number(ttl, h->ttl_ms), arg_text(h->former[0] ? h->former : NULL)};
   uint64_t sent = clock_boot_ms();
@@ -140,7 +140,7 @@ static void heartbeat_lose(struct keeping *k) {
   if (atomic_load(&pg->heartbeat.trust_until) == 0)
     return;
   print_into(pg->heartbeat.former, sizeof pg->heartbeat.former, "%s",
-             k->hung ? "" : pg->heartbeat.worker);
+             k->hung ? "" : pg->heartbeat.word);
   atomic_store(&pg->heartbeat.trust_until, 0);
   lease_extend(0);
   atomic_fetch_add(&pg->heartbeat.term, 1);
@@ -181,7 +181,7 @@ static bool heartbeat_renew(struct keeping *k) {
   /* Past that moment no answer would count, and the sessions must be given up without waiting. */
   if (sent + limit > trust)
     limit = trust > sent ? trust - sent : 0;
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker),
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.word),
                                   arg_number(ttl, pg->heartbeat.ttl_ms)};
   heartbeat_may_take(k, limit);
   PGresult *answer = conn_ask(k->conn, "SELECT * FROM segue.renew($1, $2)", limit, args,
@@ -244,7 +244,7 @@ static void heartbeat_see_version(struct pg_base *pg, const PGresult *answer, in
 static void heartbeat_poll(struct pg_base *pg, struct conn *conn) {
   struct err err;
   enum conn_failure failure;
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker)};
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.word)};
   PGresult *answer = conn_ask(
       conn,
       "SELECT p.o_ready, p.o_providers, (SELECT version FROM segue.meta) FROM segue.poll($1) p",
@@ -489,9 +489,9 @@ static void heartbeat_stop(struct pg_base *pg) {
   atomic_store(&h->ends, false);
   atomic_store(&h->joined, false);
   struct conn *conn = base_take(pg, NULL, &err);
-  const struct conn_arg args[] = {arg_text(h->worker), arg_text(h->former[0] ? h->former : NULL)};
+  const struct conn_arg args[] = {arg_text(h->word), arg_text(h->former[0] ? h->former : NULL)};
   if (conn != NULL)
-    conn_free(conn_ask(conn, "SELECT segue.leave($1), segue.gave_up($2)", LIMIT_STORE_ASK_MS, args,
+    conn_free(conn_ask(conn, "SELECT segue.leave($1, $2)", LIMIT_STORE_ASK_MS, args,
                        ARRAY_LEN(args), false, NULL, &err));
   base_give(pg, conn);
   atomic_store(&h->trust_until, 0);

@@ -24,14 +24,15 @@ enum { HEARTBEAT_HOST_BYTES = 256, HEARTBEAT_NAME_BYTES = 280 };
 struct heartbeat {
   pthread_t thread;
   bool runs;
-  bool named;                   /* the id was used: the next lease gets another one */
+  bool named;                   /* the word was used: the next lease gets another one */
   atomic_bool joined;           /* it takes sessions, so it hears what other workers do */
   int wake[2];                  /* a pipe: something changed */
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   atomic_bool answers;          /* the store answered the last request */
   _Atomic unsigned term;        /* changes each time the lease is lost */
-  char worker[STORE_ID_BYTES];
-  /* previous id, to be told to the store: its worker gave up but lives */
+  char word[STORE_ID_BYTES];    /* only the store is told: who has it is this worker */
+  char worker[STORE_ID_BYTES];  /* its id, which everybody may read: the word's hash (segue.who) */
+  /* previous word, to be told to the store: its worker gave up but lives */
   char former[STORE_ID_BYTES];
   char name[HEARTBEAT_NAME_BYTES]; /* HOST:PID */
   char *needs; /* labels that sessions made here ask for, as an SQL array; for the program's life */

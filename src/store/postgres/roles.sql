@@ -18,5 +18,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA segue TO segue_reader, segue_worker;
 GRANT EXECUTE ON FUNCTION segue.has_lease(uuid), segue.read(uuid, bigint, int), segue.rest_of(text, text, uuid[], bigint)
    TO segue_reader, segue_worker;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA segue TO segue_worker;
-REVOKE EXECUTE ON FUNCTION segue.remove(uuid), segue.remove_lines(uuid), segue.left_over(), segue.blob_drop(text)
+REVOKE EXECUTE ON FUNCTION segue.remove(uuid), segue.remove_lines(uuid), segue.left_over(), segue.blob_drop(text),
+  segue.gave_up(uuid), segue.settle(), segue.note_over(), segue.stands(uuid, boolean), segue.pending(uuid[], boolean),
+  segue.next_ready(text[], int, uuid[]), segue.batches(bigint[], bytea[]), segue.is_head(jsonb), segue.lease_end(bigint)
   FROM segue_worker;

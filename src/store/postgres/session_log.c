@@ -22,16 +22,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, APPEND_ARGS = 10 };
+enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, APPEND_ARGS = 7 };
 
-static const char append_sql[] =
-    "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+static const char append_sql[] = "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7)";
 
 /* Holds a batch as the arguments of segue.append, and owns their texts. */
 struct append_call {
-  char fence[ARG_NUMBER_BYTES], seq[ARG_NUMBER_BYTES], next[ARG_NUMBER_BYTES],
-      bytes[ARG_NUMBER_BYTES];
-  struct buf ats, lines;
+  char fence[ARG_NUMBER_BYTES], seq[ARG_NUMBER_BYTES];
+  struct buf lines;
   struct conn_arg args[APPEND_ARGS];
 };
 
@@ -105,31 +103,22 @@ static void shared_scan_batch(struct shared_log *log) {
   }
 }
 
-/* Everything that the row has to say after the batch is computed here, from the records, and goes
- * to the server in the same statement as they do: the row and the log cannot differ. */
+/* The row has to say more after the batch than the lines do. That is computed here, and goes to the
+ * server in the same statement as they do: the row and the log cannot differ. */
 static void append_call_init(struct append_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;
-  uint64_t at = base->bytes;
   *call = (struct append_call){0};
   shared_scan_batch(log);
-  conn_list_begin(&call->ats, ARG_NUMBER_LIST);
   conn_list_begin(&call->lines, ARG_BYTES_LIST);
-  for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
-    struct str line = str_next_line(&rest);
-    conn_list_number(&call->ats, at);
-    conn_list_bytes(&call->lines, line);
-    at += line.n + 1;
-  }
-  call->args[0] = arg_text(log->id);
-  call->args[1] = arg_number(call->fence, log->held.fence);
-  call->args[2] = arg_number(call->seq, base->seq);
-  call->args[3] = arg_number(call->next, base->batch_seq);
-  call->args[4] = arg_number(call->bytes, base->bytes + base->batch.n);
-  call->args[5] = arg_text(base->batch_hash);
-  call->args[6] = arg_text(shared_rest(log));
-  call->args[7] = arg_text(log->turn_over ? "t" : "f");
-  call->args[8] = arg_list(ARG_NUMBER_LIST, &call->ats);
-  call->args[9] = arg_list(ARG_BYTES_LIST, &call->lines);
+  for (struct str rest = buf_view(&base->batch); rest.n > 0;)
+    conn_list_bytes(&call->lines, str_next_line(&rest));
+  call->args[0] = arg_text(log->pg->heartbeat.word);
+  call->args[1] = arg_text(log->id);
+  call->args[2] = arg_number(call->fence, log->held.fence);
+  call->args[3] = arg_number(call->seq, base->seq);
+  call->args[4] = arg_text(shared_rest(log));
+  call->args[5] = arg_text(log->turn_over ? "t" : "f");
+  call->args[6] = arg_list(ARG_BYTES_LIST, &call->lines);
 }
 
 /* Returns whether the answer that the batch is already there counts. asked: the session's request
@@ -232,7 +221,7 @@ static bool shared_make(struct shared_log *log, struct err *err) {
   buf_auto_t after = {0};
   if (summary_waits(&log->summary))
     shared_put_after(&log->summary, &after);
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id),
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.word), arg_text(id),
                                   arg_text(log->needs ? log->needs : pg->heartbeat.needs),
                                   arg_text(after.n > 0 ? buf_c(&after) : NULL),
                                   arg_text(log->summary.after_any_end ? "t" : "f")};
@@ -264,7 +253,6 @@ static enum store_result shared_append_alone(struct shared_log *log, uint64_t tr
   while (lost && base_again(&tries, NULL));
   if (lost)
     result = STORE_FULL;
-  buf_deinit(&call.ats);
   buf_deinit(&call.lines);
   log->base.syncs++;
   return result;
@@ -288,15 +276,15 @@ enum store_result shared_append_now(struct store_log *base, struct err *err) {
  * why. They also find what was written although the answer was lost. A batch too large for a
  * pipeline uses a connection of its own and holds up nobody. */
 
-enum { ALL_ARGS = 12, BEGIN_ARGS = 11 };
+enum { ALL_ARGS = 8, BEGIN_ARGS = 6, ALL_COLUMNS = 5, BEGIN_COLUMNS = 3 };
 
 /* Holds the arguments of segue.append_all, or of segue.begin_all. */
 struct all_call {
   bool begins; /* which of them */
   int count;
   int places[LIMIT_STORE_PIPELINE_COUNT]; /* of its sessions in the flight */
-  struct buf columns[8];                  /* one value per session, as SQL arrays */
-  struct buf of, seqs, ats, lines;
+  struct buf columns[ALL_COLUMNS];        /* one value per session, as SQL arrays */
+  struct buf of, lines;
   struct conn_arg args[ALL_ARGS];
 };
 
@@ -309,10 +297,8 @@ struct commit_flight { /* one pipeline */
   struct all_call begins, appends;
 };
 
-static const char all_sql[] = "SELECT * FROM segue.append_all($1, $2, $3, $4, $5, $6, $7, $8, $9, "
-                              "$10, $11, $12)";
-static const char begin_sql[] = "SELECT * FROM segue.begin_all($1, $2, $3, $4, $5, $6, $7, $8, $9, "
-                                "$10, $11)";
+static const char all_sql[] = "SELECT * FROM segue.append_all($1, $2, $3, $4, $5, $6, $7, $8)";
+static const char begin_sql[] = "SELECT * FROM segue.begin_all($1, $2, $3, $4, $5, $6)";
 
 /* --- many at once: the call --- */
 
@@ -320,7 +306,6 @@ static void all_put_log(struct all_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;
   struct buf *column = call->columns;
   const char *comma = call->count > 1 ? "," : "{";
-  uint64_t at = base->bytes, seq = base->seq;
   buf_printf(column++, "%s%s", comma, log->id);
   if (call->begins) {
     if (column->n == 0)
@@ -330,30 +315,21 @@ static void all_put_log(struct all_call *call, struct shared_log *log) {
     buf_printf(column++, "%s%" PRIu64, comma, log->held.fence);
     buf_printf(column++, "%s%" PRIu64, comma, base->seq);
   }
-  buf_printf(column++, "%s%" PRIu64, comma, base->batch_seq);
-  buf_printf(column++, "%s%" PRIu64, comma, base->bytes + base->batch.n);
-  buf_printf(column++, "%s%s", comma, base->batch_hash);
   buf_printf(column++, "%s%s", comma, shared_rest(log));
   if (!call->begins)
     buf_printf(column++, "%s%c", comma, log->turn_over ? 't' : 'f');
   for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
-    struct str line = str_next_line(&rest);
     conn_list_number(&call->of, (uint64_t)call->count);
-    conn_list_number(&call->seqs, ++seq);
-    conn_list_number(&call->ats, at);
-    conn_list_bytes(&call->lines, line);
-    at += line.n + 1;
+    conn_list_bytes(&call->lines, str_next_line(&rest));
   }
 }
 
 /* Takes the sessions of the flight that begin with it, or the others. */
 static void all_call_init(struct all_call *call, const struct commit_flight *f, bool begins) {
-  size_t columns = begins ? 6 : 8;
+  size_t columns = begins ? BEGIN_COLUMNS : ALL_COLUMNS;
   struct conn_arg *arg = call->args;
   *call = (struct all_call){.begins = begins};
   conn_list_begin(&call->of, ARG_NUMBER_LIST);
-  conn_list_begin(&call->seqs, ARG_NUMBER_LIST);
-  conn_list_begin(&call->ats, ARG_NUMBER_LIST);
   conn_list_begin(&call->lines, ARG_BYTES_LIST);
   for (int i = 0; i < f->count; i++)
     if (f->logs[i]->unmade == begins) {
@@ -361,15 +337,12 @@ static void all_call_init(struct all_call *call, const struct commit_flight *f, 
       shared_scan_batch(f->logs[i]);
       all_put_log(call, f->logs[i]);
     }
-  if (begins)
-    *arg++ = arg_text(f->pg->heartbeat.worker);
+  *arg++ = arg_text(f->pg->heartbeat.word);
   for (size_t i = 0; i < columns; i++) {
     buf_putc(&call->columns[i], '}');
     *arg++ = arg_text(buf_c(&call->columns[i]));
   }
   *arg++ = arg_list(ARG_NUMBER_LIST, &call->of);
-  *arg++ = arg_list(ARG_NUMBER_LIST, &call->seqs);
-  *arg++ = arg_list(ARG_NUMBER_LIST, &call->ats);
   *arg = arg_list(ARG_BYTES_LIST, &call->lines);
 }
 
@@ -382,8 +355,6 @@ static void all_call_deinit(struct all_call *call) {
   for (size_t i = 0; i < ARRAY_LEN(call->columns); i++)
     buf_deinit(&call->columns[i]);
   buf_deinit(&call->of);
-  buf_deinit(&call->seqs);
-  buf_deinit(&call->ats);
   buf_deinit(&call->lines);
 }
 
@@ -419,7 +390,7 @@ static bool fly_together(struct commit_flight *f) {
   ok = ok && all_call_send(&f->begins, conn) && all_call_send(&f->appends, conn);
   for (int i = 0; ok && i < f->leave_count; i++) {
     struct leave_call leave;
-    leave_call_init(&leave, f->leaves[i]);
+    leave_call_init(&leave, f->pg, f->leaves[i]);
     ok = conn_send(conn, SHARED_RELEASE_SQL, leave.args, LEAVE_ARGS);
   }
   size_t bytes = f->begins.lines.n + f->appends.lines.n;
@@ -732,7 +703,7 @@ void shared_close(struct store_log *base) {
 static bool move_in(struct shared_log *log, const struct store_move *move, struct err *err) {
   struct store_ref ref;
   char bytes[ARG_NUMBER_BYTES];
-  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.worker), arg_text(log->id),
+  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.word), arg_text(log->id),
                                   arg_text(log->needs ? log->needs : log->pg->heartbeat.needs),
                                   arg_number(bytes, move->bytes),
                                   arg_text(move->begins ? "t" : "f")};
@@ -771,8 +742,8 @@ struct store_log *shared_move_in(struct store *store, const char *id, const stru
 
 static bool ask_moved(struct shared_log *log, const char *sql, const char *what, struct err *err) {
   char fence[ARG_NUMBER_BYTES], done[BASE_WORD_BYTES];
-  const struct conn_arg args[] = {arg_text(log->id), arg_number(fence, log->held.fence),
-                                  arg_text(what)};
+  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.word), arg_text(log->id),
+                                  arg_number(fence, log->held.fence), arg_text(what)};
   if (!base_ask_word(log->pg, sql, args, ARRAY_LEN(args), done, err))
     return false;
   return done[0] == 't' || err_set(err, ERR_LOCKED, "another worker has session %s of the store %s",
@@ -781,7 +752,7 @@ static bool ask_moved(struct shared_log *log, const char *sql, const char *what,
 
 bool shared_set_aside(struct store_log *base, const char *to, struct err *err) {
   FAULT_POINT("aside_before");
-  bool ok = ask_moved((struct shared_log *)base, "SELECT segue.set_aside($1, $2, $3)", to, err);
+  bool ok = ask_moved((struct shared_log *)base, "SELECT segue.set_aside($1, $2, $3, $4)", to, err);
   FAULT_POINT("aside_after");
   return ok;
 }
@@ -789,7 +760,8 @@ bool shared_set_aside(struct store_log *base, const char *to, struct err *err) {
 bool shared_arrive(struct store_log *base, struct err *err) {
   struct shared_log *log = (struct shared_log *)base;
   FAULT_POINT("arrive_before");
-  bool ok = ask_moved(log, "SELECT segue.arrive($1, $2, $3)", shared_rest_of(&log->summary), err);
+  bool ok =
+      ask_moved(log, "SELECT segue.arrive($1, $2, $3, $4)", shared_rest_of(&log->summary), err);
   FAULT_POINT("arrive_after");
   log->in_transit = !ok;
   return ok;

@@ -69,14 +69,15 @@ void shared_held_read(const PGresult *answer, int row, struct base_held *held);
 /* Says why this worker cannot continue a session now; owned, or NULL. */
 char *shared_pause_why(struct pg_base *pg, const char *id);
 
-enum { LEAVE_ARGS = 5 };
+enum { LEAVE_ARGS = 6 };
 /* The arguments of a release, which a pipeline sends with others. */
 struct leave_call {
   char fence[ARG_NUMBER_BYTES], pause[ARG_NUMBER_BYTES];
   struct conn_arg args[LEAVE_ARGS];
 };
-#define SHARED_RELEASE_SQL "SELECT segue.release($1, $2, $3, $4, $5)"
-void leave_call_init(struct leave_call *call, const struct base_claim *claim);
+#define SHARED_RELEASE_SQL "SELECT segue.release($1, $2, $3, $4, $5, $6)"
+void leave_call_init(struct leave_call *call, const struct pg_base *pg,
+                     const struct base_claim *claim);
 /* Releases a session. If nothing answers, leaves that to a later claim. Blocking. */
 void shared_release(struct pg_base *pg, struct base_claim *owned);
 struct base_claim *shared_claim_new(const char *id, uint64_t fence, unsigned term);

@@ -569,12 +569,12 @@ static void shared_remove(const struct store_ref *ref) {
   char id[STORE_ID_BYTES], removed[BASE_WORD_BYTES];
   struct err err;
   struct pg_base *pg = base_of_ref(ref, id, &err);
-  const struct conn_arg args[] = {arg_text(id)};
+  const struct conn_arg args[] = {arg_text(id), arg_text(pg != NULL ? pg->heartbeat.word : NULL)};
   const struct row_look look = pg != NULL ? shared_look(pg, id) : (struct row_look){0};
   if (!look.there)
     return;
-  const char *sql = look.begun ? "SELECT segue.remove($1)" : "SELECT segue.forget($1)";
-  if (!base_ask_word(pg, sql, args, 1, removed, &err) ||
+  const char *sql = look.begun ? "SELECT segue.remove($1)" : "SELECT segue.forget($2, $1)";
+  if (!base_ask_word(pg, sql, args, look.begun ? 1 : 2, removed, &err) ||
       (look.begun && !shared_remove_lines(pg, id, &err)))
     log_warn("%s", err.text);
 }

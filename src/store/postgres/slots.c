@@ -118,7 +118,7 @@ static void provider_slot_take_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   struct err err;
-  const struct conn_arg args[] = {arg_text(r->slot->worker), arg_number(number, r->slot->number),
+  const struct conn_arg args[] = {arg_text(r->slot->word), arg_number(number, r->slot->number),
                                   arg_text(r->slot->provider)};
   (void)!base_ask_word(r->pg, "SELECT segue.seat_take($1, $2, $3)", args, ARRAY_LEN(args), word,
                        &err);
@@ -158,7 +158,7 @@ void provider_slot_ask(const struct store *store, uv_loop_t *loop, const char *p
   print_into(r->slot->provider, sizeof r->slot->provider, "%s", provider);
   r->slot->number = atomic_fetch_add(&pg->slots, 1) + 1;
   (void)pthread_mutex_lock(&pg->lock);
-  memcpy(r->slot->worker, pg->heartbeat.worker, sizeof r->slot->worker);
+  memcpy(r->slot->word, pg->heartbeat.word, sizeof r->slot->word);
   (void)pthread_mutex_unlock(&pg->lock);
   loop_work(loop, &r->work, provider_slot_take_now, provider_slot_was_asked);
 }
@@ -170,7 +170,7 @@ static void provider_slot_leave_now(uv_work_t *work) {
   struct provider_slot_request *r = work->data;
   char number[ARG_NUMBER_BYTES], word[BASE_WORD_BYTES];
   struct err err;
-  const struct conn_arg args[] = {arg_text(r->slot->worker), arg_number(number, r->slot->number)};
+  const struct conn_arg args[] = {arg_text(r->slot->word), arg_number(number, r->slot->number)};
   if (!fault_fails("seat") && base_ask_word(r->pg, leave_sql, args, ARRAY_LEN(args), word, &err)) {
     free(r->slot);
     return;
@@ -190,7 +190,7 @@ void provider_slots_settle(struct pg_base *pg, struct conn *conn) {
     char number[ARG_NUMBER_BYTES];
     enum conn_failure failure;
     struct err err;
-    const struct conn_arg args[] = {arg_text(slot->worker), arg_number(number, slot->number)};
+    const struct conn_arg args[] = {arg_text(slot->word), arg_number(number, slot->number)};
     PGresult *answer = conn_ask(conn, leave_sql, pg->heartbeat.ttl_ms / 6 + 200, args,
                                 ARRAY_LEN(args), false, &failure, &err);
     bool answered = answer != NULL || failure == CONN_REFUSED;

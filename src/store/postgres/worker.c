@@ -10,8 +10,9 @@
  * session that is just being taken or released stands in none of them for a moment.
  *
  * DESIGN, fences. Each change of owner raises the fence of the session's row, and each append and
- * release names the fence it was taken with. A worker that was cut off, and believes that it still
- * holds a session, is thus refused by the server, however late its request arrives. */
+ * release names the fence it was taken with, and the worker's word. A worker that was cut off, and
+ * believes that it still holds a session, is thus refused by the server, however late its request
+ * arrives. */
 #include "store/postgres/session_log.h"
 
 #include "base/fault.h"
@@ -207,10 +208,10 @@ bool worker_said(struct store_log *base, const char *heard, struct buf *out, str
   const struct shared_log *log = shared_log_of(base);
   if (log == NULL)
     return true;
-  const struct conn_arg args[] = {arg_text(log->id), arg_number(fence, log->held.fence),
-                                  arg_text(heard)};
+  const struct conn_arg args[] = {arg_text(log->pg->heartbeat.word), arg_text(log->id),
+                                  arg_number(fence, log->held.fence), arg_text(heard)};
   PGresult *answer =
-      base_ask(log->pg, "SELECT segue.heard($1, $2, $3)", args, ARRAY_LEN(args), err);
+      base_ask(log->pg, "SELECT segue.heard($1, $2, $3, $4)", args, ARRAY_LEN(args), err);
   if (answer != NULL)
     buf_puts(out, conn_text(answer, 0, 0));
   conn_free(answer);
@@ -361,7 +362,7 @@ static bool say_held(const struct pg_base *pg, const char *id, const PGresult *a
 static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_ms,
                              struct err *err) {
   uint64_t until = clock_mono_ms() + wait_ms;
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_text(id)};
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.word), arg_text(id)};
   for (;;) {
     PGresult *answer = NULL;
     if (shared_open_count(pg, id) > 1) { /* the store would give it to us again */
@@ -418,12 +419,14 @@ bool shared_take(struct pg_base *pg, const char *id, unsigned wait_ms, struct ba
 
 /* --- claims: sessions that nobody attached or knows of --- */
 
-void leave_call_init(struct leave_call *call, const struct base_claim *claim) {
-  call->args[0] = arg_text(claim->id);
-  call->args[1] = arg_number(call->fence, claim->held.fence);
-  call->args[2] = arg_number(call->pause, claim->pause_ms);
-  call->args[3] = arg_text(claim->why);
-  call->args[4] = arg_text(claim->refuses ? "t" : "f");
+void leave_call_init(struct leave_call *call, const struct pg_base *pg,
+                     const struct base_claim *claim) {
+  call->args[0] = arg_text(pg->heartbeat.word);
+  call->args[1] = arg_text(claim->id);
+  call->args[2] = arg_number(call->fence, claim->held.fence);
+  call->args[3] = arg_number(call->pause, claim->pause_ms);
+  call->args[4] = arg_text(claim->why);
+  call->args[5] = arg_text(claim->refuses ? "t" : "f");
 }
 
 /* Retries on another connection: after a lost request the session would stay held for as long as
@@ -437,7 +440,7 @@ void shared_release(struct pg_base *pg, struct base_claim *claim) {
   struct err err;
   struct leave_call call;
   PGresult *answer = NULL;
-  leave_call_init(&call, claim);
+  leave_call_init(&call, pg, claim);
   do {
     failure = CONN_FINE;
     struct conn *conn = base_take(pg, &failure, &err);
@@ -546,7 +549,7 @@ static PGresult *claim_ask(struct pg_base *pg, size_t max, struct err *err) {
   char most[ARG_NUMBER_BYTES], bytes[ARG_NUMBER_BYTES];
   struct buf paused = {0};
   base_put_paused(pg, &paused);
-  const struct conn_arg args[] = {arg_text(pg->heartbeat.worker), arg_number(most, max),
+  const struct conn_arg args[] = {arg_text(pg->heartbeat.word), arg_number(most, max),
                                   arg_text(buf_c(&paused)),
                                   arg_number(bytes, LIMIT_STORE_CLAIM_BYTES)};
   struct conn *conn = base_take(pg, NULL, err);
