@@ -134,8 +134,7 @@ int main(int argc, char **argv) {
   }
   buf_putc(&out, '\n');
   json_object_foreach(json_object_get(root, "commands"), name, command) {
-    if (json_is_object(command))
-      put_command(&out, json_object_get(root, "groups"), name, command);
+    put_command(&out, json_object_get(root, "groups"), name, command);
   }
   FILE *f = fopen(argv[2], "w");
   if (f == NULL || fwrite(out.p, 1, out.n, f) != out.n || fclose(f) != 0)

@@ -3,6 +3,7 @@
 #include "adapt/adapt.h"
 
 #include "adapt/internal.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "schema/validate.h"
 
@@ -126,14 +127,13 @@ static void pointer_of(const struct limits_place *place, struct buf *out) {
 static bool limits_over(struct measure *m, const struct limits_place *place, const char *limit,
                         const char *unit, size_t found, size_t allowed) {
   struct adapter *a = m->a;
-  struct buf pointer = {0};
+  buf_auto_t pointer = {0};
   if (allowed == 0 || found <= allowed || adapter_stopped(a))
     return false;
   adapt_fail(a, ADAPT_LIMIT, NODE_NONE, "", "%s takes at most %zu %s; here are %zu",
              a->dialect->name, allowed, unit, found);
   pointer_of(place, &pointer);
   print_into(a->error->pointer, sizeof a->error->pointer, "%s", buf_c(&pointer));
-  buf_deinit(&pointer);
   a->error->limit = limit;
   a->error->found = found;
   a->error->allowed = allowed;
@@ -145,9 +145,8 @@ static size_t limits_characters(const char *text) {
 }
 
 static void count_enum(struct measure *m, const json_t *values, const struct limits_place *place) {
-  size_t i, length = 0;
-  const json_t *one;
-  json_array_foreach((json_t *)values, i, one)
+  size_t length = 0;
+  JSON_EACH(values, i, one)
     if (json_is_string(one))
       length += utf8_count(json_string_value(one), json_string_length(one));
   m->enum_values += json_array_size(values);
@@ -178,7 +177,6 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   static const char *const lists[] = {"anyOf", "prefixItems"};
   static const char *const ones[] = {"items", "additionalProperties"};
   const json_t *one, *list;
-  size_t k;
   if (!json_is_object(schema) || adapter_stopped(m->a))
     return;
   if (json_is_array(json_object_get(schema, "type")) || json_object_get(schema, "anyOf"))
@@ -205,9 +203,9 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
   }
   for (size_t i = 0; i < 2; i++) {
     const struct limits_place branches = {up, lists[i], 0, NULL}, item = {up, ones[i], 0, NULL};
-    json_array_foreach((json_t *)json_object_get(schema, lists[i]), k, one) {
+    JSON_EACH(json_object_get(schema, lists[i]), k, part) {
       const struct limits_place branch = {&branches, NULL, k, NULL};
-      limits_count(m, one, &branch);
+      limits_count(m, part, &branch);
     }
     limits_count(m, json_object_get(schema, ones[i]), &item);
   }
@@ -216,10 +214,9 @@ static void limits_count(struct measure *m, const json_t *schema, const struct l
 /* Measures objects and arrays inside each other, through references, each cycle once. */
 static void nesting(struct measure *m, const json_t *schema, size_t level,
                     const struct limits_place *up) {
-  const json_t *one, *list = json_object_get(schema, "properties");
+  const json_t *list = json_object_get(schema, "properties");
   const char *type = json_string_value(json_object_get(schema, "type"));
   const char *reference = json_string_value(json_object_get(schema, "$ref"));
-  size_t k;
   uint32_t known;
   if (!json_is_object(schema) || adapter_stopped(m->a))
     return;
@@ -245,7 +242,7 @@ static void nesting(struct measure *m, const json_t *schema, size_t level,
     const struct limits_place member = {&map, json_object_iter_key(at), 0, NULL};
     nesting(m, json_object_iter_value(at), level, &member);
   }
-  json_array_foreach((json_t *)json_object_get(schema, "anyOf"), k, one) {
+  JSON_EACH(json_object_get(schema, "anyOf"), k, one) {
     const struct limits_place branch = {&branches, NULL, k, NULL};
     nesting(m, one, level, &branch);
   }
@@ -335,10 +332,9 @@ static void reference_rewrite(struct whole *w, uint32_t entry, json_t *copy) {
     if (target.count == 0)
       continue;
     uint32_t to = target.items[0].entry;
-    char *text = whole_place(w, to, s->resources[s->entries[to].resource].document);
+    char_auto_t *text = whole_place(w, to, s->resources[s->entries[to].resource].document);
     if (text)
       adapt_put(copy, "$ref", json_string_nocheck(text));
-    free(text);
   }
 }
 
@@ -445,14 +441,13 @@ static json_t *thoughts(void) {
 
 /* Returns the list of names with `first` in front; takes `names`. */
 static json_t *name_first(json_t *names, const char *first, bool add) {
-  json_t *out = json_array(), *one;
-  size_t i;
+  json_t *out = json_array();
   bool found = false;
-  json_array_foreach(names, i, one)
+  JSON_EACH(names, i, one)
     found = found || !strcmp(json_string_value(one), first);
   if (found || add)
     json_array_append_new(out, json_string_nocheck(first));
-  json_array_foreach(names, i, one)
+  JSON_EACH(names, i, one)
     if (strcmp(json_string_value(one), first) != 0)
       json_array_append_new(out, json_incref(one));
   json_decref(names);
@@ -527,7 +522,7 @@ static json_t *definitions(struct adapter *a) {
 
 static void finish_root(struct adapter *a, struct built built) {
   bool whole = a->dialect->flags & ADAPT_WHOLE;
-  json_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
+  json_auto_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
   const json_t *inner = built.schema;
   const char *reference = json_string_value(json_object_get(inner, "$ref"));
   /* A root that is just a reference is followed, so that its target can be the root. */
@@ -552,7 +547,6 @@ static void finish_root(struct adapter *a, struct built built) {
   }
   if (json_object_size(all) && !(whole && json_object_get(root, "$defs")))
     adapt_put(root, "$defs", json_incref(all));
-  json_decref(all);
   json_decref(built.schema);
   a->out->schema = root;
 }
@@ -612,7 +606,7 @@ static void adapt_run(struct adapter *a, const json_t *doc) {
   struct built built = {NULL, PLAN_NONE};
   const struct schema_opts opts = {.registry = a->opts->registry,
                                    .default_draft = a->opts->default_draft};
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   const struct schema *s = a->out->canonical = schema_compile(doc, &opts, &errors, &status);
   if (!s) {
@@ -621,10 +615,8 @@ static void adapt_run(struct adapter *a, const json_t *doc) {
     print_into(a->error->pointer, sizeof a->error->pointer, "%s",
                errors.count ? errors.items[0].pointer : "");
     a->error->keyword = errors.count ? errors.items[0].keyword : "";
-  }
-  schema_errors_deinit(&errors);
-  if (!s)
     return;
+  }
   for (uint32_t i = 0; i < s->entry_count; i++)
     if (json_is_object(s->entries[i].schema))
       map_put(&a->entries, &a->out->arena, MAP_KEY(s->entries[i].schema), i);
@@ -715,9 +707,7 @@ static json_t *turn_keep(const json_t *value) {
 
 /* Appends the items of a list to `out`, which it returns. */
 static json_t *items_back(struct turning *t, uint32_t plan, const json_t *value, json_t *out) {
-  json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)value, i, one) {
+  JSON_EACH(value, i, one) {
     if (stopped(t))
       break;
     json_array_append_new(out, turn_back(t, plan, one));
@@ -740,18 +730,16 @@ static void plan_put(json_t *out, const char *name, json_t *value) {
 
 /* Turns pairs into an object. Returns false if it is no list of pairs. */
 static bool pairs_back(struct turning *t, uint32_t plan, const json_t *pairs, json_t *out) {
-  const json_t *pair;
-  size_t i;
   if (!json_is_array(pairs))
     return false;
-  json_array_foreach((json_t *)pairs, i, pair) {
+  JSON_EACH(pairs, i, pair) {
     if (!json_is_string(json_object_get(pair, "key")) || !json_object_get(pair, "value"))
       return false;
     const char *key = json_string_value(json_object_get(pair, "key"));
     if (strlen(key) != json_string_length(json_object_get(pair, "key")))
       return false;
   }
-  json_array_foreach((json_t *)pairs, i, pair) {
+  JSON_EACH(pairs, i, pair) {
     if (stopped(t))
       break;
     plan_put(out, json_string_value(json_object_get(pair, "key")),
@@ -810,14 +798,11 @@ static json_t *text_back(const json_t *value) {
 }
 
 static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
-  size_t i;
-  json_t *one;
-  json_array_foreach(plan->texts, i, one) {
+  JSON_EACH(plan->texts, i, one) {
     size_t length;
-    char *text = adapt_json_text(one, &length);
+    char_auto_t *text = adapt_json_text(one, &length);
     bool same =
         length == json_string_length(value) && memcmp(text, json_string_value(value), length) == 0;
-    free(text);
     if (same)
       return json_clone(one);
   }
@@ -917,7 +902,7 @@ enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *ans
                                 json_t **value) {
   assert(adapted != NULL && value != NULL);
   struct turning t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
-  json_t *made = NULL;
+  json_auto_t *made = NULL;
   assert(answer != NULL);
   /* The object that was put around the root is removed; an answer without it is left alone. */
   const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
@@ -927,11 +912,6 @@ enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *ans
     t.status = ADAPT_TOO_COMPLEX;
   else
     made = turn_back(&t, adapted->root, is_wrapped ? inner : answer);
-  *value = NULL;
-  if (stopped(&t)) {
-    json_decref(made);
-    return t.status;
-  }
-  *value = made;
-  return ADAPT_OK;
+  *value = stopped(&t) ? NULL : json_incref(made);
+  return stopped(&t) ? t.status : ADAPT_OK;
 }

@@ -81,7 +81,7 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
   for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
     if (sentences[i].id != word->id)
       continue;
-    char *value = sentences[i].after ? words_value(word->value) : NULL;
+    char_auto_t *value = sentences[i].after ? words_value(word->value) : NULL;
     size_t before = words->count;
     if (!sentences[i].after)
       adapt_words_add(words, "%s", sentences[i].before);
@@ -92,7 +92,6 @@ static void adapt_words_keyword(struct adapter *a, struct adapt_words *words,
       adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after_one);
     else if (value)
       adapt_words_add(words, "%s%s%s", sentences[i].before, value, sentences[i].after);
-    free(value);
     adapt_changed(a, word->entry, name, NULL,
                   words->count > before ? ADAPT_DESCRIBED : ADAPT_DROPPED, why);
     return;
@@ -110,7 +109,7 @@ static void words_add_value(struct adapt_words *words, const char *what, const j
 /* Sets title and description where there are any. Deinits `words`. */
 static void adapt_words_put(json_t *schema, const struct adapt_view *view,
                             struct adapt_words *words) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (schema) {
     words_add_value(words, "default", view->default_value);
     words_add_value(words, "examples", json_array_size(view->examples) ? view->examples : NULL);
@@ -126,7 +125,6 @@ static void adapt_words_put(json_t *schema, const struct adapt_view *view,
   }
   if (schema && text.n)
     adapt_put(schema, "description", json_string_nocheck(text.p));
-  buf_deinit(&text);
   buf_deinit(&words->text);
   *words = (struct adapt_words){0};
 }
@@ -140,9 +138,7 @@ static json_t *adapt_typed(const char *type) {
 /* --- null --- */
 
 static bool has_null(const json_t *list, bool types) {
-  const json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)list, i, one) {
+  JSON_EACH(list, i, one) {
     const char *name = json_string_value(types ? one : json_object_get(one, "type"));
     if (name && !strcmp(name, "null"))
       return true;
@@ -165,9 +161,8 @@ static json_t *null_listed(json_t *schema) {
     json_t *wider = values ? json_clone_top(values) : json_array();
     if (only)
       json_array_append_new(wider, json_incref(only));
-    size_t i, nulls = 0;
-    const json_t *one;
-    json_array_foreach(wider, i, one)
+    size_t nulls = 0;
+    JSON_EACH(wider, i, one)
       nulls += json_is_null(one);
     if (!nulls)
       json_array_append_new(wider, json_null());
@@ -360,19 +355,18 @@ static json_t *scalar_options(struct adapter *a, const struct adapt_view *view, 
 /* Returns the options with arrays and objects as their JSON text; the list of those is the
  * plan's. */
 static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
-  json_t *values = json_array(), *one;
-  size_t i, length;
-  json_array_foreach(view->options, i, one) {
+  json_t *values = json_array();
+  size_t length;
+  JSON_EACH(view->options, i, one) {
     if (!json_is_array(one) && !json_is_object(one)) {
       json_array_append_new(values, json_incref(one));
       continue;
     }
-    char *text = adapt_json_text(one, &length);
+    char_auto_t *text = adapt_json_text(one, &length);
     if (!*texts)
       *texts = json_array();
     json_array_append_new(*texts, json_incref(one));
     json_array_append_new(values, json_stringn(text, length));
-    free(text);
   }
   return values;
 }
@@ -380,13 +374,13 @@ static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
 static struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
                                      struct adapt_words *words) {
   json_t *texts = NULL;
-  json_t *values = options_as_text(view, &texts), *list = json_array(), *one, *schema;
+  json_t *values = options_as_text(view, &texts), *list = json_array(), *schema;
   json_t *parts[8] = {NULL}; /* by type, where a list of types is not taken */
   unsigned types = adapt_types_of(values);
-  size_t i, part_count = 0;
+  size_t part_count = 0;
   bool together = adapt_single(types) || (adapt_has(a, ADAPT_TYPE_LIST) &&
                                           !(adapt_has(a, ADAPT_ENUM_TEXTS) && types & T_BOOLEAN));
-  json_array_foreach(values, i, one) {
+  JSON_EACH(values, i, one) {
     unsigned type = adapt_type_of(one), part = 0;
     if (!together && type & T_NUMBER)
       part = 1;

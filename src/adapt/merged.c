@@ -1,6 +1,7 @@
 /* Merges everything that applies to one place: follows references and allOf, and joins members of
  * the same name. */
 #include "adapt/internal.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "schema/validate.h"
 
@@ -86,9 +87,8 @@ char *adapt_json_text(const json_t *value, size_t *length) {
 }
 
 size_t adapt_size(const json_t *value, size_t most) {
-  size_t size = 1, i;
-  const json_t *one;
-  json_array_foreach((json_t *)value, i, one) {
+  size_t size = 1;
+  JSON_EACH(value, i, one) {
     if (size > most)
       break;
     size += adapt_size(one, most - size);
@@ -367,11 +367,9 @@ static unsigned type_bit(const char *name) {
 
 static unsigned gather_types(const json_t *type) {
   unsigned bits = 0;
-  const json_t *one;
-  size_t i;
   if (json_is_string(type))
     return type_bit(json_string_value(type));
-  json_array_foreach((json_t *)type, i, one)
+  JSON_EACH(type, i, one)
     bits |= type_bit(json_string_value(one));
   return bits;
 }
@@ -388,9 +386,7 @@ unsigned adapt_type_of(const json_t *value) {
 
 unsigned adapt_types_of(const json_t *values) {
   unsigned types = 0;
-  const json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)values, i, one)
+  JSON_EACH(values, i, one)
     types |= adapt_type_of(one);
   return types;
 }
@@ -502,8 +498,6 @@ static void property_part(struct adapter *a, uint32_t entry, const struct name_p
 static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) {
   AUTO(map_deinit) struct map names = {0};
   AUTO(pattern_scratch_deinit) struct pattern_scratch scratch = {0};
-  const json_t *one;
-  size_t k;
   for (uint32_t i = 0; i < view->flat.count; i++) {
     uint32_t entry = view->flat.items[i].entry;
     const json_t *list = adapt_value_of(a, entry, "properties");
@@ -512,7 +506,7 @@ static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) 
       (void)property_add(a, view, &names, json_object_iter_key(at), entry);
   }
   for (uint32_t i = 0; i < view->flat.count; i++)
-    json_array_foreach((json_t *)adapt_value_of(a, view->flat.items[i].entry, "required"), k, one) {
+    JSON_EACH(adapt_value_of(a, view->flat.items[i].entry, "required"), k, one) {
       if (adapter_stopped(a) || !json_is_string(one))
         break;
       size_t index =
@@ -523,9 +517,9 @@ static bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) 
     uint32_t entry = view->flat.items[i].entry;
     struct name_patterns patterns;
     if (patterns_compile(a, entry, &patterns))
-      for (k = 0; k < view->property_count && !adapter_stopped(a); k++)
+      for (size_t k = 0; k < view->property_count && !adapter_stopped(a); k++)
         property_part(a, entry, &patterns, &view->properties[k], &scratch);
-    for (k = 0; k < patterns.count; k++)
+    for (size_t k = 0; k < patterns.count; k++)
       pattern_free(patterns.compiled[k]);
   }
   return !adapter_stopped(a);
@@ -649,8 +643,7 @@ static bool adapt_gather_items(struct adapter *a, struct adapt_view *view) {
 static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
                                  struct adapt_view *view) {
   json_auto_t *values = json_array();
-  const json_t *options = NULL, *one;
-  size_t k;
+  const json_t *options = NULL;
   for (uint32_t i = 0; i < view->flat.count && !options; i++) {
     view->option_entry = view->flat.items[i].entry;
     options = adapt_value_of(a, view->option_entry, "const");
@@ -662,7 +655,7 @@ static bool adapt_gather_options(struct adapter *a, const struct sum *sum,
     if (adapt_sum_accepts(a, sum, options))
       json_array_append_new(values, json_incref((json_t *)options));
   } else {
-    json_array_foreach((json_t *)options, k, one)
+    JSON_EACH(options, k, one)
       if (adapt_sum_accepts(a, sum, one))
         json_array_append_new(values, json_incref((json_t *)one));
   }

@@ -474,7 +474,7 @@ static void put_numbers(json_t *out, const struct aggregate *c, const struct gro
 static void put_keys(json_t *out, const struct aggregate *c, const struct group_by_table *t,
                      const struct group_by_row *g) {
   for (size_t i = 0; i < t->key_count; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     group_by_key_text(t, g, i, &c->names, &text);
     if (text.n == 0)
       json_object_set_new_nocheck(out, group_by_key_name(t->keys[i]), json_null());
@@ -483,7 +483,6 @@ static void put_keys(json_t *out, const struct aggregate *c, const struct group_
                                   json_integer((json_int_t)g->keys[i]));
     else
       json_object_set_new_nocheck(out, group_by_key_name(t->keys[i]), json_text(buf_view(&text)));
-    buf_deinit(&text);
   }
 }
 
@@ -567,11 +566,10 @@ json_t *aggregate_totals_json(const struct aggregate *c) {
   const struct group_by_table *t = &c->tables[AGGREGATE_METHODS];
   json_t *out = json_object();
   for (size_t i = 0; i < t->count; i++) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     group_by_key_text(t, &t->groups[i], 0, &c->names, &text);
     if (text.n > 0)
       json_object_set_new_nocheck(out, buf_c(&text), count_json(t->groups[i].judgments));
-    buf_deinit(&text);
   }
   json_put(totals, "match_methods", out);
   json_put(totals, "sessions", sessions_json(c));
@@ -643,11 +641,10 @@ void aggregate_csv(const struct aggregate *c, struct buf *out) {
   for (size_t i = 0; i < t->count; i++) {
     const struct group_by_row *g = &t->groups[i];
     for (size_t k = 0; k < t->key_count; k++) {
-      struct buf text = {0};
+      buf_auto_t text = {0};
       group_by_key_text(t, g, k, &c->names, &text);
       aggregate_csv_cell(out, buf_view(&text));
       buf_putc(out, ',');
-      buf_deinit(&text);
     }
     buf_printf(out, "%llu,%.6f,%llu,%llu,%llu,%llu,%llu", (unsigned long long)g->judgments,
                aggregate_share(c, g->judgments),

@@ -80,11 +80,9 @@ bool ask_trace_is_of(const json_t *session_start) {
 /* Finds the last answer, or the one that gave the value. */
 static const json_t *raw_of(const struct ask_trace *t) {
   const json_t *raw = NULL;
-  const char *key;
-  json_t *entry;
   char wanted[32];
   print_into(wanted, sizeof wanted, "%lld", (long long)json_int_at(t->structured, "call"));
-  json_object_foreach(t->calls, key, entry) {
+  JSON_MEMBERS(t->calls, key, entry) {
     const json_t *text = json_object_get(entry, "text");
     if (text != NULL && (raw == NULL || strcmp(key, wanted) != 0))
       raw = text;
@@ -134,9 +132,8 @@ json_t *ask_trace_result(const struct ask_trace *t, const struct err *broken) {
   }
   json_object_set_new(result, "errors", errors ? json_incref((json_t *)errors) : json_array());
   /* Each answer is listed with its content and its outcome. */
-  json_t *list = json_array(), *check;
-  size_t i;
-  json_array_foreach(t->checks, i, check) {
+  json_t *list = json_array();
+  JSON_EACH(t->checks, i, check) {
     json_t *item = json_clone_top(check);
     const json_t *text = ask_trace_text_of(t, check);
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());

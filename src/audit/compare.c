@@ -65,9 +65,7 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
   side->ms += compare_count(record, "duration_ms");
   side->tokens += tokens;
   side->cost_nano += cost;
-  size_t i;
-  json_t *file;
-  json_array_foreach(json_at(record, "files"), i, file) {
+  JSON_EACH(json_at(record, "files"), i, file) {
     const char *path = json_string_value(json_at(file, "path"));
     json_t *known = path ? json_object_get(turn->files, path) : NULL;
     json_int_t added = compare_count(file, "added"), removed = compare_count(file, "removed");

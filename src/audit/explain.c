@@ -79,10 +79,8 @@ struct call_view {
 };
 
 static void explain_call_of(const struct story *s, json_int_t call, struct call_view *out) {
-  size_t i;
-  json_t *record;
   *out = (struct call_view){0};
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (json_int_at(record, "call") != call)
       continue;
     if (explain_is_type(record, "call_start")) {
@@ -122,7 +120,7 @@ static void count_runs(const struct verified_reader *book, const struct run_word
     struct err err;
     if (book->places[i].kind != VERIFIED_TURN_START)
       continue;
-    json_t *record = verified_get(book, book->places[i].seq, &err);
+    json_auto_t *record = verified_get(book, book->places[i].seq, &err);
     struct str movement = json_view_at(record, "movement");
     json_int_t item = json_int_at(record, "item");
     if (movement.n > 0)
@@ -134,7 +132,6 @@ static void count_runs(const struct verified_reader *book, const struct run_word
         found->run = found->runs;
       }
     }
-    json_decref(record);
   }
 }
 
@@ -154,9 +151,7 @@ static bool cut_number(struct run_word *word) {
 static bool not_found(const char *what, bool judged, const struct explain_found *found,
                       const json_t *names, struct err *err) {
   buf_auto_t list = {.max = 300};
-  const char *name;
-  json_t *value;
-  json_object_foreach((json_t *)names, name, value)
+  JSON_MEMBERS(names, name, value)
     buf_printf(&list, "%s%s", list.n > 0 ? ", " : "", name);
   if (found->runs > 0)
     err_set(err, ERR_NOT_FOUND, "there is no %.160s%s: that movement ran %ld time%s", what,
@@ -248,12 +243,10 @@ static void explain_denied(struct story *s, json_int_t call, const struct call_v
   struct denial_story t = {.s = s,
                            .sandbox = json_object_get(c->last, "sandbox"),
                            .cwd = json_word_at(json_object_get(s->start, "config"), "cwd")};
-  size_t i;
-  json_t *record;
   if (json_word_at(t.sandbox, "mechanism")[0] == '\0')
     return; /* nothing restricted it */
   t.seen = json_object();
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const char *host = json_word_at(json_object_get(record, "data"), "denied");
     if (json_int_at(record, "call") == call && host[0] != '\0') {
       /* Our own proxy refused this host: this is no guess. */
@@ -267,7 +260,7 @@ static void explain_denied(struct story *s, json_int_t call, const struct call_v
     }
   }
   json_object_clear(t.seen);
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *data = json_object_get(record, "data");
     if (json_int_at(record, "call") == call && json_word_at(data, "output")[0] != '\0')
       tell_text(&t, json_view_at(data, "output"));
@@ -349,18 +342,15 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     put_vain(writer, &found);
   for (size_t i = 0; i < found.note_count; i++) {
     const struct extract_note *note = &found.notes[i];
-    struct buf line = {0};
-    buf_printf(&line, "extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
-               note->offset, reread_outcome_words(note->outcome));
+    buf_auto_t line = buf_of("extractor: %s at byte %zu: %s", extract_stage_name(note->stage),
+                             note->offset, reread_outcome_words(note->outcome));
     if (strcmp(note->outcome, "not_valid") == 0) {
       /* The candidate is JSON by itself; the schema's first error says why it rejects it. */
-      struct schema_errors errors = {0};
-      json_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
+      AUTO(schema_errors_deinit) struct schema_errors errors = {0};
+      json_auto_t *value = json_loadb(text.p + note->offset, note->length, JSON_DECODE_ANY, NULL);
       if (value != NULL && schema_check(schema, value, &errors) == SCHEMA_INVALID &&
           errors.count > 0)
         buf_printf(&line, " (%s: %s)", errors.items[0].path, errors.items[0].message);
-      schema_errors_deinit(&errors);
-      json_decref(value);
     } else if (note->error_offset > 0)
       buf_printf(&line, " (at byte %zu)", note->error_offset);
     buf_puts(&line, ": ");
@@ -376,7 +366,6 @@ static void put_candidates(struct text_writer *writer, const struct schema *sche
     else
       writer_mark_piece(writer, text, note->offset, note->length, TEXT_WRITER_REFUSED);
     writer_line(writer, 2, "%s", line.p);
-    buf_deinit(&line);
   }
   if (found.notes_dropped > 0)
     writer_line(writer, 2, "extractor: and %zu more", found.notes_dropped);
@@ -392,9 +381,8 @@ static void put_reading(struct text_writer *writer, const struct schema *schema,
   if (reading.value == NULL) {
     writer_line(writer, 2, "read as: no value (%s)", reading.missing);
   } else {
-    char *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *dump = json_dump_text(reading.value, JSON_COMPACT | JSON_ENCODE_ANY);
     writer_line(writer, 2, "read as (%s): %s", reading.where, dump ? dump : "");
-    free(dump);
     writer_line(writer, 2, "schema: %s", reading.valid ? "fits" : "does not fit");
     for (size_t i = 0; i < reading.errors.count; i++)
       writer_line(writer, 3, "%s: %s", reading.errors.items[i].path,
@@ -489,11 +477,9 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
 
 /* Writes the prompt. `start` is the call's first record that holds it. */
 static void put_prompt(struct story *s, const json_t *start) {
-  size_t i;
-  json_t *part;
   put_asked(s, start, "");
   writer_text_begin(&s->writer);
-  json_array_foreach(json_object_get(start, "prompt"), i, part)
+  JSON_EACH(json_object_get(start, "prompt"), i, part)
     put_part(s, part);
   writer_text_end(&s->writer);
 }
@@ -525,9 +511,7 @@ static void put_size_line(struct story *s, const char *title, json_int_t bytes, 
 
 /* Lists the requests of a call that needed several. */
 static void put_requests(struct story *s, const json_t *requests) {
-  size_t i;
-  const json_t *r;
-  json_array_foreach((json_t *)requests, i, r) {
+  JSON_EACH(requests, i, r) {
     static const char *const texts[] = {"appended", "reasoning", "text", "error"};
     writer_line(&s->writer, 2, "request %zu asked to %s", i + 1, json_word_at(r, "asked"));
     for (size_t k = 0; k < ARRAY_LEN(texts); k++)
@@ -545,11 +529,10 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
   writer_text(&s->writer, text);
   put_requests(s, json_object_get(end, "requests"));
   if (structured != NULL) {
-    char *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
+    char_auto_t *dump = json_dump_text(structured, JSON_COMPACT | JSON_ENCODE_ANY);
     const char *enforced = json_word_at(end, "enforced");
     writer_line(&s->writer, 2, "as a value (%s): %s", enforced[0] ? enforced : "not enforced",
                 dump ? dump : "");
-    free(dump);
   }
   if (json_object_get(end, "stderr") != NULL) {
     struct str shown = json_view_at(end, "stderr");
@@ -563,9 +546,7 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
 /* Explains a missing answer: the session's state says whether one may still come. */
 static void put_no_answer(struct story *s) {
   const json_t *last = NULL;
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record)
+  JSON_EACH(s->records, i, record)
     if (strncmp(json_word_at(record, "type"), LIT("session_")) == 0)
       last = record;
   const char *why = " yet";
@@ -586,8 +567,8 @@ static void explain_put_outage(struct buf *line, const json_t *record) {
 }
 
 static void put_admission(struct story *s, const json_t *record) {
-  struct buf line = {0};
-  buf_printf(&line, "%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
+  struct buf line =
+      buf_of("%s: %s", json_word_at(record, "provider"), json_word_at(record, "answer"));
   explain_put_word(&line, " (", record, "reason", ")");
   explain_put_word(&line, ": ", record, "message", "");
   explain_put_word(&line, " until ", record, "until", "");
@@ -604,9 +585,7 @@ static void put_tool(struct story *s, const json_t *data) {
   bool ends = explain_is(data, "state", "end");
   /* The end of a tool's use often gives only its id, not its name. */
   const char *id = json_word_at(data, "id"), *name = json_word_at(data, "name");
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *other = json_object_get(record, "data");
     if (name[0] == '\0' && id[0] != '\0' && strcmp(json_word_at(other, "id"), id) == 0)
       name = json_word_at(other, "name");
@@ -638,9 +617,7 @@ static void put_event(struct story *s, const json_t *record) {
 }
 
 static void put_failures(struct story *s, json_int_t call) {
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     const json_t *error = json_object_get(record, "error");
     struct buf line = {0};
     if (json_int_at(record, "call") != call)
@@ -695,19 +672,16 @@ static void put_usage(struct buf *out, const json_t *usage) {
 
 /* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
 static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
-  buf_auto_t line = {0};
-  buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
+  buf_auto_t line =
+      buf_of("call %" JSON_INTEGER_FORMAT "  %s", call, json_word_at(c->last, "provider"));
   explain_put_word(&line, "  ", c->last, "model", "");
   if (explain_is(c->start, "purpose", "reask"))
     buf_puts(&line, "  asked to correct the earlier reply");
   buf_printf(&line, "  %ld attempt%s, %" JSON_INTEGER_FORMAT " ms", c->attempts,
              c->attempts == 1 ? "" : "s", c->duration_ms);
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)json_object_get(c->last, "options"), key, value) {
-    char *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  JSON_MEMBERS(json_object_get(c->last, "options"), key, value) {
+    char_auto_t *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
     buf_printf(&line, ", %s %s", key, text ? text : "");
-    free(text);
   }
   put_usage(&line, json_object_get(c->end, "usage"));
   explain_put_word(&line, ", conversation ", c->end, "provider_session", "");
@@ -717,10 +691,8 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
 
 /* Finds the agent's own last message, which its judges were shown and phase1_tag reads. */
 static void learn_report(struct story *s) {
-  size_t i;
-  json_t *record;
   s->has_report = true;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     struct call_view c;
     if (!explain_is_type(record, "call_start") || json_word_at(record, "stage")[0] != '\0' ||
         explain_is(record, "purpose", "check"))
@@ -809,18 +781,15 @@ static void put_own_head(struct story *s, const json_t *start, json_int_t call,
     writer_title(&s->writer, "%s", command ? "command" : "agent");
   put_call_head(s, call, c);
   if (command && argv != NULL) {
-    struct buf line = {0};
+    buf_auto_t line = {0};
     for (; *argv != NULL; argv++)
       buf_printf(&line, " %s", *argv);
     writer_line(&s->writer, 2, "runs:%s", buf_c(&line));
-    buf_deinit(&line);
   }
 }
 
 static void put_files(struct story *s, const char *how, const json_t *files) {
-  size_t i;
-  json_t *file;
-  json_array_foreach((json_t *)files, i, file) {
+  JSON_EACH(files, i, file) {
     if (json_object_get(file, "added") == NULL)
       writer_line(&s->writer, 2, "%s %s", how, json_word_at(file, "path"));
     else
@@ -861,10 +830,9 @@ static void explain_own_call(struct story *s, const json_t *start) {
     return;
   }
   if (json_object_get(c.end, "exit") != NULL) {
-    struct buf how = {0};
+    buf_auto_t how = {0};
     turn_lines_exit((int)json_int_at(c.end, "exit"), (int)json_int_at(c.end, "signal"), &how);
     writer_line(&s->writer, 2, "%s", buf_c(&how));
-    buf_deinit(&how);
   }
   put_changed(s, c.end);
   if (json_object_get(c.end, "text") != NULL) {
@@ -974,10 +942,8 @@ static void put_rule_named(struct story *s, json_int_t number, struct buf *line)
 
 /* Says what an ambiguous stage is torn between, and where each alternative is. */
 static void put_doubt(struct story *s, const json_t *stage) {
-  size_t i;
-  json_t *candidate;
-  json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
-    struct buf line = {0};
+  JSON_EACH(json_object_get(stage, "candidates"), i, candidate) {
+    buf_auto_t line = {0};
     if (json_object_get(candidate, "rule") != NULL)
       put_rule_named(s, json_int_at(candidate, "rule"), &line);
     else
@@ -991,25 +957,22 @@ static void put_doubt(struct story *s, const json_t *stage) {
     }
     explain_put_number(&line, " on line ", candidate, "line", "");
     writer_line(&s->writer, 1, "candidate %zu: " STR_FMT, i + 1, STR_ARG(buf_view(&line)));
-    buf_deinit(&line);
   }
 }
 
 static void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
   enum judge_stage which = STAGE_COUNT;
   const json_t *errors = json_object_get(stage, "errors");
-  size_t i;
-  json_t *value;
   (void)judge_stage_from_name(json_view_at(stage, "stage"), &which);
   put_stage_head(s, index, stage);
-  json_array_foreach(json_object_get(stage, "calls"), i, value)
+  JSON_EACH(json_object_get(stage, "calls"), i, value)
     explain_judge_call(s, json_integer_value(value), which);
   if (which == STAGE_PHASE1_TAG) {
     const struct chain_spec spec = explain_spec(s);
     reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
   }
   explain_put_word_line(s, 1, "extract_stage: ", stage, "extract_stage");
-  json_array_foreach(errors, i, value) {
+  JSON_EACH(errors, i, value) {
     bool last = i + 1 == json_array_size(errors);
     bool failed = last && explain_is(stage, "outcome", "error");
     writer_line(&s->writer, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
@@ -1035,17 +998,13 @@ static const char *check_words(const char *outcome) {
 }
 
 static void explain_check(struct story *s, const json_t *check) {
-  size_t i;
-  json_t *name;
   writer_title(&s->writer, "check %" JSON_INTEGER_FORMAT "  %s  call %" JSON_INTEGER_FORMAT "  %s",
                json_int_at(check, "number"), json_word_at(check, "outcome"),
                json_int_at(check, "call"), check_words(json_word_at(check, "outcome")));
   explain_put_word_line(s, 1, "extract_stage: ", check, "extract_stage");
-  json_array_foreach(json_object_get(check, "repairs"), i, name)
+  JSON_EACH(json_object_get(check, "repairs"), i, name)
     writer_line(&s->writer, 1, "repaired: %s", json_string_value(name));
-  size_t k;
-  json_t *error;
-  json_array_foreach(json_object_get(check, "errors"), k, error)
+  JSON_EACH(json_object_get(check, "errors"), k, error)
     writer_line(&s->writer, 1, "error: %s%s%s",
                 json_object_get(error, "offset") ? "" : json_word_at(error, "path"),
                 json_object_get(error, "offset") ? "" : ": ", json_word_at(error, "message"));
@@ -1056,9 +1015,7 @@ static void explain_check(struct story *s, const json_t *check) {
 
 static void explain_value(struct story *s, const json_t *record) {
   const json_t *value = json_object_get(record, "value");
-  const char *kind;
-  json_t *count;
-  struct buf line = {0};
+  buf_auto_t line = {0};
   bool found = explain_is(record, "outcome", "value");
   buf_printf(&line, "%s%s  %" JSON_INTEGER_FORMAT " attempt%s",
              found ? "value" : "no value: ", found ? "" : json_word_at(record, "outcome"),
@@ -1066,20 +1023,18 @@ static void explain_value(struct story *s, const json_t *record) {
   if (json_is_true(json_object_get(record, "first_pass")))
     buf_puts(&line, "  first pass");
   const char *before = "  failed: ";
-  json_object_foreach(json_object_get(record, "failures"), kind, count) {
+  JSON_MEMBERS(json_object_get(record, "failures"), kind, count) {
     buf_printf(&line, "%s%s %" JSON_INTEGER_FORMAT, before, kind, json_integer_value(count));
     before = ", ";
   }
   writer_title(&s->writer, "%s", line.p);
-  buf_deinit(&line);
   if (json_word_at(record, "message")[0])
     writer_line(&s->writer, 1, "%s: %s", json_word_at(record, "reason"),
                 json_word_at(record, "message"));
   if (value != NULL) {
-    struct buf text = {0};
+    buf_auto_t text = {0};
     json_write(value, &text);
     writer_text(&s->writer, buf_view(&text));
-    buf_deinit(&text);
   }
 }
 
@@ -1209,9 +1164,7 @@ static void put_untried(struct story *s, const json_t *stages) {
   for (size_t i = 0; may_judge && i < s->movement->judge.stage_count; i++) {
     const char *name = judge_stage_name(s->movement->judge.stages[i]);
     bool tried = false;
-    size_t k;
-    json_t *stage;
-    json_array_foreach(stages, k, stage)
+    JSON_EACH(stages, k, stage)
       tried |= strcmp(json_word_at(stage, "stage"), name) == 0;
     if (!tried)
       buf_printf(&names, "%s%s", names.n ? ", " : "", name);
@@ -1245,9 +1198,9 @@ static void put_verdict(struct story *s, const json_t *judgment) {
 }
 
 static void put_head(struct story *s, const json_t *judgment, const json_t *start) {
-  buf_auto_t line = {0};
-  buf_printf(&line, "turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn,
-             json_word_at(start, "movement"), json_int_at(start, "movement_iteration"));
+  buf_auto_t line =
+      buf_of("turn %ld  %s  run %" JSON_INTEGER_FORMAT, s->turn, json_word_at(start, "movement"),
+             json_int_at(start, "movement_iteration"));
   if (judgment == NULL)
     buf_puts(&line, "  not judged yet");
   else if (json_is_integer(json_object_get(judgment, "rule")))
@@ -1287,9 +1240,7 @@ static void put_turn(struct story *s) {
   const json_t *judgment = NULL, *start = NULL;
   json_int_t last_own = 0;
   int index = 0;
-  size_t i;
-  json_t *record;
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (explain_is_type(record, "judgment"))
       judgment = record;
     if (explain_is_type(record, "turn_start"))
@@ -1298,7 +1249,7 @@ static void put_turn(struct story *s) {
   put_head(s, judgment, start);
   put_rules(s);
   explain_children(s);
-  json_array_foreach(s->records, i, record) {
+  JSON_EACH(s->records, i, record) {
     if (explain_is_type(record, "call_start") && json_word_at(record, "stage")[0] == '\0' &&
         json_int_at(record, "call") > last_own) {
       last_own = json_int_at(record, "call");

@@ -162,14 +162,13 @@ static const char *format_error_movement(const struct format_error_log *log, lon
 }
 
 static void format_error_on_check(struct format_error_log *log, const json_t *record) {
-  json_t *errors = json_array(), *error;
-  size_t i;
+  json_t *errors = json_array();
   const char *outcome = json_string_value(json_at(record, "outcome"));
   if (outcome == NULL || strcmp(outcome, "valid") == 0) {
     json_decref(errors);
     return;
   }
-  json_array_foreach(json_at(record, "errors"), i, error) {
+  JSON_EACH(json_at(record, "errors"), i, error) {
     json_array_append_new(errors,
                           one_error(json_view_at(error, "path"), json_view_at(error, "keyword"),
                                     json_view_at(error, "message")));
@@ -195,16 +194,15 @@ static void add_corrected(struct format_error_log *log, const json_t *record,
   const json_t *calls = json_at(record, "calls");
   long turn = (long)json_int_at(record, "turn");
   bool mended = outcome == OUTCOME_MATCHED || outcome == OUTCOME_NO_MATCH, unanswered = false;
-  size_t i, answers = 0, added = 0, first = log->flaw_count;
-  json_t *call;
-  json_array_foreach(calls, i, call) {
+  size_t answers = 0, added = 0, first = log->flaw_count;
+  JSON_EACH(calls, i, call) {
     const struct format_error_call *c =
         format_error_call_of(log, turn, (long)json_integer_value(call));
     unanswered = c == NULL || !c->answered;
     answers += !unanswered;
   }
   size_t failed = answers > 0 && mended ? answers - 1 : answers;
-  json_array_foreach(calls, i, call) {
+  JSON_EACH(calls, i, call) {
     const struct format_error_call *c =
         format_error_call_of(log, turn, (long)json_integer_value(call));
     if (c != NULL && c->answered && added < failed)
@@ -238,13 +236,11 @@ static void format_error_on_stage(struct format_error_log *log, const json_t *re
   }
   if (!failed || json_array_size(calls) == 0)
     return;
-  json_t *errors = json_array(), *text;
-  size_t i;
+  json_t *errors = json_array();
   struct str reason =
       str_from(rows_reason(stage, outcome, false, json_view(json_array_get(said, 0))));
-  json_array_foreach(said, i, text) {
+  JSON_EACH(said, i, text)
     json_array_append_new(errors, format_error_stage_error(json_view(text), reason));
-  }
   if (json_array_size(errors) == 0)
     json_array_append_new(errors, one_error(STR("$"), reason, reason));
   (void)add_flaw(log, record, (long)json_integer_value(json_array_get(calls, 0)),
@@ -472,10 +468,8 @@ static void format_error_put_answer(const struct format_error_log *log, json_t *
 
 /* Returns the rules of a movement, or of a group's child, which is called GROUP.CHILD. */
 static json_t *rules_of(const struct format_error_log *log, const char *movement) {
-  size_t i, k;
-  json_t *item, *child;
   struct str whole = str_from(movement ? movement : "");
-  json_array_foreach(json_at(log->workflow_doc, "movements"), i, item) {
+  JSON_EACH(json_at(log->workflow_doc, "movements"), i, item) {
     struct str name = json_view_at(item, "name");
     if (name.n > 0 && str_eq(name, whole))
       return json_at(item, "rules");
@@ -483,7 +477,7 @@ static json_t *rules_of(const struct format_error_log *log, const char *movement
         memcmp(name.p, whole.p, name.n) != 0)
       continue;
     const struct str of_child = {whole.p + name.n + 1, whole.n - name.n - 1};
-    json_array_foreach(json_at(item, "parallel"), k, child)
+    JSON_EACH(json_at(item, "parallel"), k, child)
       if (str_eq(json_view_at(child, "name"), of_child))
         return json_at(child, "rules");
   }
@@ -545,7 +539,7 @@ static struct format_error_group *format_error_group_of(struct format_errors *f,
                                                         const struct format_error *format_error,
                                                         struct str path, struct str keyword,
                                                         struct str message) {
-  struct buf key = {.max = 1024};
+  buf_auto_t key = {.max = 1024};
   uint32_t at = (uint32_t)f->count;
   buf_printf(&key, "%s\n" STR_FMT "\n" STR_FMT "\n%s",
              format_error->stage ? format_error->stage : "", STR_ARG(path), STR_ARG(keyword),
@@ -563,19 +557,17 @@ static struct format_error_group *format_error_group_of(struct format_errors *f,
     format_error_name(f->log, format_error, g->example, sizeof g->example);
     known = true;
   }
-  buf_deinit(&key);
   return known ? &f->groups[at] : NULL;
 }
 
 static void count_error(struct format_errors *f, const struct format_error *format_error,
                         const json_t *error) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   f->errors++;
   format_errors_path(json_view_at(error, "path"), &path);
   struct format_error_group *g =
       format_error_group_of(f, format_error, buf_view(&path), json_view_at(error, "keyword"),
                             json_view_at(error, "message"));
-  buf_deinit(&path);
   if (g == NULL) {
     f->left_out++;
     return;
@@ -604,17 +596,14 @@ static bool format_error_is_wanted(const struct format_errors *f,
 }
 
 static void count_flaw(struct format_errors *f, const struct format_error *format_error) {
-  size_t i;
-  json_t *error;
   if (!format_error_is_wanted(f, format_error))
     return;
   f->answers++;
-  json_array_foreach(format_error->errors, i, error)
+  JSON_EACH(format_error->errors, i, error)
     count_error(f, format_error, error);
   if (f->on_case != NULL) {
-    json_t *item = format_error_case(f->log, format_error);
+    json_auto_t *item = format_error_case(f->log, format_error);
     f->on_case(f->ctx, item);
-    json_decref(item);
   }
 }
 

@@ -155,14 +155,12 @@ static void put_who(const struct graph *g, size_t at, struct buf *out) {
 
 /* Writes "3 times: phase1_tag 2, ai_judge". */
 static void put_taken(const struct graph_edge *edge, struct buf *out) {
-  const char *method;
-  json_t *count;
   bool first = true;
   if (edge->taken == 1)
     buf_puts(out, "once: ");
   else
     buf_printf(out, "%ld times: ", edge->taken);
-  json_object_foreach(edge->methods, method, count) {
+  JSON_MEMBERS(edge->methods, method, count) {
     buf_printf(out, "%s%s", first ? "" : ", ", method);
     if (json_integer_value(count) > 1)
       buf_printf(out, " %ld", (long)json_integer_value(count));
@@ -303,7 +301,7 @@ void graph_ascii(const struct graph *g, struct buf *out) {
   add_rails(&d);
   for (size_t i = 0; i < d.row_count; i++) {
     const struct graph_row *row = &d.rows[i];
-    struct buf words = {0};
+    buf_auto_t words = {0};
     draw_rails(&d, i, out);
     if (row->is_rule) {
       const struct movement *m = &g->workflow->movements[row->movement];
@@ -324,7 +322,6 @@ void graph_ascii(const struct graph *g, struct buf *out) {
       buf_puts(&words, row->movement == g->workflow->movement_count ? "COMPLETE" : "ABORT");
     buf_safe(out, buf_view(&words), false);
     buf_putc(out, '\n');
-    buf_deinit(&words);
   }
   free(d.rows);
 }
@@ -350,13 +347,12 @@ static void put_quoted(struct str text, struct buf *out) {
 
 static void put_edge(const struct graph *g, const struct graph_edge *edge, struct buf *out) {
   const struct movement *m = &g->workflow->movements[edge->movement];
-  struct buf words = {0};
+  buf_auto_t words = {0};
   int next = movement_leads_to(m, edge->rule);
   const char *arrow = edge->rule < m->rule_count ? "-->" : "-.->";
   buf_printf(out, "  m%zu %s|\"", edge->movement, edge->taken > 0 ? "==>" : arrow);
   put_edge_words(m, edge->rule, &words);
   put_quoted(buf_view(&words), out);
-  buf_deinit(&words);
   if (edge->taken > 0) {
     buf_puts(out, "<br/>");
     put_taken(edge, out);
@@ -375,7 +371,7 @@ void graph_mermaid(const struct graph *g, struct buf *out) {
   const struct workflow *wf = g->workflow;
   buf_printf(out, "flowchart TD\n  start((\" \")) --> m%zu\n", wf->initial);
   for (size_t i = 0; i < wf->movement_count; i++) {
-    struct buf who = {0};
+    buf_auto_t who = {0};
     put_who(g, i, &who);
     buf_printf(out, "  m%zu[\"", i);
     put_quoted(g->workflow->movements[i].name, out);
@@ -384,7 +380,6 @@ void graph_mermaid(const struct graph *g, struct buf *out) {
     if (g->nodes[i].runs > 0)
       buf_printf(out, "<br/>%ld run%s", g->nodes[i].runs, g->nodes[i].runs == 1 ? "" : "s");
     buf_puts(out, "\"]\n");
-    buf_deinit(&who);
   }
   buf_puts(out, "  complete([COMPLETE])\n  abort([ABORT])\n");
   for (size_t i = 0; i < wf->movement_count; i++) {

@@ -342,12 +342,10 @@ static int group_by_order(const void *a, const void *b, void *ctx) {
   if (x->units != y->units)
     return x->units < y->units ? 1 : -1;
   for (size_t i = 0; i < order->t->key_count; i++) {
-    struct buf left = {0}, right = {0};
+    buf_auto_t left = {0}, right = {0};
     group_by_key_text(order->t, x, i, order->names, &left);
     group_by_key_text(order->t, y, i, order->names, &right);
     int c = strcmp(buf_c(&left), buf_c(&right));
-    buf_deinit(&left);
-    buf_deinit(&right);
     if (c != 0)
       return c;
   }

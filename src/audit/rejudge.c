@@ -155,12 +155,11 @@ static void carry_core(const struct core *from, const struct turn *turn, struct 
 }
 
 static void take_work(const struct turn *turn, struct call_result *out) {
-  struct buf judged = {0};
+  buf_auto_t judged = {0};
   struct joined joined;
   if (kept_judged(turn, &judged, &joined)) {
     buf_str(&out->text.bytes, buf_view(&judged));
     free(joined.joints);
-    buf_deinit(&judged);
   } else {
     buf_str(&out->text.bytes, buf_view(&turn->text));
   }
@@ -232,11 +231,6 @@ struct rejudge_reading {
   struct core core;
 };
 
-static bool rejudge_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct verified_reader *b = ctx;
-  return store_blob_get(&b->store, sha256, out, err);
-}
-
 static int rejudge_compare(const void *a, const void *b) {
   const long *x = a, *y = b;
   return (*x > *y) - (*x < *y);
@@ -277,7 +271,7 @@ struct rejudge_reading *rejudge_open(const struct store_ref *ref, const long *tu
 }
 
 bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct err *err) {
-  const struct core_source source = {.ctx = &r->book, .blob = rejudge_blob};
+  const struct core_source source = {.ctx = &r->book, .blob = verified_blob};
   char before[SHA256_HEX];
   json_t *record;
   bool ok = true;

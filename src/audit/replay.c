@@ -136,11 +136,6 @@ static void replay_judgment(struct replay *r, const struct core *core, const jso
 
 /* --- logs --- */
 
-static bool replay_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct verified_reader *b = ctx;
-  return store_blob_get(&b->store, sha256, out, err);
-}
-
 bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn, void *ctx,
                 struct err *err) {
   struct verified_reader book;
@@ -149,7 +144,7 @@ bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn
   bool ok = true;
   if (!verified_open(&book, ref, false, err))
     return false;
-  const struct core_source source = {.ctx = &book, .blob = replay_blob};
+  const struct core_source source = {.ctx = &book, .blob = verified_blob};
   core_init(&core);
   while (ok && (record = verified_next(&book)) != NULL) {
     const char *type = json_string_value(json_at(record, "type"));

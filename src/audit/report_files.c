@@ -19,15 +19,13 @@ static void report_files_put(struct report_files *files, const char *file, const
 }
 
 void report_files_take(struct report_files *files, const struct record *record) {
-  const char *file;
-  json_t *text;
   if (record->type == RECORD_REPORT && record_get(record, MEMBER_FILE) != NULL &&
       record_get(record, MEMBER_SHA256) != NULL)
     report_files_put(files, record_text_c(record, MEMBER_FILE),
                      record_text_c(record, MEMBER_SHA256));
   if (record->type != RECORD_CARRIED)
     return;
-  json_object_foreach(json_at(record_tree(record, MEMBER_STATE), "reports"), file, text) {
+  JSON_MEMBERS(json_at(record_tree(record, MEMBER_STATE), "reports"), file, text) {
     char sha256[SHA256_HEX];
     contract_sha256(json_view(text), sha256);
     report_files_put(files, file, sha256);
@@ -42,9 +40,8 @@ void report_files_note(struct report_files *files, const json_t *record) {
 }
 
 void report_files_look(struct report_files *files, const struct store *store, const char *session) {
-  const char *file;
-  json_t *sha256, *found = json_object();
-  json_object_foreach(files->newest, file, sha256) {
+  json_t *found = json_object();
+  JSON_MEMBERS(files->newest, file, sha256) {
     char now[SHA256_HEX];
     const char *state = missing;
     if (store_report_sha256(store, session, file, now))
@@ -59,10 +56,9 @@ void report_files_look(struct report_files *files, const struct store *store, co
 }
 
 void report_files_told(const struct report_files *files, bool all, struct buf *out) {
-  const char *file;
-  json_t *state, *told = files->newest;
+  json_t *told = files->newest;
   size_t n = 0;
-  json_object_foreach(told, file, state) {
+  JSON_MEMBERS(told, file, state) {
     bool as_it_was = str_eq_c(json_view(state), same);
     if (as_it_was && !all)
       continue;

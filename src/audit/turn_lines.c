@@ -81,11 +81,10 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     }
   }
   const char *sep = line->what.n > 0 ? "; " : "";
-  struct buf head = {0};
+  buf_auto_t head = {0};
   head_tell(record_tree(record, MEMBER_HEAD), &head);
   if (head.n > 0)
     buf_printf(&line->what, "%s%s", sep, buf_c(&head));
-  buf_deinit(&head);
   /* "src/a.c +1 -1 and 2 more" */
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
@@ -112,9 +111,7 @@ static void add_reason(struct buf *why, const char *reason) {
 static void turn_lines_explain(struct buf *why, const struct record *record) {
   const json_t *stages = record_tree(record, MEMBER_STAGES);
   const char *method = record_text_c(record, MEMBER_METHOD);
-  size_t i;
-  json_t *stage;
-  json_array_foreach(stages, i, stage) {
+  JSON_EACH(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
     const char *class = json_word_at(stage, "class"), *outcome = json_word_at(stage, "outcome");
     /* the last expression could not be evaluated; those before it were false */
@@ -124,15 +121,11 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
     const char *error = json_string_value(json_array_get(errors, first));
     bool decided = i + 1 == json_array_size(stages) && strcmp(outcome, "matched") == 0;
     if (strcmp(outcome, "error") == 0 && class[0]) {
-      struct buf text = {0};
-      buf_printf(&text, "%s: %s", class, error ? error : "no answer");
+      buf_auto_t text = buf_of("%s: %s", class, error ? error : "no answer");
       add_reason(why, text.p);
-      buf_deinit(&text);
     } else if (strcmp(outcome, "skipped") == 0) {
-      struct buf text = {0};
-      buf_printf(&text, "%s skipped", json_word_at(stage, "stage"));
+      buf_auto_t text = buf_of("%s skipped", json_word_at(stage, "stage"));
       add_reason(why, text.p);
-      buf_deinit(&text);
     } else if (error != NULL) {
       add_reason(why, error);
     }
@@ -266,10 +259,8 @@ static void took_over(struct turn_line *line, const struct record *record, const
 /* Returns the columns for the names of a movement and its children, which are indented. */
 static int name_columns(const json_t *movement) {
   const char *name = json_word_at(movement, "name");
-  const json_t *child;
-  size_t i;
   int own = (int)utf8_count(name, strlen(name)), most = own;
-  json_array_foreach(json_object_get(movement, "parallel"), i, child) {
+  JSON_EACH(json_object_get(movement, "parallel"), i, child) {
     const char *of_child = json_word_at(child, "name");
     int columns = own + 3 + (int)utf8_count(of_child, strlen(of_child));
     if (json_object_get(movement, "for_each") != NULL)
@@ -285,10 +276,7 @@ static void on_session_start(struct turn_lines *s, const struct record *record) 
   print_into(s->status, sizeof s->status, "running");
   buf_puts(&s->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
   buf_puts(&s->cwd, json_word_at(record_tree(record, MEMBER_CONFIG), "cwd"));
-  size_t i;
-  const json_t *movement;
-  json_array_foreach(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i,
-                     movement) {
+  JSON_EACH(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i, movement) {
     int columns = name_columns(movement);
     s->names = columns > s->names ? columns : s->names;
   }
@@ -673,9 +661,7 @@ const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t 
 }
 
 void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
-  const char *method;
-  json_t *count;
-  json_object_foreach(s->methods, method, count)
+  JSON_MEMBERS(s->methods, method, count)
     buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
 }
 

@@ -50,7 +50,7 @@ static void keep_place(struct verified_reader *b, const json_t *record, struct s
 
 /* A broken chain has two causes, which the number in the line tells apart. */
 static bool damaged(struct verified_reader *b, struct str line) {
-  json_t *record = record_line_read(line, NULL);
+  json_auto_t *record = record_line_read(line, NULL);
   const json_t *seq = json_object_get(record, "seq");
   if (json_is_integer(seq) && json_integer_value(seq) != (json_int_t)b->records + 1) {
     char what[160];
@@ -58,7 +58,6 @@ static bool damaged(struct verified_reader *b, struct str line) {
     err_set(&b->damage, ERR_CORRUPT, "%s; its seq is %" JSON_INTEGER_FORMAT ", not %llu", what,
             json_integer_value(seq), (unsigned long long)b->records + 1);
   }
-  json_decref(record);
   b->state = VERIFIED_DAMAGED;
   b->line = line;
   return false;
@@ -107,6 +106,11 @@ json_t *verified_next(struct verified_reader *b) {
   b->end = b->reader.offset + b->line.n + 1;
   keep_place(b, record, b->line);
   return record;
+}
+
+void verified_rest(struct verified_reader *b) {
+  for (json_t *record; (record = verified_next(b)) != NULL;)
+    json_decref(record);
 }
 
 json_t *verified_next_unproven(struct verified_reader *b) {
@@ -165,14 +169,13 @@ static bool verified_reread(const struct verified_reader *b, uint64_t seq, struc
 }
 
 json_t *verified_get(const struct verified_reader *b, uint64_t seq, struct err *err) {
-  struct buf memory = {0};
+  buf_auto_t memory = {0};
   struct str line;
   if (find_place(b, seq) == NULL) {
     err_set(err, ERR_CORRUPT, "record %llu is not in the log", (unsigned long long)seq);
     return NULL;
   }
   json_t *record = verified_reread(b, seq, &memory, &line) ? record_line_read(line, NULL) : NULL;
-  buf_deinit(&memory);
   if (record == NULL)
     err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
   return record;
@@ -184,6 +187,11 @@ static json_t *recall_record(void *ctx, uint64_t seq, struct err *err) {
 
 struct resolve verified_recall(const struct verified_reader *b) {
   return (struct resolve){(void *)b, recall_record, &b->store};
+}
+
+bool verified_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
+  const struct verified_reader *b = ctx;
+  return store_blob_get(&b->store, sha256, out, err);
 }
 
 bool verified_has_text(const struct verified_reader *b, const char *place, struct err *err) {

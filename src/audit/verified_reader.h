@@ -62,6 +62,7 @@ struct verified_reader {
 bool verified_open(struct verified_reader *b, const struct store_ref *ref, bool places,
                    struct err *err) MUST_CHECK;
 json_t *verified_next(struct verified_reader *b); /* new reference or NULL */
+void verified_rest(struct verified_reader *b);    /* passes over what is left */
 /* Continues after VERIFIED_DAMAGED, from the damaged line on; nothing vouches for what it
  * returns. */
 json_t *verified_next_unproven(struct verified_reader *b);
@@ -70,6 +71,8 @@ bool verified_again(struct verified_reader *b);
 json_t *verified_get(const struct verified_reader *b, uint64_t seq, struct err *err);
 /* Fetches texts that are elsewhere in the log or in blobs. Borrows the book. */
 struct resolve verified_recall(const struct verified_reader *b);
+/* core_source.blob, whose ctx is a verified_reader. */
+bool verified_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) MUST_CHECK;
 /* Tells whether a place such as "12#/text" holds a text; its blob is not looked at. */
 bool verified_has_text(const struct verified_reader *b, const char *place,
                        struct err *err) MUST_CHECK;

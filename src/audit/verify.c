@@ -90,9 +90,7 @@ static bool is_call(const struct look *l, const char *key, json_int_t id) {
 }
 
 static bool are_calls(const struct look *l, const char *key) {
-  size_t i;
-  json_t *id;
-  json_array_foreach(json_object_get(l->record->body, key), i, id)
+  JSON_EACH(json_object_get(l->record->body, key), i, id)
     if (!is_call(l, key, json_integer_value(id)))
       return false;
   return true;
@@ -199,11 +197,9 @@ static bool check_end(const struct look *l) {
   const json_t *methods = record_tree(l->record, MEMBER_METHODS);
   struct str outcome = record_text(l->record, MEMBER_OUTCOME);
   json_int_t counted = 0, told = 0;
-  const char *key;
-  json_t *value;
   if (!is_number(l, MEMBER_TURNS, core->turn_count))
     return false;
-  json_object_foreach((json_t *)methods, key, value) {
+  JSON_MEMBERS(methods, key, value) {
     json_int_t n = 0;
     for (int i = 0; i < STAGE_COUNT; i++)
       if (strcmp(judge_stage_match_method((enum judge_stage)i), key) == 0)
@@ -241,9 +237,8 @@ struct verifier {
 
 struct verifier *verifier_new(struct err *err) {
   const struct resource *r = resource_find("schemas/session-log.json");
-  json_t *doc = r ? record_line_read(str_trim((struct str){r->p, r->n}), NULL) : NULL;
+  json_auto_t *doc = r ? record_line_read(str_trim((struct str){r->p, r->n}), NULL) : NULL;
   struct schema *schema = doc ? schema_compile(doc, NULL, NULL, NULL) : NULL;
-  json_decref(doc);
   if (schema == NULL) {
     err_set(err, ERR_INVALID, "the built-in schemas/session-log.json does not compile");
     return NULL;
@@ -270,7 +265,7 @@ const char *verify_state_name(enum verify_state state) {
 }
 
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   if (json_int_at(record, "v") > RECORD_VERSION)
     return err_set(err, ERR_CORRUPT, "its version is newer than this program reads");
   enum schema_status status = schema_check(v->schema, record, &errors);
@@ -282,7 +277,6 @@ static bool check_schema(const struct verifier *v, const json_t *record, struct 
     err_set(err, ERR_CORRUPT, "schema: %s: %s%s", errors.count ? errors.items[0].path : "$",
             errors.count ? errors.items[0].message : schema_status_name(status), more);
   }
-  schema_errors_deinit(&errors);
   return status == SCHEMA_OK;
 }
 
@@ -537,13 +531,12 @@ static void conclude(struct verify_pass *r, bool sound, const struct verify_head
       out->state = VERIFY_EMPTY;
   }
   if (out->state != VERIFY_BAD) {
-    struct buf told = {.max = sizeof out->reports - 1};
+    buf_auto_t told = {.max = sizeof out->reports - 1};
     report_files_look(&r->reports, &r->book.store, out->session);
     out->reports_changed = r->reports.changed;
     out->reports_missing = r->reports.missing;
     report_files_told(&r->reports, false, &told);
     print_into(out->reports, sizeof out->reports, "%s", buf_c(&told));
-    buf_deinit(&told);
   }
 }
 

@@ -43,22 +43,36 @@ void buf_puts(struct buf *b, const char *s) {
   buf_append(b, s, strlen(s));
 }
 
-void buf_printf(struct buf *b, const char *fmt, ...) {
+static void append_formatted(struct buf *b, const char *fmt, va_list ap) {
   char small[256];
-  va_list ap;
-  va_start(ap, fmt);
+  va_list again;
+  va_copy(again, ap);
   int n = vsnprintf(small, sizeof small, fmt, ap);
-  va_end(ap);
   assert(n >= 0);
   if ((size_t)n < sizeof small) {
     buf_append(b, small, (size_t)n);
-    return;
+  } else {
+    char_auto_t *big = xmalloc((size_t)n + 1);
+    (void)vsnprintf(big, (size_t)n + 1, fmt, again);
+    buf_append(b, big, (size_t)n);
   }
-  char_auto_t *big = xmalloc((size_t)n + 1);
+  va_end(again);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...) {
+  va_list ap;
   va_start(ap, fmt);
-  (void)vsnprintf(big, (size_t)n + 1, fmt, ap);
+  append_formatted(b, fmt, ap);
   va_end(ap);
-  buf_append(b, big, (size_t)n);
+}
+
+struct buf buf_of(const char *fmt, ...) {
+  struct buf b = {0};
+  va_list ap;
+  va_start(ap, fmt);
+  append_formatted(&b, fmt, ap);
+  va_end(ap);
+  return b;
 }
 
 void buf_put_size(struct buf *b, size_t bytes) {

@@ -28,6 +28,7 @@ void buf_str(struct buf *b, struct str s);
 void buf_puts(struct buf *b, const char *s);
 static inline void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct buf buf_of(const char *fmt, ...) PRINTF_LIKE(1, 2); /* a new one */
 /* The size of a text in words: "1 byte", "1.2 KiB", "3.0 MiB". */
 void buf_put_size(struct buf *b, size_t bytes);
 static inline void buf_reserve(struct buf *b, size_t extra);

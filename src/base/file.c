@@ -63,3 +63,8 @@ bool file_write_new(const char *path, struct str content, struct err *err) {
   close(fd);
   return done == content.n || err_set_errno(err, number, "cannot write %s", path);
 }
+
+bool file_is_folder(const char *path) {
+  struct stat st;
+  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}

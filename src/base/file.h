@@ -11,6 +11,8 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err) M
 /* The same from an open descriptor (a pipe, stdin) to its end. */
 bool file_read_fd(int fd, const char *name, size_t max, struct buf *out,
                   struct err *err) MUST_CHECK;
+/* NULL is none. */
+bool file_is_folder(const char *path);
 /* Writes a file that must not be there yet, for this user alone. */
 bool file_write_new(const char *path, struct str content, struct err *err) MUST_CHECK;
 

@@ -50,6 +50,10 @@ char *xstrndup(const char *s, size_t n) {
   return copy;
 }
 
+char *text_copy(const char *s) {
+  return s != NULL ? xstrdup(s) : NULL;
+}
+
 void text_free(char **text) {
   free(*text);
 }

@@ -16,6 +16,7 @@ void *xrealloc(void *p, size_t n);
 void *xgrow(void *items, size_t *capacity, size_t need, size_t each);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
+char *text_copy(const char *s); /* NULL gives NULL */
 void text_free(char **text);
 /* Declares a text that is freed at the end of its block. */
 #define char_auto_t AUTO(text_free) char

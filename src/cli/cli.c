@@ -330,11 +330,6 @@ bool cli_number(const struct cli_args *args, const char *option, long least, lon
                  most);
 }
 
-bool cli_is_folder(const char *path) {
-  struct stat st;
-  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 void cli_put_encoded(struct buf *out, const char *text, const char *also) {
   for (; *text != '\0'; text++) {
     unsigned char c = (unsigned char)*text;

@@ -40,12 +40,6 @@ struct cli_option {
   bool repeats; /* may be given more than once */
 };
 
-/* These rows of a command's table say where sessions are; `help` is of --logs. */
-#define CLI_STORE_OPTIONS(help)                                                                    \
-  {"logs", 'l', "DIR", help, false}, {                                                             \
-    "store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false            \
-  }
-
 struct cli_args;
 
 enum { CLI_WORDS = INT_MAX }; /* any number of words */
@@ -100,7 +94,6 @@ const char *help_topic(const char *name);
 /* Reads the whole number of an option, if it is given. False: it is none, or out of the range. */
 bool cli_number(const struct cli_args *args, const char *option, long least, long most, long *out,
                 struct err *err) MUST_CHECK;
-bool cli_is_folder(const char *path); /* NULL is none */
 
 /* Appends a text as a part of an address: what is neither plain nor in `also` as %XX. */
 void cli_put_encoded(struct buf *out, const char *text, const char *also);

@@ -1,6 +1,7 @@
 /* Runs a session that begins where another was. */
 #include "cli/forking.h"
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/replies.h"
 #include "host/backends.h"
@@ -42,7 +43,7 @@ static bool fork_prepare(struct forking *k, const struct fork_wish *w, const str
       !replies_find(&k->replies, k->fork.config, err))
     return false;
   cwd = cli_text(k->fork.config, "cwd");
-  return cli_is_folder(cwd) ||
+  return file_is_folder(cwd) ||
          err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
 }
 

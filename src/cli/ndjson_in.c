@@ -130,12 +130,11 @@ int ndjson_in_answer(const char *command, const char *path, void *ctx,
   if (!ndjson_in_open(&in, path, &err))
     return cli_fail_with(STATUS_USAGE, command, &err);
   while (!ferror(stdout) && ndjson_in_next(&in, &line)) {
-    json_t *out = json_object();
+    json_auto_t *out = json_object();
     answer(ctx, &in, line, out);
     json_io_print(out, JSON_IO_COMPACT);
     if (ndjson_in_idle(&in))
       (void)fflush(stdout);
-    json_decref(out);
   }
   int status = STATUS_COMPLETE;
   if (in.error != 0) {

@@ -1,6 +1,7 @@
 /* Finds the log that a word on the command line means. */
 #include "cli/resolve_id.h"
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "daemon/client.h"
 #include "host/paths.h"
@@ -97,10 +98,7 @@ bool resolve_id_sure(const struct cli_args *args, const struct store_ref *ref, s
 }
 
 bool resolve_id_is_store(const char *word) {
-  struct stat st;
-  if (store_is_address(word))
-    return strchr(word, '#') == NULL;
-  return stat(word, &st) == 0 && S_ISDIR(st.st_mode);
+  return store_is_address(word) ? strchr(word, '#') == NULL : file_is_folder(word);
 }
 
 bool resolve_id_take(const char *word, const char *logs, const struct resolve_id_each *each,

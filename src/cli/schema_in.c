@@ -241,8 +241,7 @@ void schema_trouble_print(const char *command, const char *file, const struct sc
 }
 
 static const struct resource *schema_in_find_in(const char *folder, const char *word) {
-  buf_auto_t name = {0};
-  buf_printf(&name, "%s/%s.json", folder, word);
+  buf_auto_t name = buf_of("%s/%s.json", folder, word);
   return resource_find(buf_c(&name));
 }
 

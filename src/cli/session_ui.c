@@ -58,22 +58,21 @@ static void ask_put_prompt(const struct turn *turn) {
 
 static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   const struct core *core = session_core(a->solo->session);
-  const json_t *runs = json_at(turn->question, "runs"), *v;
+  const json_t *runs = json_at(turn->question, "runs");
   const json_t *choices = json_at(turn->question, "choices");
-  size_t i;
   live_clear(a->live);
   cli_say(stdout, "%s asks:\n", core->workflow->movements[turn->movement].name.p);
   ask_put_lines(json_view(json_at(turn->question, "text")));
   if (runs != NULL) {
     printf("  it would run:");
-    json_array_foreach((json_t *)json_at(runs, "command"), i, v)
+    JSON_EACH(json_at(runs, "command"), i, v)
       cli_say(stdout, " %s", json_string_value(v));
     if (json_at(runs, "provider") != NULL)
       cli_say(stdout, " %s", json_view(json_at(runs, "provider")).p);
     putchar('\n');
     ask_put_lines(json_view(json_at(runs, "instruction")));
   }
-  json_array_foreach((json_t *)choices, i, v)
+  JSON_EACH(choices, i, v)
     cli_say(stdout, "  %zu  %s\n", i + 1, json_string_value(v));
   ask_put_prompt(turn);
 }
@@ -235,9 +234,8 @@ static bool is_needed(const struct ui *ui, enum record_type type) {
 
 /* Prints that four fifths of a budget are used, or that it does not see what a provider uses. */
 static void say_budget(struct ui *ui, const struct record *record) {
-  const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
-  size_t i;
-  json_array_foreach(notes, i, note) {
+  const json_t *notes = record_tree(record, MEMBER_BUDGET);
+  JSON_EACH(notes, i, note) {
     buf_auto_t text = {0};
     budget_note_tell(note, &text);
     live_clear(&ui->live);
@@ -482,9 +480,8 @@ void ui_complain(const char *command, const json_t *result) {
   assert(json_is_object(result));
   const char *message = cli_text(result, "message");
   const json_t *error = json_object_get(result, "error"), *raw = json_object_get(result, "raw");
-  const json_t *errors = json_object_get(result, "errors"), *item;
+  const json_t *errors = json_object_get(result, "errors");
   buf_auto_t text = {0}, safe = {0};
-  size_t i;
   if (error != NULL)
     buf_printf(&text, "segue %s: %s: %s\n", command, cli_text(error, "class"),
                cli_text(error, "message"));
@@ -492,7 +489,7 @@ void ui_complain(const char *command, const json_t *result) {
     buf_printf(&text, "segue %s: %s\n", command, message ? message : "no value");
   if (json_array_size(errors) > 0)
     buf_puts(&text, "errors of the last answer:\n");
-  json_array_foreach(errors, i, item) {
+  JSON_EACH(errors, i, item) {
     const char *path = cli_text(item, "path");
     buf_printf(&text, "  %s: %s\n", path ? path : "$", cli_text(item, "message"));
   }

@@ -85,10 +85,8 @@ void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs) {
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) || cli_flag(args, "quiet") ||
       cli_flag(args, "json"))
     return;
-  size_t i;
-  const json_t *param;
   json_auto_t *params = workflow_params(path);
-  json_array_foreach(params, i, param) {
+  JSON_EACH(params, i, param) {
     const char *name = cli_text(param, "name");
     if (json_object_get(param, "default") == NULL && json_object_get(inputs, name) == NULL)
       inputs_ask_one(param, inputs);
@@ -110,12 +108,10 @@ static bool bad_file(struct err *err) {
 }
 
 bool setup_stages(const char *list, json_t **stages, struct err *err) {
-  size_t i;
-  const json_t *word;
   if (list == NULL)
     return true;
   *stages = cli_list(list);
-  json_array_foreach(*stages, i, word) {
+  JSON_EACH(*stages, i, word) {
     enum judge_stage stage;
     struct str name = json_view(word);
     if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
@@ -269,7 +265,7 @@ static bool read_cwd(struct setup *setup, const char *given, struct err *err) {
   char_auto_t *real = realpath(given, NULL);
   if (real == NULL && errno == ENAMETOOLONG)
     return err_set(err, ERR_USAGE, "--cwd: the path is too long");
-  bool ok = cli_is_folder(real);
+  bool ok = file_is_folder(real);
   if (ok)
     return keep_path("--cwd", real, setup->cwd, sizeof setup->cwd, err);
   return err_set(err, ERR_USAGE, "--cwd %.200s is not a folder: make it, or name another one",
@@ -427,18 +423,14 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
 }
 
 bool setup_has_facet(const json_t *entry, const char *movement) {
-  size_t i;
-  const json_t *name;
-  json_array_foreach(json_object_get(entry, "movements"), i, name)
+  JSON_EACH(json_object_get(entry, "movements"), i, name)
     if (movement == NULL || strcmp(json_string_value(name), movement) == 0)
       return true;
   return false;
 }
 
 void setup_print_facets(const struct setup *setup, const char *movement, FILE *out) {
-  size_t i;
-  const json_t *entry;
-  json_array_foreach(setup->facets, i, entry) {
+  JSON_EACH(setup->facets, i, entry) {
     const char *from = cli_text(entry, "from");
     if (!setup_has_facet(entry, movement))
       continue;

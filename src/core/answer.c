@@ -131,13 +131,12 @@ bool core_answer_settle(const struct core *core, struct core_answer *answer, int
     return err_set(err, ERR_INVALID, "it asks nothing");
   }
   if (count > 1) {
-    struct buf names = {0};
+    buf_auto_t names = {0};
     for (const struct turn *one = core->turns; one; one = one->next)
       if (one->question != NULL)
         buf_printf(&names, "%s" STR_FMT, names.n > 0 ? ", " : "",
                    STR_ARG(core->workflow->movements[one->movement].name));
     err_set(err, ERR_USAGE, "several movements ask: name the one to answer: %.300s", buf_c(&names));
-    buf_deinit(&names);
     return false;
   }
   if (turn->until_ms > 0 && now_ms >= turn->until_ms) {

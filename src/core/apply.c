@@ -82,10 +82,9 @@ static void count_token(struct core *core, const struct call *call) {
     counts = json_object();
     json_object_set_new(core->token_counts, call->provider, counts);
   }
-  char *key = json_dump_text(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
+  char_auto_t *key = json_dump_text(call->token, JSON_COMPACT | JSON_ENCODE_ANY);
   json_int_t n = json_integer_value(json_object_get(counts, key));
   json_object_set_new(counts, key, json_integer(n + 1));
-  free(key);
 }
 
 /* Takes the schema, which only the first call_start that sends it holds; later ones refer to that
@@ -137,10 +136,9 @@ static void lose_changes(struct core *core, struct turn *turn, struct str why, b
 /* Adds up what the attempts of the turn changed, counting each file once. */
 static void add_changed(const struct fold *f, struct turn *turn) {
   head_take(f->core, turn, fold_tree(f, MEMBER_HEAD));
-  const json_t *files = fold_tree(f, MEMBER_FILES), *file;
+  const json_t *files = fold_tree(f, MEMBER_FILES);
   struct str why = fold_text(f, MEMBER_FILES_UNKNOWN);
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
-  size_t i;
   bool again = json_at(f->core->config, "rejudges") != NULL; /* perhaps of a turn without a call */
   turn->shared |= record_is_true(f->record, MEMBER_FILES_SHARED);
   /* Without `files`, the last of those that shared the tree has them. */
@@ -156,8 +154,8 @@ static void add_changed(const struct fold *f, struct turn *turn) {
     fold_set_json(&turn->files, files);
     return;
   }
-  json_t *both = json_clone_top(turn->files);
-  json_array_foreach(files, i, file) {
+  json_auto_t *both = json_clone_top(turn->files);
+  JSON_EACH(files, i, file) {
     size_t k = 0;
     while (k < json_array_size(both) &&
            !json_same(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
@@ -166,7 +164,6 @@ static void add_changed(const struct fold *f, struct turn *turn) {
       json_array_append(both, (json_t *)file);
   }
   fold_set_json(&turn->files, both);
-  json_decref(both);
 }
 
 static int report_number(const struct fold *f, const struct turn *turn) {
@@ -249,7 +246,7 @@ static void forget_told(struct call *call) {
 /* Keeps how far a conversation has come, for the call that continues it. Logs of older versions
  * have no total where the backend told a cost: that was told. */
 static void keep_total(struct core *core, struct str id, const json_t *usage) {
-  json_t *total = json_incref((json_t *)json_at(usage, "total"));
+  json_auto_t *total = json_incref((json_t *)json_at(usage, "total"));
   const json_t *cost = json_at(usage, "cost_usd");
   if (total == NULL && cost != NULL && json_at(usage, "cost_from") == NULL)
     total = json_pack("{sO}", "cost_usd", cost);
@@ -257,7 +254,6 @@ static void keep_total(struct core *core, struct str id, const json_t *usage) {
     core->totals = json_object();
   if (total != NULL && id.n > 0)
     json_object_setn(core->totals, id.p, id.n, total);
-  json_decref(total);
 }
 
 /* Counts what an interrupted attempt reported of its use: nothing more is known. */
@@ -441,13 +437,12 @@ static bool apply_admission(const struct fold *f) {
 
 /* Remembers the conversation that the next call continues. */
 static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
-  struct buf key = {0};
+  buf_auto_t key = {0};
   if (call->provider_session == NULL || call->forks ||
       turn->item > 0) /* a fork is not continued, nor is an item's conversation */
     return;
   core_session_key(core_movement(f->core, turn), str_from(call->provider), false, &key);
   json_object_set_new(f->core->sessions, buf_c(&key), json_string(call->provider_session));
-  buf_deinit(&key);
 }
 
 /* Notes until when the provider has to cool down; meanwhile others do its work and its judging. */
@@ -471,11 +466,9 @@ static void set_reached(struct core *core, const struct call *call, bool answere
 
 /* Keeps what background tasks do that no call waits for again. */
 static void keep_outlived(struct core *core, const json_t *outlived) {
-  size_t i;
-  json_t *what;
   if (json_array_size(outlived) > 0 && core->outlived == NULL)
     core->outlived = json_array();
-  json_array_foreach((json_t *)outlived, i, what) {
+  JSON_EACH(outlived, i, what) {
     if (json_array_size(core->outlived) < LIMIT_AGENT_TASK_COUNT)
       json_array_append(core->outlived, what);
   }
@@ -985,7 +978,7 @@ static void note_answer(const struct fold *f, const struct turn *turn) {
 static void keep_input(struct core *core, const struct turn *turn, struct str answer) {
   struct str name = core_movement(core, turn)->name, line;
   struct str rest = json_view(json_at(turn->question, "text"));
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (core->inputs == NULL)
     core->inputs = json_object();
   buf_str(&text, json_view(json_object_getn(core->inputs, name.p, name.n)));
@@ -1004,7 +997,6 @@ static void keep_input(struct core *core, const struct turn *turn, struct str an
     from = utf8_ceil(text.p, text.n, text.n - LIMIT_INPUTS_BYTES);
   json_object_setn_new(core->inputs, name.p, name.n,
                        json_text((struct str){text.p + from, text.n - from}));
-  buf_deinit(&text);
 }
 
 static json_t *value_of_answer(const struct fold *f) {
@@ -1047,10 +1039,8 @@ static bool answer_fits(const struct fold *f, const struct turn *turn) {
   if (schema == NULL)
     return fold_tree(f, MEMBER_VALUE) == NULL;
   struct err ignored;
-  json_t *value = ask_read(schema, document, fold_text(f, MEMBER_TEXT), &ignored);
-  bool same = value != NULL && json_same(value, fold_tree(f, MEMBER_VALUE));
-  json_decref(value);
-  return same;
+  json_auto_t *value = ask_read(schema, document, fold_text(f, MEMBER_TEXT), &ignored);
+  return value != NULL && json_same(value, fold_tree(f, MEMBER_VALUE));
 }
 
 static bool apply_answer(const struct fold *f) {
@@ -1261,7 +1251,7 @@ static bool is_moved(struct core *core, json_t *before, const struct turn *turn,
  * judging begun by another judge. */
 static void take_config(const struct fold *f, json_t *config) {
   struct core *core = f->core;
-  json_t *before = core->config;
+  json_auto_t *before = core->config;
   core->config = json_incref(config);
   for (struct turn *turn = core->turns; turn; turn = turn->next) {
     bool judge_moved = false;
@@ -1276,7 +1266,6 @@ static void take_config(const struct fold *f, json_t *config) {
       core_drop_judging(turn);
     }
   }
-  json_decref(before);
 }
 
 /* Reopens a turn that was judged without a rule: it is judged again, or makes its value again. */

@@ -437,9 +437,7 @@ static bool added_place(const struct workflow *wf, struct str key, enum budget_u
 }
 
 bool budget_added_check(const struct workflow *wf, const json_t *added, struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)added, key, value) {
+  JSON_MEMBERS(added, key, value) {
     enum budget_unit unit;
     size_t place;
     if (!added_place(wf, str_from(key), &unit, &place))
@@ -459,13 +457,11 @@ bool budget_added_check(const struct workflow *wf, const json_t *added, struct e
 }
 
 void budget_added_take(struct core *core, const json_t *added) {
-  const char *key;
-  json_t *value;
   if (json_object_size(added) == 0)
     return;
   if (core->added == NULL)
     core->added = xcalloc(core->workflow->movement_count + 1, sizeof *core->added);
-  json_object_foreach((json_t *)added, key, value) {
+  JSON_MEMBERS(added, key, value) {
     enum budget_unit unit;
     size_t place;
     if (!added_place(core->workflow, str_from(key), &unit, &place))
@@ -496,11 +492,10 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   int64_t limit = budget_limit(core, &scope, unit) + (more > 0 ? more : 0);
   int64_t used = scope_amount(core, &scope, unit);
   if (used >= limit) {
-    struct buf least = {0};
+    buf_auto_t least = {0};
     budget_put_amount(&least, unit, used - budget_limit(core, &scope, unit));
     err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
             buf_c(&key), buf_c(&least));
-    buf_deinit(&least);
   }
   return used >= limit;
 }

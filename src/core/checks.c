@@ -25,15 +25,12 @@ int checks_exit(const struct turn *turn) {
 /* Marks all gates as stale, unless nothing is known to have changed. What a turn did beside others
  * is known once the last of them has ended. */
 void checks_changed(struct core *core, const struct turn *turn, const json_t *between) {
-  const char *name;
-  json_t *gate;
   bool same = (turn->files != NULL || turn->shared) && json_array_size(turn->files) == 0 &&
               turn->unseen == NULL && json_array_size(between) == 0;
   if (same || core->gates == NULL)
     return;
-  json_object_foreach(core->gates, name, gate) {
+  JSON_MEMBERS(core->gates, name, gate)
     json_put(gate, "stale", json_true());
-  }
 }
 
 static json_t *check_json(const struct turn *turn) {
@@ -220,13 +217,11 @@ void touched_unknown(struct core *core, const struct turn *turn) {
 }
 
 void touched_add(struct core *core, const struct turn *turn, const json_t *files, int64_t more) {
-  const json_t *file;
-  size_t i;
   if (json_array_size(files) == 0 || json_at(core->config, "rejudges") != NULL)
     return; /* a turn that is judged again brings them along */
   touched_begin(core, turn);
   json_t *all = json_at(core->touched, "files");
-  json_array_foreach((json_t *)files, i, file) {
+  JSON_EACH(files, i, file) {
     struct str path = json_view(json_at(file, "path"));
     json_t *sum = json_object_getn(all, path.p, path.n);
     if (path.n == 0)
@@ -247,17 +242,14 @@ void touched_add(struct core *core, const struct turn *turn, const json_t *files
 }
 
 void checks_take(struct core *core, const json_t *gates) {
-  const char *name;
-  json_t *gate;
   if (!json_is_object(gates))
     return;
   json_decref(core->gates);
   core->gates = json_clone(gates); /* the record keeps its own copy */
   if (json_at(core->config, "rejudges") != NULL)
     return;
-  json_object_foreach(core->gates, name, gate) {
+  JSON_MEMBERS(core->gates, name, gate)
     json_put(gate, "stale", json_true());
-  }
 }
 
 json_t *checks_json(const struct core *core, const struct turn *turn) {
@@ -282,10 +274,8 @@ void checks_tests(const json_t *tests, struct buf *out) {
 
 void checks_tell(const struct core *core, const struct turn *turn, struct buf *out) {
   struct str own = core->workflow->movements[turn->movement].name;
-  const char *name;
-  json_t *gate;
   bool several = json_object_size(core->gates) > 1;
-  json_object_foreach(core->gates, name, gate) {
+  JSON_MEMBERS(core->gates, name, gate) {
     bool stale = json_is_true(json_object_get(gate, "stale"));
     if ((turn->has_exit && str_eq_c(own, name)) ||
         (!several && !stale && json_object_get(gate, "passed") == NULL))
@@ -321,14 +311,14 @@ void protect_put_file(const json_t *file, struct buf *out) {
 }
 
 bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why) {
-  const json_t *patterns = core->workflow->protect, *file;
+  const json_t *patterns = core->workflow->protect;
   struct str name = core->workflow->movements[turn->movement].name;
   const char *beside = turn->shared ? ", or what ran beside it," : "";
   bool blind = patterns != NULL && turn->unseen != NULL && turn->blind;
-  size_t i, found = 0;
+  size_t found = 0;
   if (turn->let_be)
     return false;
-  json_array_foreach(turn->files, i, file) {
+  JSON_EACH(turn->files, i, file) {
     if (!is_protected(patterns, json_view(json_at(file, "path"))))
       continue;
     if (found == 0)

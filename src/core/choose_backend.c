@@ -121,11 +121,8 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
                            json_object_getn(fallback, provider.p, provider.n)};
   bool enforced = enforces(providers, provider);
   for (size_t i = 0; i < ARRAY_LEN(lists); i++) { /* those that take over get the same prompt */
-    size_t k;
-    const json_t *name;
-    json_array_foreach(lists[i], k, name) {
+    JSON_EACH(lists[i], k, name)
       enforced = enforced && enforces(providers, str_from(json_string_value(name)));
-    }
   }
   return !enforced;
 }
@@ -202,8 +199,6 @@ const json_t *core_takers(const struct workflow *wf, const json_t *config, size_
 bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                          const struct capability *providers) {
   struct str first, model;
-  const json_t *name;
-  size_t i;
   if (vote > 0) {
     core_panel_backend(wf, config, movement, vote, &first, &model);
     return has_tool(providers, first);
@@ -211,17 +206,14 @@ bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t
   core_judge_backend(wf, config, movement, &first, &model);
   bool by_tool = has_tool(providers, first);
   const json_t *list = core_takers(wf, config, movement, true, first);
-  json_array_foreach(list, i, name) {
+  JSON_EACH(list, i, name)
     by_tool = by_tool && has_tool(providers, str_from(json_string_value(name)));
-  }
   return by_tool;
 }
 
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call) {
   struct str first, model, current = str_from(call->provider);
-  const json_t *name;
-  size_t i;
   bool works = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT;
   if (step_is_command(core, turn, call) || call->vote > 0 || /* nobody votes twice */
       (call->purpose == PURPOSE_REPORT && call->resumed) ||  /* nobody else knows the work */
@@ -231,7 +223,7 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
   const json_t *list =
       core_takers(core->workflow, core->config, turn->movement, !works && !is_reask(call), first);
   bool found = str_eq(current, first);
-  json_array_foreach(list, i, name) {
+  JSON_EACH(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};
     bool named_before = str_eq(word, first); /* a place counts only if it is the provider's first */
     for (size_t k = 0; k < i && !named_before; k++)

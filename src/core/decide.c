@@ -329,17 +329,14 @@ static void step_execute(struct step *s, struct turn *turn, bool raise) {
  * is part of the message. */
 static json_t *error_lines(const json_t *errors) {
   json_t *lines = json_array();
-  size_t i;
-  json_t *error;
-  json_array_foreach(errors, i, error) {
-    struct buf line = {0};
+  JSON_EACH(errors, i, error) {
+    buf_auto_t line = {0};
     const char *path = json_string_value(json_at(error, "path"));
     const char *message = json_string_value(json_at(error, "message"));
     if (json_at(error, "offset") == NULL && path != NULL)
       buf_printf(&line, "%s: ", path);
     buf_puts(&line, message ? message : "");
     json_array_append_new(lines, json_text(buf_view(&line)));
-    buf_deinit(&line);
   }
   return lines;
 }
@@ -369,7 +366,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
                         .stage = STAGE_COUNT,
                         .timeout_ms = (uint64_t)step_time_left(s, turn, m->timeout_ms)};
   struct prompt_view view;
-  struct buf value = {0};
+  buf_auto_t value = {0};
   char nonce[17];
   assert(wrong != NULL);
   step_nonce(s->ev->entropy, nonce);
@@ -391,7 +388,6 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   }
   prompt_reask(&view, &correction, &n.prompt);
   json_decref((json_t *)correction.errors);
-  buf_deinit(&value);
   start_work(s, turn, &n);
 }
 
@@ -570,7 +566,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
     /* For example: "no valid value after 3 attempts (exhausted): $.a: ...", with the first of the
      * last errors. */
     size_t attempts = json_array_size(turn->checks);
-    json_t *lines = error_lines(step->errors);
+    json_auto_t *lines = error_lines(step->errors);
     const char *first = json_string_value(json_array_get(lines, 0));
     message.max = LIMIT_ERROR_TEXT_BYTES;
     buf_printf(&message, "no valid value after %zu attempt%s: %s", attempts,
@@ -579,7 +575,6 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
         step->reason != REASK_REASON_LENGTH)
       buf_printf(&message, ": %s", first);
     message.n = message.n > 0 ? utf8_floor(message.p, message.n) : 0;
-    json_decref(lines);
     record_put_bytes(&d, MEMBER_MESSAGE, buf_view(&message));
     /* The value is replaced by an object with a single member, which no rule takes for
      * data. */
@@ -598,9 +593,8 @@ static json_t *escalated_question(const struct step *s, const struct turn *turn)
   const struct movement *m = core_movement(s->core, turn);
   const struct call *call = turn_last_answer(turn);
   const json_t *check = json_array_get(turn->checks, json_array_size(turn->checks) - 1);
-  buf_auto_t text = {0};
-  buf_printf(&text, "What is the value of the movement \"" STR_FMT "\"? %s.", STR_ARG(m->name),
-             turn->reason ? turn->reason : "There is none");
+  buf_auto_t text = buf_of("What is the value of the movement \"" STR_FMT "\"? %s.",
+                           STR_ARG(m->name), turn->reason ? turn->reason : "There is none");
   json_t *question = json_object();
   json_put(question, "text", json_text(buf_view(&text)));
   if (call != NULL)
@@ -811,7 +805,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     asked.rotation += step->vote - 1;
   struct prompt_view view;
   char nonce[17] = "";
-  struct buf judged = {0};
+  buf_auto_t judged = {0};
   struct joined joined;
   step_view(s, turn, nonce, &view);
   if (kept_judged(turn, &judged, &joined)) {
@@ -820,7 +814,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
-  struct buf checks = {0}, tests = {0};
+  buf_auto_t checks = {0}, tests = {0};
   checks_tell(core, turn, &checks);
   checks_tests(turn->tests, &tests);
   view.checks = buf_view(&checks);
@@ -858,9 +852,6 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   } else {
     prompt_judge(&view, &asked, step->stage, &n.prompt);
   }
-  buf_deinit(&checks);
-  buf_deinit(&tests);
-  buf_deinit(&judged);
   free(joined.joints);
   step_start_call(s, turn, &n);
 }
@@ -868,10 +859,9 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
 /* Puts who judged, from the last stage that named a rule and asked somebody, and what all stages
  * used. */
 static void decide_put_judge(struct record_draft *d, const json_t *stages) {
-  const json_t *judged = NULL, *object;
+  const json_t *judged = NULL;
   json_t *usage = NULL;
-  size_t i;
-  json_array_foreach((json_t *)stages, i, object) {
+  JSON_EACH(stages, i, object) {
     usage_add(&usage, json_at(object, "usage"));
     bool votes = json_at(object, "vote") != NULL;
     if (json_at(object, "rule") != NULL && json_at(object, "provider") != NULL && !votes)
@@ -939,9 +929,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
 
 /* Returns CLASS_AUTH if a judge refused the login, which a person mends; else CLASS_NONE. */
 static enum error_class refused_login(const struct turn *turn) {
-  size_t i;
-  const json_t *stage;
-  json_array_foreach(turn->stages, i, stage) {
+  JSON_EACH(turn->stages, i, stage) {
     if (str_eq_c(json_view_at(stage, "class"), error_class_name(CLASS_AUTH)))
       return CLASS_AUTH;
   }

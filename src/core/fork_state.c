@@ -74,9 +74,7 @@ static bool is_count(const json_t *value) {
 }
 
 static bool take_runs(const struct fold *f, json_t *runs) {
-  const char *name;
-  json_t *count;
-  json_object_foreach(runs, name, count) {
+  JSON_MEMBERS(runs, name, count) {
     long index = workflow_find(f->core->workflow, str_from(name));
     if (index < 0 || !is_count(count))
       return fold_bad(f, "its runs are not of its workflow");
@@ -86,14 +84,11 @@ static bool take_runs(const struct fold *f, json_t *runs) {
 }
 
 static bool has_counts(json_t *of_one) {
-  const char *key;
-  json_t *count;
-  size_t i;
-  json_object_foreach(of_one, key, count) {
+  JSON_MEMBERS(of_one, key, count) {
     if (!is_count(count))
       return false;
   }
-  json_array_foreach(of_one, i, count) {
+  JSON_EACH(of_one, i, count) {
     if (!is_count(count))
       return false;
   }
@@ -103,9 +98,7 @@ static bool has_counts(json_t *of_one) {
 /* Takes the counts of tokens, which must be numbers only. The session gets a copy of its own,
  * because it counts in place while it runs. */
 static bool take_tokens(const struct fold *f, const json_t *tokens) {
-  const char *provider;
-  json_t *of_one;
-  json_object_foreach((json_t *)tokens, provider, of_one) {
+  JSON_MEMBERS(tokens, provider, of_one) {
     if (!has_counts(of_one))
       return fold_bad(f, "its tokens are no counts");
   }
@@ -135,9 +128,7 @@ static void take_object(json_t **slot, const json_t *value) {
 }
 
 static void take_kept(struct kept_text **list, json_t *texts) {
-  const char *name;
-  json_t *text;
-  json_object_foreach(texts, name, text) {
+  JSON_MEMBERS(texts, name, text) {
     struct kept_text *kept = kept_put(list, str_from(name));
     buf_str(&kept->text, json_view(text));
     contract_sha256(json_view(text), kept->sha256);
@@ -145,10 +136,8 @@ static void take_kept(struct kept_text **list, json_t *texts) {
 }
 
 static bool are_reports(const json_t *texts) {
-  const char *name;
-  json_t *text;
   struct err err;
-  json_object_foreach((json_t *)texts, name, text) {
+  JSON_MEMBERS(texts, name, text) {
     if (!json_is_string(text) || !key_check_file(str_from(name), &err))
       return false;
   }
@@ -157,9 +146,7 @@ static bool are_reports(const json_t *texts) {
 
 /* Takes the answers of people that prompts show, by movement. */
 static bool take_inputs(const struct fold *f, const json_t *inputs) {
-  const char *name;
-  json_t *text;
-  json_object_foreach((json_t *)inputs, name, text) {
+  JSON_MEMBERS(inputs, name, text) {
     if (workflow_find(f->core->workflow, str_from(name)) < 0 || !json_is_string(text) ||
         json_string_length(text) > LIMIT_INPUTS_BYTES)
       return fold_bad(f, "its answers are not of its workflow");

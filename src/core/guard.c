@@ -20,14 +20,13 @@ static void guard_sign(struct str head, struct str text, char out[GUARD_SIGN]) {
 
 long guard_count_tool(char sign[GUARD_SIGN], long count, const json_t *data) {
   const json_t *argument = json_at(data, "argument");
-  struct buf head = {0};
+  buf_auto_t head = {0};
   char now[GUARD_SIGN];
   if (!json_is_string(argument))
     return count;
   buf_str(&head, json_view(json_at(data, "name")));
   buf_putc(&head, '\n');
   guard_sign(buf_view(&head), json_view(argument), now);
-  buf_deinit(&head);
   bool same = strcmp(now, sign) == 0;
   memcpy(sign, now, sizeof now);
   return same ? count + 1 : 1;

@@ -27,13 +27,12 @@ static json_t *blocks_json(const struct core *core, const struct turn *turn) {
   if (m->group != NO_GROUP)
     m = &core->workflow->movements[m->group];
   for (size_t i = 0; i < m->rule_count; i++) {
-    json_t *name = json_text(m->rules[i].next);
+    json_auto_t *name = json_text(m->rules[i].next);
     size_t k = 0;
     while (k < json_array_size(names) && !json_same(json_array_get(names, k), name))
       k++;
     if (k == json_array_size(names))
       json_array_append(names, name);
-    json_decref(name);
   }
   return names;
 }
@@ -110,18 +109,16 @@ static json_t *runs_json(const struct step *s, const struct turn *turn) {
 
 static json_t *approve_question(const struct step *s, const struct turn *turn) {
   const struct movement *m = core_movement(s->core, turn);
-  json_t *question = json_object(), *files = json_array(), *file;
-  const char *path;
-  struct buf text = {0};
+  json_t *question = json_object(), *files = json_array();
+  buf_auto_t text = {0};
   if (m->approve->question.n > 0) {
     put_filled(s, turn, question, "text", m->approve->question);
   } else {
     buf_printf(&text, "May the movement \"" STR_FMT "\" run?", STR_ARG(m->name));
     json_put(question, "text", json_text(buf_view(&text)));
   }
-  buf_deinit(&text);
   json_put(question, "runs", runs_json(s, turn));
-  json_object_foreach(json_at(s->core->touched, "files"), path, file) {
+  JSON_MEMBERS(json_at(s->core->touched, "files"), path, file) {
     if (json_array_size(files) < LIMIT_APPROVED_COUNT)
       json_array_append_new(files, json_clone(file));
   }
@@ -150,15 +147,13 @@ void human_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *
   const struct rule *offered[LIMIT_RULE_COUNT];
   size_t n = chain_offered(spec, offered);
   json_t *question = json_object(), *choices = json_array(), *rules = json_array();
-  struct buf text = {0};
-  buf_printf(&text, "Which rule holds? %s", why);
+  buf_auto_t text = buf_of("Which rule holds? %s", why);
   struct str judged = str_trim(buf_view(&turn->text)); /* its end follows the reason */
   size_t from = 0;
   if (judged.n > LIMIT_QUESTION_BYTES / 2)
     from = utf8_ceil(judged.p, judged.n, judged.n - LIMIT_QUESTION_BYTES / 2);
   buf_printf(&text, "\n\n" STR_FMT, (int)(judged.n - from), judged.p + from);
   put_cut(question, "text", buf_view(&text));
-  buf_deinit(&text);
   for (size_t i = 0; i < n; i++) {
     json_array_append_new(choices, json_text(offered[i]->label));
     json_array_append_new(rules, json_integer(offered[i]->number));

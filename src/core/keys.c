@@ -180,11 +180,10 @@ static const char *variable_fault(struct str text) {
 }
 
 static bool keys_check_argv(struct key_check *c, const json_t *list) {
-  size_t i, n = json_array_size(list);
-  const json_t *v;
+  size_t n = json_array_size(list);
   if (!json_is_array(list) || n == 0 || n > LIMIT_ARGV_COUNT)
     return keys_refuse(c, "must be a list of 1 to 256 texts: the program, its arguments");
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     const char *text = json_string_value(v);
     if (text == NULL || strlen(text) != json_string_length(v) || (i == 0 && text[0] == '\0'))
       return keys_refuse(c, "must be texts without NUL, the first not empty");
@@ -194,11 +193,9 @@ static bool keys_check_argv(struct key_check *c, const json_t *list) {
 
 static bool keys_check_choices(struct key_check *c, const struct key *k, const json_t *list) {
   static const char what[] = "must be a list of 2 to 20 different answers, each of one line";
-  size_t i;
-  const json_t *v;
   if (!keys_check_texts(c, list, 2, (size_t)k->max, what, NULL))
     return false;
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
       return keys_refuse(c, "%s", what);
     for (size_t j = 0; j < i; j++)
@@ -209,11 +206,9 @@ static bool keys_check_choices(struct key_check *c, const struct key *k, const j
 }
 
 static bool keys_check_outputs(struct key_check *c, const json_t *map) {
-  const char *name;
-  const json_t *v;
   if (!json_is_object(map) || json_object_size(map) > LIMIT_PARAM_COUNT)
     return keys_refuse(c, "must be an object of at most 64 names");
-  json_object_foreach((json_t *)map, name, v) {
+  JSON_MEMBERS(map, name, v) {
     if (!json_is_string(v) || name[0] == '\0')
       return keys_refuse(c, "must hold texts");
   }
@@ -221,11 +216,9 @@ static bool keys_check_outputs(struct key_check *c, const json_t *map) {
 }
 
 static bool keys_check_stages(struct key_check *c, const struct key *k, const json_t *list) {
-  size_t i;
-  const json_t *v;
   if (!json_is_array(list) || json_array_size(list) == 0)
     return keys_refuse(c, "must be a list with at least one stage");
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     if (!keys_check_choice(c, k, v))
       return false;
     for (size_t j = 0; j < i; j++)
@@ -236,11 +229,10 @@ static bool keys_check_stages(struct key_check *c, const struct key *k, const js
 }
 
 static bool keys_check_list(struct key_check *c, const struct key *k, const json_t *list) {
-  size_t i, n = json_array_size(list), length = c->path.n;
-  const json_t *v;
+  size_t n = json_array_size(list), length = c->path.n;
   if (!json_is_array(list) || n == 0 || (double)n > k->max)
     return keys_refuse(c, "must be a list of 1 to %.0f %s", k->max, k->name);
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     buf_printf(&c->path, "[%zu]", i);
     if (!keys_check_set(c, k->set, v))
       return false;

@@ -1,6 +1,8 @@
 /* Counts how often cycles are completed. */
 #include "core/monitor.h"
 
+#include "format/json_object.h"
+
 #include <assert.h>
 
 /* Returns the monitor that must judge before the waiting movement is entered, NULL if there is
@@ -72,11 +74,9 @@ json_t *monitor_json(const struct core *core) {
 
 bool monitor_take(struct core *core, const json_t *counts) {
   const struct workflow *wf = core->workflow;
-  size_t i;
-  const json_t *pair;
   if (json_array_size(counts) > wf->monitor_count)
     return false;
-  json_array_foreach((json_t *)counts, i, pair) {
+  JSON_EACH(counts, i, pair) {
     json_int_t times = json_integer_value(json_array_get(pair, 0)),
                at = json_integer_value(json_array_get(pair, 1));
     if (times < 0 || times > LIMIT_MOVEMENTS || at < 0 || (size_t)at >= wf->monitors[i].cycle_count)

@@ -505,9 +505,7 @@ void record_read(struct record_draft *d, const json_t *json) {
 /* --- references --- */
 
 bool record_each_ref(const struct record *r, enum member key, record_ref_fn fn, void *ctx) {
-  size_t i;
-  json_t *element;
-  json_array_foreach(record_tree(r, key), i, element) {
+  JSON_EACH(record_tree(r, key), i, element) {
     const char *place = json_string_value(json_at(element, "ref"));
     if (!(place == NULL || fn(ctx, i, place)))
       return false;

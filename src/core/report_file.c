@@ -165,11 +165,9 @@ bool kept_judged(const struct turn *turn, struct buf *text, struct joined *joine
   for (const struct kept_text *kept = turn->reports; kept; kept = kept->next) {
     if (!kept->judged)
       continue;
-    struct buf head = {0};
-    buf_printf(&head, "%s# %s\n\n", any ? "\n\n---\n\n" : "", kept->name);
+    buf_auto_t head = buf_of("%s# %s\n\n", any ? "\n\n---\n\n" : "", kept->name);
     kept_add(text, joined, buf_view(&head), 0);
     kept_add(text, joined, buf_view(&kept->text), kept->seq);
-    buf_deinit(&head);
     any = true;
   }
   if (!any)

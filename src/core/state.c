@@ -377,9 +377,7 @@ const json_t *core_refused(const struct core *core, struct str provider, struct 
 }
 
 void core_refuse(struct core *core, const struct call *call, const json_t *name) {
-  struct buf key = {0};
-  const json_t *known;
-  size_t i;
+  buf_auto_t key = {0};
   refused_key(str_from(call->provider), str_from(call->model), &key);
   if (core->refused == NULL)
     core->refused = json_object();
@@ -388,8 +386,7 @@ void core_refuse(struct core *core, const struct call *call, const json_t *name)
     names = json_array();
     json_object_set_new(core->refused, buf_c(&key), names);
   }
-  buf_deinit(&key);
-  json_array_foreach(names, i, known) {
+  JSON_EACH(names, i, known) {
     if (json_same(known, name))
       return;
   }

@@ -57,9 +57,7 @@ long core_steer_will(const struct core *core) {
 }
 
 const json_t *core_steer_next(const struct core *core, long call, uint64_t after) {
-  size_t i;
-  json_t *said;
-  json_array_foreach(core->said, i, said) {
+  JSON_EACH(core->said, i, said) {
     if (json_int_at(said, "call") == call && (uint64_t)json_int_at(said, "said") > after &&
         json_at(said, "given") == NULL)
       return said;
@@ -72,9 +70,8 @@ const json_t *core_steer_next(const struct core *core, long call, uint64_t after
 json_t *steer_put(const struct core *core, const struct turn *turn, const struct call *call,
                   struct prompt *prompt) {
   json_auto_t *due = json_array();
-  json_t *numbers = NULL, *said;
-  size_t i;
-  json_array_foreach(core->said, i, said) {
+  json_t *numbers = NULL;
+  JSON_EACH(core->said, i, said) {
     const json_t *given = json_at(said, "given");
     bool has = call != NULL && json_at(said, "read") == NULL &&
                json_int_at(said, "given_call") == call->id; /* in its prompt */
@@ -122,9 +119,7 @@ void steer_carry(struct core *core, const json_t *texts) {
 /* Notes that the call has what was said in that record, in its prompt or read while it ran. */
 static bool steer_mark(const struct core *core, const json_t *number, const struct turn *turn,
                        const struct call *call, bool read) {
-  size_t i;
-  json_t *said;
-  json_array_foreach(core->said, i, said) {
+  JSON_EACH(core->said, i, said) {
     if (json_int_at(said, "said") != json_integer_value(number))
       continue;
     json_put(said, "given", json_integer(turn->id));

@@ -51,18 +51,17 @@ static json_t *output_value(const struct prompt_view *view, struct str path) {
 }
 
 json_t *outputs_make(const struct prompt_view *view) {
-  const json_t *wanted = view->workflow->outputs, *text;
-  const char *name;
+  const json_t *wanted = view->workflow->outputs;
   size_t bytes = 0;
   if (wanted == NULL)
     return NULL;
   json_t *outputs = json_object();
-  json_object_foreach((json_t *)wanted, name, text) {
+  JSON_MEMBERS(wanted, name, text) {
     /* A text that is one {structured:PATH} alone stands for that value, whatever its type. */
     struct str words = str_trim(json_view(text)), all;
     size_t n = strlen("{" PROMPT_STRUCTURED);
-    struct prompt filled = {0};
-    struct buf written = {0};
+    AUTO(prompt_deinit) struct prompt filled = {0};
+    buf_auto_t written = {0};
     json_t *value;
     if (str_starts(words, "{" PROMPT_STRUCTURED) && words.n > n + 1 &&
         memchr(words.p, '}', words.n) == words.p + words.n - 1) {
@@ -73,7 +72,6 @@ json_t *outputs_make(const struct prompt_view *view) {
       if (all.n > LIMIT_RETURN_BYTES)
         all.n = utf8_floor(all.p, LIMIT_RETURN_BYTES);
       value = json_text(all);
-      prompt_deinit(&filled);
     }
     json_write(value, &written);
     if (bytes + written.n > LIMIT_RETURNS_BYTES) {
@@ -82,7 +80,6 @@ json_t *outputs_make(const struct prompt_view *view) {
     } else {
       bytes += written.n;
     }
-    buf_deinit(&written);
     json_object_set_new(outputs, name, value);
   }
   return outputs;
@@ -260,11 +257,10 @@ bool step_take_error_way(struct step *s, struct turn *turn, enum error_class cla
                          struct str message) {
   const struct error_way *way = movement_on_error(core_movement(s->core, turn), class);
   struct record_draft d;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   bool refused = class == CLASS_NONE || way == NULL ||
                  s->core->error.count >= LIMIT_ERRORS_IN_ROW ||
                  protect_refuses(s->core, turn, &why);
-  buf_deinit(&why);
   if (refused)
     return false;
   step_turn_record(s, &d, RECORD_TURN_END, turn);
@@ -596,11 +592,10 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
   struct str next = n->provider;
   while (next.n > 0 &&
          json_integer_value(json_object_getn(core->behind, next.p, next.n)) > s->ev->time_ms) {
-    char *name = xstrndup(next.p, next.n);
+    char_auto_t *name = xstrndup(next.p, next.n);
     const struct call call = {
         .purpose = n->purpose, .stage = n->stage, .invariant = n->invariant, .provider = name};
     next = core_next_backend(core, turn, &call);
-    free(name);
   }
   if (next.n == 0 || str_eq(next, n->provider))
     return; /* all were replaced: the first is as good as any */
@@ -711,9 +706,8 @@ static json_t *start_notes(const struct step *s, const struct turn *turn, struct
 }
 
 static json_t *step_without_nulls(json_t *options) {
-  json_t *kept = NULL, *value;
-  const char *name;
-  json_object_foreach(options, name, value) {
+  json_t *kept = NULL;
+  JSON_MEMBERS(options, name, value) {
     if (kept == NULL && !json_is_null(value))
       kept = json_object();
     if (!json_is_null(value))
@@ -734,7 +728,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   if (s->core->behind != NULL)
     pass_over(s, turn, n);
   struct call_request request = first_request(s->core, turn, n);
-  struct buf cwd = {0};
+  buf_auto_t cwd = {0};
   limits_cwd(s->core->workflow, m, s->core->structured, &cwd);
   request.cwd = cwd.n > 0 ? buf_c(&cwd) : NULL;
   const char *why_not = NULL;
@@ -764,7 +758,6 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   buf_deinit(&call->prompt);
   call->prompt = n->prompt.bytes; /* not state: the effect sends it; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
-  buf_deinit(&cwd);
   step_drop_call(n);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
@@ -905,7 +898,7 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   struct call_request request;
   struct str first, model;
   const char *reason = NULL, *id = next_session(s, call, &reason);
-  json_t *options = NULL;
+  json_auto_t *options = NULL;
   json_auto_t *said = NULL;
   size_t told = tell_steer(s->core, turn, call, &said);
   told += tell_stall(s->core, call);
@@ -939,7 +932,6 @@ void step_restart_call(struct step *s, struct turn *turn, struct call *call, boo
   else
     record_put_number(&d, MEMBER_PROMPT_OF, (int64_t)call->prompt_seq);
   step_emit(s, &d);
-  json_decref(options);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 

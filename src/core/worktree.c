@@ -151,7 +151,7 @@ static void worktree_ask(struct step *s, struct record_draft *d, const char *wha
 static void ask_make(struct step *s, const struct turn *turn) {
   const struct core *core = s->core;
   const json_t *base = core_worktree_setting(core->config, "base");
-  struct buf branch = {0};
+  buf_auto_t branch = {0};
   struct record_draft d;
   struct str from = base ? json_view(base) : STR("HEAD");
   if (turn != NULL && core->worktree.branch != NULL)
@@ -171,17 +171,15 @@ static void ask_make(struct step *s, const struct turn *turn) {
                          json_text(from), "setup",
                          core_worktree_setup(core->workflow->doc, core->config)),
                turn ? turn->id : 0);
-  buf_deinit(&branch);
 }
 
 static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, long of) {
-  struct buf message = {0};
+  buf_auto_t message = {0};
   struct record_draft d;
   put_commit_message(s->core, movement, at_end, turn, &message);
   step_record(s, &d, RECORD_WORKSPACE);
   record_put_number(&d, MEMBER_TURN, turn);
   worktree_ask(s, &d, "commit", json_pack("{so}", "message", json_text(buf_view(&message))), of);
-  buf_deinit(&message);
 }
 
 /* Has the branch moved to where an agent's HEAD is. */

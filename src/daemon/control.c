@@ -301,7 +301,7 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
   if (!reader_open(&r, ref, err))
     return false;
   while (reader_next(&r, &line) && r.whole) {
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (record != NULL)
       ask_trace_feed(&told->ask, record);
     struct str type = json_view(json_at(record, "type"));
@@ -309,7 +309,6 @@ static bool read_told(const struct store_ref *ref, struct question_told *told, s
       question_keep(&told->judgment, record);
     else if (str_among(type, "session_stop session_end"))
       question_keep(&told->stop, record);
-    json_decref(record);
   }
   reader_close(&r);
   return true;
@@ -430,10 +429,9 @@ static void control_reply_broken(struct server_request *r, const struct daemon_e
 
 /* Tells which record has it, and which running call was told, if any was. */
 static void reply_said(struct server_request *r, const struct daemon_entry *e, uint64_t seq) {
-  const json_t *list = e->session ? session_core(e->session)->said : NULL, *said;
+  const json_t *list = e->session ? session_core(e->session)->said : NULL;
   json_t *reply = json_pack("{ss sI}", "session", e->id, "said", (json_int_t)seq);
-  size_t i;
-  json_array_foreach((json_t *)list, i, said) {
+  JSON_EACH(list, i, said) {
     if ((uint64_t)json_int_at(said, "said") == seq && json_at(said, "call") != NULL)
       json_object_set(reply, "call", json_at(said, "call"));
   }
@@ -855,7 +853,7 @@ static const struct {
 
 static void control_answer_as(struct control *api, struct server_request *r,
                               enum answer_says says) {
-  struct parsed_answer said = {0};
+  AUTO(parsed_answer_deinit) struct parsed_answer said = {0};
   struct err err = {0};
   if (control_refuse_draining(api, r) ||
       control_refuse_program(r, answers[says].command, server_part(r)))
@@ -868,7 +866,6 @@ static void control_answer_as(struct control *api, struct server_request *r,
     answer_with(api, r, &said);
   else
     server_problem(r, 400, NULL, "%s", err.text);
-  parsed_answer_deinit(&said);
 }
 
 static void control_take_answer(void *ctx, struct server_request *r) {
@@ -1217,19 +1214,16 @@ bool control_open_window(struct control *api, const char *address, struct err *e
 static bool web_body(struct server_request *r, bool *read_only, bool *revoke) {
   struct str body = server_body(r);
   json_error_t why;
-  const char *key;
-  json_t *value;
   if (body.n == 0)
     return true;
-  json_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
+  json_auto_t *given = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, &why);
   bool ok = json_is_object(given);
-  json_object_foreach(given, key, value) {
+  JSON_MEMBERS(given, key, value) {
     struct str name = str_from(key);
     ok = ok && json_is_boolean(value) && (str_eq_c(name, "read_only") || str_eq_c(name, "revoke"));
   }
   *read_only = json_is_true(json_at(given, "read_only"));
   *revoke = json_is_true(json_at(given, "revoke"));
-  json_decref(given);
   if (!ok)
     server_problem(r, 422, NULL,
                    "the body is an object with read_only and revoke, each true or false");

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "host/host.h"
 #include "os/clock.h"
 
@@ -192,15 +193,13 @@ static void after_give_up(struct daemon_entry *e, const char *id, const char *st
 
 enum predecessor entry_look_after(struct daemon_entry *e) {
   const struct sessions *ss = e->sessions;
-  size_t i;
-  const json_t *item;
   if (!summary_waits(&e->summary))
     return PREDECESSOR_DONE;
   if (ss->shared || e->stands != PREDECESSOR_PENDING) /* a shared store has said so */
     return e->stands;
   after_drop(e);
   e->after = xcalloc(json_array_size(e->summary.after), sizeof *e->after);
-  json_array_foreach(e->summary.after, i, item) {
+  JSON_EACH(e->summary.after, i, item) {
     const char *id = json_string_value(item);
     char status[sizeof e->summary.status];
     enum predecessor one = predecessor_read(ss->env->store, id, e->summary.after_any_end, status);

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/sandbox_settings.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/config.h"
 #include "host/key_leak.h"
@@ -106,11 +107,6 @@ static bool launch_take_text(const struct launch_body *p, const char *key) {
   return ok;
 }
 
-static bool launch_is_folder(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool launch_take_cwd(const struct launch_body *p) {
   bool ok = true;
   const char *cwd = launch_text_of(p, "cwd", &ok);
@@ -118,7 +114,7 @@ static bool launch_take_cwd(const struct launch_body *p) {
     return false;
   if (cwd == NULL || cwd[0] != '/')
     return err_set(p->err, ERR_INVALID, "cwd must be given, as an absolute path");
-  if (strlen(cwd) >= STORE_PATH_BYTES || !launch_is_folder(cwd))
+  if (strlen(cwd) >= STORE_PATH_BYTES || !file_is_folder(cwd))
     return err_set(p->err, ERR_INVALID, "cwd %.300s is not a folder", cwd);
   json_object_set_new(p->l->config, "cwd", json_string(cwd));
   return true;
@@ -352,8 +348,7 @@ static bool launch_take_scenario(const struct launch_body *p) {
     p->err->code = ERR_INVALID;
   if (path == NULL)
     buf_append(&bytes, json_string_value(text), json_string_length(text));
-  ok = ok && keep_scenario(p, path, buf_view(&bytes));
-  return ok;
+  return ok && keep_scenario(p, path, buf_view(&bytes));
 }
 
 static bool launch_scenario_again(struct launch *l, struct err *err) {
@@ -414,8 +409,8 @@ static void launch_share_scenario(struct launch *l) {
 
 /* Checks the form {kind: {name: text}}. */
 static bool facets_fit(const struct launch_body *p, const json_t *facets) {
-  const char *kind, *name;
-  json_t *named, *text;
+  const char *name;
+  json_t *text;
   if (facets == NULL)
     return true;
   if (!json_is_object(facets))
@@ -427,7 +422,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
     folders[i] = facet_folder((enum facet_kind)i);
   if (!resume_options_members_known(facets, "workflow.facets.", folders, p->err))
     return false;
-  json_object_foreach((json_t *)facets, kind, named) {
+  JSON_MEMBERS(facets, kind, named) {
     if (!json_is_object(named))
       return err_set(p->err, ERR_INVALID, "workflow.facets.%s must be an object of name: text",
                      kind);
@@ -466,7 +461,7 @@ static bool launch_take_workflow(struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "workflow.name must be a text");
   if (!resume_options_members_known(value, "workflow.", members, p->err) || !facets_fit(p, facets))
     return false;
-  json_t *none = json_object();
+  json_auto_t *none = json_object();
   if (name == NULL)
     name = "workflow";
   if (facets == NULL)
@@ -483,7 +478,6 @@ static bool launch_take_workflow(struct launch_body *p) {
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
                                warnings, &p->marks);
-  json_decref(none);
   err_list_deinit(&unwanted);
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
@@ -497,13 +491,10 @@ static bool launch_take_workflow(struct launch_body *p) {
 /* Borrows from l->config, which lives as long as the launch. */
 static void launch_use_config(struct launch *l) {
   const json_t *env = json_object_get(l->config, "env");
-  size_t i;
-  json_t *name;
   if (json_array_size(env) > 0) {
     l->pass_env = xcalloc(json_array_size(env) + 1, sizeof *l->pass_env);
-    json_array_foreach(env, i, name) {
+    JSON_EACH(env, i, name)
       l->pass_env[i] = json_string_value(name);
-    }
   }
   l->setup = (struct session_setup){
       .cwd = json_string_value(json_object_get(l->config, "cwd")),
@@ -577,10 +568,9 @@ static struct preflight launch_flight(const struct launch_body *p) {
 
 /* Checks, as `segue run` does, that everything the workflow would call is there. */
 static bool can_run(const struct launch_body *p) {
-  struct err_list unwanted = {0};
+  AUTO(err_list_deinit) struct err_list unwanted = {0};
   const struct preflight flight = launch_flight(p);
   preflight_check(&flight, p->errors, p->warnings ? p->warnings : &unwanted);
-  err_list_deinit(&unwanted);
   if (p->errors->count == 0)
     return true;
   *p->err = p->errors->items[0];
@@ -627,9 +617,8 @@ static bool launch_read(struct launch_body *p) {
       sandbox_make_ready(l->config);
     launch_use_config(l);
   }
-  ok = ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
-       (p->lints || can_run(p)) && allows_keys(p);
-  return ok;
+  return ok && launch_take_workflow(p) && take_task(p) && (p->lints || launch_take_scenario(p)) &&
+         (p->lints || can_run(p)) && allows_keys(p);
 }
 
 static bool parse_session(struct launch_body *p) {
@@ -651,7 +640,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config, stru
   *l = (struct launch){
       .env = env, .generation = generation_ref(env->generation), .config = json_incref(config)};
   const char *cwd = json_string_value(json_object_get(config, "cwd"));
-  bool ok = cwd != NULL && launch_is_folder(cwd);
+  bool ok = file_is_folder(cwd);
   if (!ok)
     err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   ok = ok && launch_scenario_again(l, err);
@@ -809,15 +798,13 @@ static json_t *judge_movement(const struct launch_body *p, json_t *rules) {
 
 /* Several labels need a model, unless only the text's own tag may decide. */
 static bool somebody_judges(const struct launch_body *p) {
-  const json_t *stages = json_object_get(p->body, "stages"), *item;
-  size_t labels = 0, i;
+  const json_t *stages = json_object_get(p->body, "stages");
+  size_t labels = 0;
   bool asks = stages == NULL;
-  json_array_foreach(stages, i, item) {
+  JSON_EACH(stages, i, item)
     asks |= str_among(str_from(json_string_value(item)), "structured_output phase3_tag ai_judge");
-  }
-  json_array_foreach(json_object_get(p->body, "rules"), i, item) {
+  JSON_EACH(json_object_get(p->body, "rules"), i, item)
     labels += !str_starts(str_from(json_string_value(item)), "when(");
-  }
   return !asks || labels < 2 || json_object_get(p->body, "provider") != NULL ||
          p->l->generation->user.provider != NULL ||
          err_set(p->err, ERR_INVALID,

@@ -202,12 +202,11 @@ static void call_ends(struct metrics *m, const void *owner, const struct record 
 }
 
 static void metrics_judged(struct metrics *m, const struct record *record) {
-  const json_t *stages = record_tree(record, MEMBER_STAGES), *stage;
+  const json_t *stages = record_tree(record, MEMBER_STAGES);
   bool decided = record_is_number(record, MEMBER_RULE);
-  size_t i;
   metrics_add(m, METRIC_JUDGMENTS, "match_method",
               decided ? record_text(record, MEMBER_MATCH_METHOD) : STR("none"), NULL, STR(""), 1);
-  json_array_foreach(stages, i, stage) {
+  JSON_EACH(stages, i, stage) {
     metrics_add(m, METRIC_STAGES, "stage", json_view(json_at(stage, "stage")), "outcome",
                 json_view(json_at(stage, "outcome")), 1);
   }

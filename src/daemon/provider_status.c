@@ -201,14 +201,13 @@ void *provider_status_new(void *ctx) {
 
 json_t *provider_status_read(void *ctx) {
   struct provider_status *a = ctx;
-  json_t *list = json_array(), *live;
-  size_t i;
+  json_t *list = json_array();
   struct statvfs st;
   const char *where = json_string_value(json_at(a->daemon, "logs"));
   bool known = where != NULL && statvfs(where, &st) == 0;
   json_put(a->daemon, "disk_free_bytes",
            known ? json_integer((json_int_t)st.f_bavail * (json_int_t)st.f_frsize) : json_null());
-  json_array_foreach(a->providers, i, live) {
+  JSON_EACH(a->providers, i, live) {
     const struct provider *p = registry_at(a->generation->registry, i);
     struct backend_probe probe;
     probe_look(p, &probe);

@@ -662,11 +662,10 @@ static const char *title_of(unsigned status) {
 
 /* Writes the body of a problem. `members` (taken, may be NULL) are added to its own. */
 static void put_problem(struct buf *out, unsigned status, json_t *members, const char *detail) {
-  struct buf safe = {0};
+  buf_auto_t safe = {0};
   buf_safe(&safe, str_from(detail), false); /* it may quote bytes that are not UTF-8 */
   json_auto_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title",
                                    title_of(status), "status", (int)status, "detail", buf_c(&safe));
-  buf_deinit(&safe);
   if (members != NULL)
     json_object_update(problem, members);
   json_decref(members);

@@ -459,17 +459,14 @@ static void session_diff_ask(void *what, struct server_request *r) {
 }
 
 static void session_diff_check(struct session_diff_job *job) {
-  struct verified_reader book;
+  AUTO(verified_close) struct verified_reader book = {0};
   struct err ignored; /* who reads the trees says so */
-  json_t *record;
   if (!verified_open(&book, &job->ref, false, &ignored))
     return;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   job->sound = book.records;
   if (book.state == VERIFIED_DAMAGED)
     job->damage = book.damage;
-  verified_close(&book);
 }
 
 static void session_diff_read(void *what, struct read_job_answer *answer) {
@@ -520,11 +517,10 @@ struct looking {
 static json_t *look_turns(const struct looking *l) {
   const struct view_session *v = &l->track->view;
   json_auto_t *all = view_session_json(v);
-  json_t *turns = json_object_get(all, "turns"), *list = json_array(), *turn;
+  json_t *turns = json_object_get(all, "turns"), *list = json_array();
   long last = 0;
-  size_t i;
   bool more = false;
-  json_array_foreach(turns, i, turn) {
+  JSON_EACH(turns, i, turn) {
     long number = (long)json_integer_value(json_at(turn, "turn"));
     if (number <= l->after)
       continue;
@@ -624,7 +620,7 @@ static bool compare_find(const struct looking *l, const char *word, struct store
 
 static void compare_work(void *what, struct read_job_answer *answer) {
   struct looking *l = what;
-  struct compare_side a = {0}, b = {0};
+  AUTO(compare_side_deinit) struct compare_side a = {0}, b = {0};
   json_t *told = NULL;
   size_t count;
   struct err *err = &answer->err;
@@ -635,8 +631,6 @@ static void compare_work(void *what, struct read_job_answer *answer) {
     told = compare_json(&a, &b, rows, count);
     free(rows);
   }
-  compare_side_deinit(&a);
-  compare_side_deinit(&b);
   session_api_answer(answer, told);
 }
 

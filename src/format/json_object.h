@@ -14,6 +14,22 @@
 /* Gets a member: borrowed, or NULL. */
 #define json_at(object, key) json_object_getn((object), "" key, sizeof(key) - 1)
 
+/* Goes through an array's items, or an object's members; both names, and the place `at`, are
+ * declared here. The body may break off, but neither add nor remove. Two loops in one: the flag
+ * ends the outer one where the body left the inner one. */
+#define JSON_EACH(array, at, item)                                                                 \
+  for (size_t at = 0, item##_on = 1; item##_on && at < json_array_size(array); at++)               \
+    for (json_t *item = (item##_on = 0, json_array_get(array, at)); item != NULL;                  \
+         item##_on = 1, item = NULL)
+#define JSON_MEMBERS(object, key, value)                                                           \
+  for (void *key##_at = json_object_iter((json_t *)(size_t)(object)), *key##_on = key##_at;        \
+       key##_on != NULL && key##_at != NULL;                                                       \
+       key##_at = json_object_iter_next((json_t *)(size_t)(object), key##_at))                     \
+    for (const char *key = json_object_iter_key((key##_on = NULL, key##_at)); key != NULL;         \
+         key = NULL)                                                                               \
+      for (json_t *value = json_object_iter_value(key##_at); value != NULL;                        \
+           key##_on = key##_at, value = NULL)
+
 /* Returns a member's text, "" if it is none: borrowed, ends with NUL. */
 static inline struct str json_view(const json_t *value) {
   if (!json_is_string(value))

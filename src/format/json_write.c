@@ -2,6 +2,7 @@
 #include "format/json_write.h"
 
 #include "base/utf8.h"
+#include "format/json_object.h"
 
 #include <assert.h>
 #include <string.h>
@@ -188,8 +189,6 @@ void json_write_members(const json_t *object, struct buf *out) {
 
 void json_write(const json_t *value, struct buf *out) {
   assert(out != NULL);
-  size_t i;
-  json_t *item;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     buf_putc(out, '{');
@@ -198,7 +197,7 @@ void json_write(const json_t *value, struct buf *out) {
     break;
   case JSON_ARRAY:
     buf_putc(out, '[');
-    json_array_foreach(value, i, item) {
+    JSON_EACH(value, i, item) {
       if (i > 0)
         buf_putc(out, ',');
       json_write(item, out);
@@ -259,18 +258,16 @@ void json_put_true(json_t *object, const char *key, bool value) {
 }
 
 size_t json_depth(const json_t *value, size_t max) {
-  size_t deepest = 0, i;
-  const char *key;
-  json_t *item;
+  size_t deepest = 0;
   if (!json_is_array(value) && !json_is_object(value))
     return 0;
   if (max == 0)
     return 1;
-  json_array_foreach(value, i, item) {
+  JSON_EACH(value, i, item) {
     size_t depth = json_depth(item, max - 1);
     deepest = depth > deepest ? depth : deepest;
   }
-  json_object_foreach((json_t *)value, key, item) {
+  JSON_MEMBERS(value, key, item) {
     size_t depth = json_depth(item, max - 1);
     deepest = depth > deepest ? depth : deepest;
   }

@@ -468,7 +468,7 @@ static const struct {
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {
   assert(out != NULL);
   struct test_reading r = {.planned = -1};
-  char *copy = xstrndup(text.p, text.n);
+  char_auto_t *copy = xstrndup(text.p, text.n);
   struct str rest = {copy, escapes_drop(copy, text.n)};
   while (rest.p != NULL && rest.n > 0 && readers[format].line != NULL) {
     struct str line = str_next_line(&rest);
@@ -478,7 +478,6 @@ bool test_counts_read(enum test_format format, struct str text, struct test_coun
   }
   if (r.found && readers[format].end != NULL)
     readers[format].end(&r);
-  free(copy);
   *out = r.counts;
   return r.found;
 }

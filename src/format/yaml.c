@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -117,10 +118,8 @@ static bool read_members(struct reader *r, struct yaml_node *node, const json_t 
 }
 
 static bool read_items(struct reader *r, struct yaml_node *node, const json_t *list, size_t depth) {
-  size_t i;
-  json_t *item;
   node->items = arena_array(r->arena, json_array_size(list), sizeof *node->items);
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     if ((node->items[node->count] = read_json(r, item, depth + 1)) == NULL)
       return false;
     node->count++;

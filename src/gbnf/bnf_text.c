@@ -606,9 +606,8 @@ static const struct gb_node *pattern_body(struct gb *g, struct gb_pattern *p) {
 
 /* The same pattern and lengths make the same rule. */
 const struct gb_node *gb_pattern_node(struct gb *g, struct gb_pattern *p) {
-  buf_auto_t key = {0};
+  buf_auto_t key = buf_of("%d %" PRIu64 " %" PRIu64 " ", g->naming, p->min, p->max);
   uint32_t known;
-  buf_printf(&key, "%d %" PRIu64 " %" PRIu64 " ", g->naming, p->min, p->max);
   buf_append(&key, p->text, p->length);
   const struct gb_node *node = NULL;
   if (map_get(&g->patterns, buf_view(&key), &known)) {

@@ -87,8 +87,8 @@ static enum gbnf_status gbnf_status_of(enum schema_status status) {
 enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
                               struct gbnf_result *out) {
   struct schema_opts schema_opts = {0};
-  struct schema_errors errors = {0};
-  struct buf text = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
+  buf_auto_t text = {0};
   struct gb *g = xcalloc(1, sizeof *g); /* GBNF_OK */
   *out = (struct gbnf_result){0};
   if (opts) {
@@ -105,8 +105,6 @@ enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
     out->text = buf_take(&text);
   }
   say_refusal(g, &errors, out);
-  buf_deinit(&text);
-  schema_errors_deinit(&errors);
   out->notes = g->notes;
   out->note_count = g->note_count;
   enum gbnf_status status = g->status;

@@ -589,10 +589,9 @@ static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *nam
       return false;
     if (entry == NODE_NONE)
       continue;
-    json_t *value = json_stringn_nocheck(name, length);
+    json_auto_t *value = json_stringn_nocheck(name, length);
     assert(value);
     bool ok = set_matches(g, &(struct gb_set){&entry, 1, false}, value);
-    json_decref(value);
     if (!ok)
       return false;
   }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
@@ -44,6 +45,23 @@ void git_deinit(struct git *git) {
   *git = (struct git){0};
 }
 
+void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
+  size_t n = 0;
+  ask->folder = folder;
+  for (; words[n] != NULL; n++) {
+    assert(n + 1 < GIT_WORDS);
+    ask->words[n] = words[n];
+  }
+  ask->words[n] = NULL;
+}
+
+void git_sign_as_nobody(struct git_ask *ask) {
+  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
+                                       "GIT_COMMITTER_NAME=segue",
+                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
+  memcpy(ask->extra, nobody, sizeof nobody);
+}
+
 /* --- the environment --- */
 
 struct git_env {
@@ -59,13 +77,11 @@ static void put_entry(struct git_env *env, const char *entry) {
 }
 
 static void put_setting(struct git_env *env, const char *key, const char *value) {
-  struct buf text = {0};
-  buf_printf(&text, "GIT_CONFIG_KEY_%zu=%s", env->settings, key);
+  buf_auto_t text = buf_of("GIT_CONFIG_KEY_%zu=%s", env->settings, key);
   put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
   buf_clear(&text);
   buf_printf(&text, "GIT_CONFIG_VALUE_%zu=%s", env->settings, value);
   put_entry(env, arena_str(&env->arena, buf_view(&text)).p);
-  buf_deinit(&text);
   env->settings++;
 }
 
@@ -84,17 +100,14 @@ static void put_settings(struct git_env *env, const json_t *more, bool programs)
       {"diff.submodule", "short"},
       {"lfs.url", "file:///dev/null"}, /* what is not here stays a pointer */
   };
-  struct buf count = {0};
-  const json_t *entry;
-  size_t i;
-  for (i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
+  buf_auto_t count = {0};
+  for (size_t i = 0; i < (programs ? 4 : ARRAY_LEN(settings)); i++)
     put_setting(env, settings[i][0], settings[i][1]);
-  json_array_foreach((json_t *)more, i, entry)
+  JSON_EACH(more, i, entry)
     put_setting(env, json_string_value(json_array_get(entry, 0)),
                 json_string_value(json_array_get(entry, 1)));
   buf_printf(&count, "GIT_CONFIG_COUNT=%zu", env->settings);
   put_entry(env, arena_str(&env->arena, buf_view(&count)).p);
-  buf_deinit(&count);
 }
 
 /* An entry replaces those before it. */
@@ -127,7 +140,7 @@ static const char *const *git_environment(struct git_env *env, const struct git 
 
 static void git_on_end(void *ctx, struct process_result *result) {
   struct git *git = ctx;
-  struct git_answer answer = {.exit = result->exit_code};
+  AUTO(git_answer_deinit) struct git_answer answer = {.exit = result->exit_code};
   git->process = NULL;
   answer.ran = result->why == PROCESS_END_EXITED && result->exit_code >= 0;
   if (result->why == PROCESS_END_EXEC_FAILED)
@@ -144,7 +157,6 @@ static void git_on_end(void *ctx, struct process_result *result) {
   stand_in_give(git->stand_in);
   git->stand_in = NULL;
   git->done(git->ctx, &answer);
-  git_answer_deinit(&answer);
 }
 
 /* Returns true if these words write nothing but the index. */
@@ -159,14 +171,11 @@ static bool only_reads(const struct git_ask *ask) {
 /* --- what holds filters --- */
 
 static bool has_filters(const char *folder, const char *name) {
-  struct buf path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s%s", folder, name), text = {0};
   struct err none;
-  buf_printf(&path, "%s%s", folder, name);
   bool read = file_read(buf_c(&path), LIMIT_REPO_CONFIG_BYTES, &text, &none);
   bool found = strcasestr(buf_c(&text), "filter") != NULL || strcasestr(buf_c(&text), "include");
   found |= !read && access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  buf_deinit(&text);
   return found;
 }
 
@@ -198,7 +207,7 @@ static struct sandbox *hold_filters(const struct git *git, const struct git_ask 
       !str_among(str_from(ask->words[0]),
                  "add status diff reset checkout merge commit stash read-tree update-index"))
     return NULL;
-  struct buf common = {0}, index = {0};
+  buf_auto_t common = {0}, index = {0};
   const char *writes[ARRAY_LEN(s->env) + 3];
   size_t n = 0;
   for (size_t i = 0; s->env[i] != NULL; i++)
@@ -214,8 +223,6 @@ static struct sandbox *hold_filters(const struct git *git, const struct git_ask 
   }
   writes[n] = NULL;
   struct sandbox *held = manner.confine(git->sandbox, ask->folder, writes, err);
-  buf_deinit(&common);
-  buf_deinit(&index);
   return held;
 }
 
@@ -278,7 +285,7 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
     const char *name;
   } units[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}};
   const char *at = strstr(buf_c(&answer->err), before), *end = at ? strstr(at, after) : NULL;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   struct stat st;
   size_t unit = 0;
   if (end == NULL)
@@ -296,7 +303,6 @@ static bool tell_lock(const struct git_answer *answer, struct buf *out) {
     else
       buf_puts(out, "nobody holds it, so if no git is at work there, remove it");
   }
-  buf_deinit(&path);
   return true;
 }
 
@@ -315,10 +321,9 @@ void git_complaint(const struct git_answer *answer, struct buf *out) {
 }
 
 void git_drop_lock(const char *folder, const char *name) {
-  struct buf lock = {0};
+  buf_auto_t lock = {0};
   buf_printf(&lock, "%s/%s.lock", folder, name);
   (void)unlink(buf_c(&lock));
-  buf_deinit(&lock);
 }
 
 /* --- without a loop --- */

@@ -52,6 +52,13 @@ struct git_answer {
   struct buf out, err; /* borrowed for `done`; err without its last newline */
 };
 
+/* Sets the folder and the words, which end with NULL. */
+void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words);
+#define GIT_ASK_SET(ask, folder, ...)                                                              \
+  git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
+/* Names nobody as author, for a user who has no name: goes into `extra`. */
+void git_sign_as_nobody(struct git_ask *ask);
+
 typedef void (*git_done)(void *ctx, struct git_answer *answer);
 
 struct git {

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "git/repo_config.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@ void repo_deinit(struct repo *repo) {
 
 /* Reads what a small file names, after `before`: a name may have newlines, but none at its end. */
 static bool read_name(const char *path, const char *before, struct buf *out) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   bool ok = file_read(path, LIMIT_REPO_FILE_BYTES, &text, &err);
   struct str line = buf_view(&text);
@@ -31,29 +32,25 @@ static bool read_name(const char *path, const char *before, struct buf *out) {
   ok = ok && line.n > strlen(before) && str_starts(line, before);
   if (ok)
     buf_str(out, (struct str){line.p + strlen(before), line.n - strlen(before)});
-  buf_deinit(&text);
   return ok;
 }
 
 /* Resolves a path as a file in `folder` names it. */
 static bool follow(const char *folder, const struct buf *named, struct buf *out) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (buf_c(named)[0] != '/')
     buf_printf(&path, "%s/", folder);
   buf_str(&path, buf_view(named));
-  char *real = realpath(buf_c(&path), NULL);
+  char_auto_t *real = realpath(buf_c(&path), NULL);
   buf_clear(out);
   if (real != NULL)
     buf_puts(out, real);
-  free(real);
-  buf_deinit(&path);
   return out->n > 0;
 }
 
 /* Finds the folder by TOP/.git, which is the folder itself or a file that names it. */
 static bool use_dot_git(struct repo *repo, const struct stat *st) {
-  struct buf path = {0}, named = {0};
-  buf_printf(&path, "%s/.git", buf_c(&repo->top));
+  buf_auto_t path = buf_of("%s/.git", buf_c(&repo->top)), named = {0};
   bool ok = S_ISDIR(st->st_mode);
   if (ok)
     buf_str(&repo->git_dir, buf_view(&path));
@@ -68,25 +65,19 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
     buf_str(&repo->common, buf_view(&repo->git_dir));
   buf_clear(&path);
   buf_printf(&path, "%s/objects", buf_c(&repo->common));
-  ok = ok && access(buf_c(&path), R_OK | X_OK) == 0;
-  buf_deinit(&path);
-  buf_deinit(&named);
-  return ok;
+  return ok && access(buf_c(&path), R_OK | X_OK) == 0;
 }
 
 static bool repo_has_entry(const char *folder, const char *name, mode_t type) {
-  struct buf path = {0};
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   struct stat st;
-  buf_printf(&path, "%s/%s", folder, name);
-  bool found = stat(buf_c(&path), &st) == 0 && (st.st_mode & S_IFMT) == type;
-  buf_deinit(&path);
-  return found;
+  return stat(buf_c(&path), &st) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
 /* Goes up from `dir`. bare: a folder that is a repository itself ends the way, too. */
 static bool find_up(const char *dir, bool bare, struct repo *repo) {
   struct stat of_dir, st;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   bool found = false;
   *repo = (struct repo){0};
   if (stat(dir, &of_dir) != 0)
@@ -106,7 +97,6 @@ static bool find_up(const char *dir, bool bare, struct repo *repo) {
       buf_str(&repo->common, buf_view(&repo->top));
       buf_str(&repo->git_dir, buf_view(&repo->top));
       buf_clear(&repo->top);
-      buf_deinit(&path);
       return true;
     }
     char *slash = strrchr(repo->top.p, '/');
@@ -115,7 +105,6 @@ static bool find_up(const char *dir, bool bare, struct repo *repo) {
     *slash = '\0';
     repo->top.n = (size_t)(slash - repo->top.p);
   }
-  buf_deinit(&path);
   if (found && repo->top.n > 0 && use_dot_git(repo, &st))
     return true;
   return false;
@@ -139,7 +128,7 @@ static bool is_entry_of(const char *path, const char *above, const char *folder)
 /* Checks a file `.git`. Whoever writes in the tree may have changed it, and would have us write in
  * another repository. */
 static bool is_sound(const struct repo *repo) {
-  struct buf path = {0}, named = {0}, back = {0};
+  buf_auto_t path = {0}, named = {0}, back = {0};
   const char *git_dir = buf_c(&repo->git_dir), *common = buf_c(&repo->common);
   bool ok;
   if (strcmp(git_dir, common) != 0) { /* a linked work tree */
@@ -160,9 +149,6 @@ static bool is_sound(const struct repo *repo) {
   } else { /* git init --separate-git-dir: not one that has a tree of its own */
     ok = !str_ends(buf_view(&repo->git_dir), "/.git");
   }
-  buf_deinit(&path);
-  buf_deinit(&named);
-  buf_deinit(&back);
   return ok;
 }
 
@@ -173,7 +159,7 @@ static bool is_plain_repo(const struct repo *repo, const struct stat *dot_git) {
 
 bool repo_enter(const char *folder, struct repo *repo, struct err *err) {
   struct stat st;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   char *real = realpath(folder, NULL);
   bool found = find_up(real ? real : folder, true, repo);
   free(real);
@@ -190,36 +176,27 @@ bool repo_enter(const char *folder, struct repo *repo, struct err *err) {
             buf_c(&path), buf_c(&repo->git_dir));
   if (!ok || !found)
     repo_deinit(repo);
-  buf_deinit(&path);
   return ok;
 }
 
 bool repo_make_worktrees(const struct repo *repo, struct err *err) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/worktrees", buf_c(&repo->common));
-  bool ok = mkdir(buf_c(&path), 0777) == 0 || errno == EEXIST ||
-            err_set_errno(err, errno, "cannot make %s", buf_c(&path));
-  buf_deinit(&path);
-  return ok;
+  buf_auto_t path = buf_of("%s/worktrees", buf_c(&repo->common));
+  return mkdir(buf_c(&path), 0777) == 0 || errno == EEXIST ||
+         err_set_errno(err, errno, "cannot make %s", buf_c(&path));
 }
 
 /* Copies which files a sparse tree has; git itself copies their patterns. */
 static bool copy_sparse(const struct repo *repo, const char *name, struct err *err) {
-  struct buf path = {0}, settings = {0};
-  buf_printf(&path, "%s/config.worktree", buf_c(&repo->git_dir));
+  buf_auto_t path = buf_of("%s/config.worktree", buf_c(&repo->git_dir)), settings = {0};
   bool extensions = false, by_worktree = false;
   bool ok = repo_config_copy(buf_c(&path), &extensions, &by_worktree, &settings, err);
   buf_clear(&path);
   buf_printf(&path, "%s/worktrees/%s/config.worktree", buf_c(&repo->common), name);
-  ok = ok && (settings.n == 0 || file_write_new(buf_c(&path), buf_view(&settings), err));
-  buf_deinit(&path);
-  buf_deinit(&settings);
-  return ok;
+  return ok && (settings.n == 0 || file_write_new(buf_c(&path), buf_view(&settings), err));
 }
 
 bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) {
-  struct buf dot_git = {0}, named = {0}, text = {0};
-  buf_printf(&dot_git, "%s/.git", path);
+  buf_auto_t dot_git = buf_of("%s/.git", path), named = {0}, text = {0};
   bool ok = read_name(buf_c(&dot_git), "gitdir: ", &named);
   const char *name = ok ? strrchr(buf_c(&named), '/') : NULL;
   if (name == NULL)
@@ -231,11 +208,7 @@ bool repo_worktree_made(const struct repo *repo, const char *path, struct err *e
     ok = err_set_errno(err, errno, "cannot write %s", buf_c(&dot_git));
   if (file != NULL && fclose(file) != 0 && ok)
     ok = err_set_errno(err, errno, "cannot write %s", buf_c(&dot_git));
-  ok = ok && copy_sparse(repo, name + 1, err);
-  buf_deinit(&dot_git);
-  buf_deinit(&named);
-  buf_deinit(&text);
-  return ok;
+  return ok && copy_sparse(repo, name + 1, err);
 }
 
 /* Whatever else the file holds is nobody's business: an agent may have linked it elsewhere. */
@@ -248,7 +221,7 @@ static void take_hash(struct str text, char hash[72]) {
 
 /* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. hash: 72 bytes, or NULL. */
 static bool is_packed(const struct repo *repo, struct str ref, char *hash) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   char *line = NULL;
   size_t room = 0;
   ssize_t n;
@@ -265,33 +238,26 @@ static bool is_packed(const struct repo *repo, struct str ref, char *hash) {
   if (in != NULL)
     (void)fclose(in);
   free(line);
-  buf_deinit(&path);
   return found;
 }
 
 bool repo_has_branch(const struct repo *repo, const char *name) {
   assert(repo != NULL && name != NULL);
-  struct buf path = {0}, ref = {0};
+  buf_auto_t path = {0}, ref = buf_of("refs/heads/%s", name);
   struct stat st;
-  buf_printf(&ref, "refs/heads/%s", name);
   buf_printf(&path, "%s/%s", buf_c(&repo->common), buf_c(&ref));
-  bool found = (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) ||
-               is_packed(repo, buf_view(&ref), NULL);
-  buf_deinit(&path);
-  buf_deinit(&ref);
-  return found;
+  return (lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode)) ||
+         is_packed(repo, buf_view(&ref), NULL);
 }
 
 void repo_read_head(const struct repo *repo, struct repo_head *head) {
   assert(repo != NULL && head != NULL);
   static const char heads[] = "refs/heads/";
-  struct buf path = {0}, line = {0}, commit = {0};
+  buf_auto_t path = {0}, line = {0}, commit = {0};
   *head = (struct repo_head){0};
   buf_printf(&path, "%s/HEAD", buf_c(&repo->git_dir));
-  if (!read_name(buf_c(&path), "", &line)) {
-    buf_deinit(&path);
+  if (!read_name(buf_c(&path), "", &line))
     return;
-  }
   struct str ref = buf_view(&line);
   if (str_starts(ref, "ref: ")) {
     ref = str_trim((struct str){ref.p + 5, ref.n - 5});
@@ -307,9 +273,6 @@ void repo_read_head(const struct repo *repo, struct repo_head *head) {
   } else {
     take_hash(buf_view(&line), head->commit);
   }
-  buf_deinit(&path);
-  buf_deinit(&line);
-  buf_deinit(&commit);
 }
 
 bool repo_main(const struct repo *repo, struct repo *own) {
@@ -327,46 +290,34 @@ bool repo_main(const struct repo *repo, struct repo *own) {
 /* --- the stand-in --- */
 
 static bool write_text(const char *folder, const char *name, struct str text, struct err *err) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
-  bool ok = file_write_new(buf_c(&path), text, err);
-  buf_deinit(&path);
-  return ok;
+  buf_auto_t path = buf_of("%s/%s", folder, name);
+  return file_write_new(buf_c(&path), text, err);
 }
 
 static bool make_folder(const char *folder, const char *name, struct err *err) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
+  buf_auto_t path = buf_of("%s/%s", folder, name);
   bool ok = mkdir(buf_c(&path), 0700) == 0 || errno == EEXIST;
   if (!ok)
     err_set_errno(err, errno, "cannot make %s", buf_c(&path));
-  buf_deinit(&path);
   return ok;
 }
 
 /* Returns true if the repository's configuration says that it names objects by SHA-256. */
 static bool is_sha256(const struct repo *repo) {
-  struct buf path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s/config", buf_c(&repo->common)), text = {0};
   struct err err;
-  buf_printf(&path, "%s/config", buf_c(&repo->common));
-  bool found = file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err) &&
-               strcasestr(buf_c(&text), "objectformat") != NULL &&
-               strcasestr(buf_c(&text), "sha256") != NULL;
-  buf_deinit(&path);
-  buf_deinit(&text);
-  return found;
+  return file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err) &&
+         strcasestr(buf_c(&text), "objectformat") != NULL &&
+         strcasestr(buf_c(&text), "sha256") != NULL;
 }
 
 /* Copies the index with its own time: git mistrusts entries that are not older than it. */
 static bool copy_index(const struct repo *repo, const char *folder, struct err *err) {
-  struct buf path = {0}, bytes = {0};
+  buf_auto_t path = buf_of("%s/index", buf_c(&repo->git_dir)), bytes = {0};
   struct stat st;
-  buf_printf(&path, "%s/index", buf_c(&repo->git_dir));
   int from = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
-  if (from < 0) {
-    buf_deinit(&path);
+  if (from < 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot read the repository's index");
-  }
   bool ok = fstat(from, &st) == 0 &&
             file_read_fd(from, buf_c(&path), LIMIT_REPO_INDEX_BYTES, &bytes, err) &&
             write_text(folder, "index", buf_view(&bytes), err);
@@ -376,15 +327,13 @@ static bool copy_index(const struct repo *repo, const char *folder, struct err *
   const struct timespec times[2] = {st.st_mtim, st.st_mtim};
   if (ok && utimensat(AT_FDCWD, buf_c(&path), times, 0) != 0)
     ok = err_set_errno(err, errno, "cannot set the time of %s", buf_c(&path));
-  buf_deinit(&path);
-  buf_deinit(&bytes);
   return ok;
 }
 
 bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index, struct err *err) {
   assert(repo != NULL && folder != NULL);
   static const char *const folders[] = {"refs", "objects", "objects/info", "info"};
-  struct buf text = {0}, path = {0};
+  buf_auto_t text = {0}, path = {0};
   struct err ignored;
   struct str config = STR("[core]\nrepositoryformatversion = 0\n");
   bool ok = true;
@@ -400,8 +349,5 @@ bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,
   buf_printf(&path, "%s/info/exclude", buf_c(&repo->common));
   if (ok && file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &ignored))
     ok = write_text(folder, "info/exclude", buf_view(&text), err);
-  ok = ok && (!with_index || copy_index(repo, folder, err));
-  buf_deinit(&text);
-  buf_deinit(&path);
-  return ok;
+  return ok && (!with_index || copy_index(repo, folder, err));
 }

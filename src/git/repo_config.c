@@ -9,26 +9,11 @@
 #include <unistd.h>
 
 /* By section, with or without a name of its own, and key, in lower case as git compares them. */
-static const char *const inert_keys[] = {"core.filemode",
-                                         "core.ignorecase",
-                                         "core.symlinks",
-                                         "core.autocrlf",
-                                         "core.eol",
-                                         "core.safecrlf",
-                                         "core.sparsecheckout",
-                                         "core.sparsecheckoutcone",
-                                         "core.precomposeunicode",
-                                         "core.sharedrepository",
-                                         "core.trustctime",
-                                         "core.checkstat",
-                                         "core.logallrefupdates",
-                                         "index.sparse",
-                                         "user.name",
-                                         "user.email",
-                                         "remote.*.url",
-                                         "remote.*.pushurl",
-                                         "submodule.*.url",
-                                         "submodule.*.active"};
+static const char inert_keys[] =
+    "core.filemode core.ignorecase core.symlinks core.autocrlf core.eol core.safecrlf "
+    "core.sparsecheckout core.sparsecheckoutcone core.precomposeunicode core.sharedrepository "
+    "core.trustctime core.checkstat core.logallrefupdates index.sparse user.name user.email "
+    "remote.*.url remote.*.pushurl submodule.*.url submodule.*.active";
 
 struct stand_in_setting { /* one line of a configuration file */
   char section[40], key[60];
@@ -36,32 +21,29 @@ struct stand_in_setting { /* one line of a configuration file */
   bool has_sub, has_value;
 };
 
-/* Reads one file in git's own grammar. What is not understood ends the reading: git itself would
+/* A file is read in git's own grammar. What is not understood ends the reading: git itself would
  * refuse such a file. */
-struct settings_text {
-  struct str rest;
-};
 
-static int peek(const struct settings_text *t) {
-  return t->rest.n > 0 ? (unsigned char)t->rest.p[0] : -1;
+static int peek(const struct str *t) {
+  return t->n > 0 ? (unsigned char)t->p[0] : -1;
 }
 
-static int next_char(struct settings_text *t) {
+static int next_char(struct str *t) {
   int c = peek(t);
   if (c >= 0)
-    t->rest = (struct str){t->rest.p + 1, t->rest.n - 1};
+    *t = (struct str){t->p + 1, t->n - 1};
   if (c == '\r' && peek(t) == '\n')
     return next_char(t);
   return c;
 }
 
-static void stand_in_skip_line(struct settings_text *t) {
+static void stand_in_skip_line(struct str *t) {
   for (int c = next_char(t); c >= 0 && c != '\n';)
     c = next_char(t);
 }
 
 /* Takes letters, digits and what else a name may have, in lower case. */
-static bool stand_in_take_name(struct settings_text *t, const char *also, char *out, size_t size) {
+static bool stand_in_take_name(struct str *t, const char *also, char *out, size_t size) {
   size_t n = 0;
   for (int c = peek(t); c > 0 && (isalnum(c) || strchr(also, c) != NULL); c = peek(t)) {
     if (n + 1 >= size)
@@ -73,7 +55,7 @@ static bool stand_in_take_name(struct settings_text *t, const char *also, char *
 }
 
 /* Takes `[section]` or `[section "name"]`, behind its bracket. */
-static bool take_section(struct settings_text *t, struct stand_in_setting *s) {
+static bool take_section(struct str *t, struct stand_in_setting *s) {
   buf_clear(&s->sub);
   if (!stand_in_take_name(t, "-.", s->section, sizeof s->section))
     return false;
@@ -100,7 +82,7 @@ static bool take_section(struct settings_text *t, struct stand_in_setting *s) {
 }
 
 /* Takes what is behind the `=`, to the end of its line. */
-static bool take_setting_value(struct settings_text *t, struct buf *out) {
+static bool take_setting_value(struct str *t, struct buf *out) {
   static const char from[] = "ntb\"\\", to[] = "\n\t\b\"\\";
   bool quoted = false;
   size_t end = 0; /* spaces at the end do not count */
@@ -139,7 +121,7 @@ static bool take_setting_value(struct settings_text *t, struct buf *out) {
 }
 
 /* Takes the next setting. False: there is no further one. */
-static bool take_setting(struct settings_text *t, struct stand_in_setting *s) {
+static bool take_setting(struct str *t, struct stand_in_setting *s) {
   for (;;) {
     int c = peek(t);
     if (c < 0)
@@ -178,10 +160,7 @@ static bool is_inert(const struct stand_in_setting *s, bool has_extensions) {
     return has_extensions && !s->has_sub && strcmp(s->key, "worktreeconfig") != 0 &&
            strcmp(s->key, "partialclone") != 0;
   print_into(name, sizeof name, "%s%s.%s", s->section, s->has_sub ? ".*" : "", s->key);
-  for (size_t i = 0; i < ARRAY_LEN(inert_keys); i++)
-    if (strcmp(inert_keys[i], name) == 0)
-      return true;
-  return false;
+  return str_among(str_from(name), inert_keys);
 }
 
 static void stand_in_put_quoted(struct buf *out, struct str text) {
@@ -211,32 +190,25 @@ static void put_stand_in_setting(struct buf *out, const struct stand_in_setting 
   buf_putc(out, '\n');
 }
 
-static bool is_true(const struct stand_in_setting *s) {
-  return !s->has_value || str_among(buf_view(&s->value), "true yes on 1");
-}
-
 bool repo_config_copy(const char *file, bool *has_extensions, bool *by_worktree, struct buf *out,
                       struct err *err) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct stand_in_setting s = {0};
   if (access(file, F_OK) != 0)
     return true;
-  if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err)) {
-    buf_deinit(&text);
+  if (!file_read(file, LIMIT_REPO_CONFIG_BYTES, &text, err))
     return false;
-  }
-  struct settings_text t = {buf_view(&text)};
+  struct str t = buf_view(&text);
   while (take_setting(&t, &s)) {
     bool of_core = strcmp(s.section, "core") == 0 && !s.has_sub;
     if (of_core && strcmp(s.key, "repositoryformatversion") == 0)
       *has_extensions = !str_eq_c(buf_view(&s.value), "0");
     if (strcmp(s.section, "extensions") == 0 && strcmp(s.key, "worktreeconfig") == 0)
-      *by_worktree = is_true(&s);
+      *by_worktree = !s.has_value || str_among(buf_view(&s.value), "true yes on 1");
     if (is_inert(&s, *has_extensions))
       put_stand_in_setting(out, &s);
   }
   buf_deinit(&s.sub);
   buf_deinit(&s.value);
-  buf_deinit(&text);
   return true;
 }

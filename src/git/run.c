@@ -29,21 +29,39 @@ bool git_run(const char *folder, struct git_answer *answer, struct err *err, ...
   return ok;
 }
 
+bool git_asked(const char *what, const struct git_ask *ask, struct git_answer *answer,
+               struct err *err) {
+  return git_now(ask, answer, err) && (answer->exit == 0 || git_complain(what, answer, err));
+}
+
+bool git_told(const char *folder, struct git_answer *answer, struct err *err, ...) {
+  va_list words;
+  va_start(words, err);
+  bool ok = run_words(folder, answer, err, words);
+  va_end(words);
+  return ok && (answer->exit == 0 || git_complain("git", answer, err));
+}
+
+bool git_descends(const char *folder, const char *commit, const char *from, bool *yes,
+                  struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  *yes = false;
+  if (!git_run(folder, &answer, err, "merge-base", "--is-ancestor", from, commit, NULL))
+    return false;
+  *yes = answer.exit == 0;
+  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
+}
+
 char *git_line(const char *folder, struct err *err, ...) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   va_list words;
-  char *line = NULL;
   va_start(words, err);
   bool ok = run_words(folder, &answer, err, words);
   va_end(words);
-  if (!ok)
+  if (!ok || (answer.exit != 0 && !git_complain("git", &answer, err)))
     return NULL;
   struct str text = str_trim(buf_view(&answer.out));
-  if (answer.exit == 0)
-    line = xstrndup(text.p ? text.p : "", text.n);
-  else
-    (void)git_complain("git", &answer, err);
-  return line;
+  return xstrndup(text.p ? text.p : "", text.n);
 }
 
 bool git_did(const char *folder, struct err *err, ...) {
@@ -52,7 +70,5 @@ bool git_did(const char *folder, struct err *err, ...) {
   va_start(words, err);
   bool ok = run_words(folder, &answer, err, words);
   va_end(words);
-  if (!ok)
-    return false;
-  return answer.exit == 0 || git_complain("git", &answer, err);
+  return ok && (answer.exit == 0 || git_complain("git", &answer, err));
 }

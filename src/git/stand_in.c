@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static bool put_config(const struct repo *repo, struct buf *out, struct err *err) {
-  struct buf copied = {0}, file = {0};
+  buf_auto_t copied = {0}, file = {0};
   bool extensions = false, by_worktree = false, none = false;
   buf_printf(&file, "%s/config", buf_c(&repo->common));
   bool ok = repo_config_copy(buf_c(&file), &extensions, &by_worktree, &copied, err);
@@ -31,8 +31,6 @@ static bool put_config(const struct repo *repo, struct buf *out, struct err *err
   buf_printf(out, "[core]\n\trepositoryformatversion = %d\n\tbare = %s\n", extensions,
              repo->top.n > 0 ? "false" : "true");
   buf_str(out, buf_view(&copied));
-  buf_deinit(&copied);
-  buf_deinit(&file);
   return ok;
 }
 
@@ -43,7 +41,7 @@ static bool put_config(const struct repo *repo, struct buf *out, struct err *err
 static bool has_no_links(const char *folder, const char *may, unsigned depth, struct err *err) {
   DIR *dir = opendir(folder);
   const struct dirent *entry;
-  struct buf path = {0};
+  buf_auto_t path = {0};
   struct stat st;
   bool ok = true;
   if (dir == NULL)
@@ -67,7 +65,6 @@ static bool has_no_links(const char *folder, const char *may, unsigned depth, st
       ok = has_no_links(buf_c(&path), "", depth - 1, err);
   }
   (void)closedir(dir);
-  buf_deinit(&path);
   return ok;
 }
 
@@ -77,7 +74,7 @@ static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct 
     const char *name;
     unsigned depth;
   } written[] = {{"logs", 64}, {"refs", 64}, {"objects", 0}, {"worktrees", 1}};
-  struct buf path = {0};
+  buf_auto_t path = {0};
   bool ok = has_no_links(buf_c(git_dir),
                          "hooks config config.worktree description info lfs branches remotes "
                          "rr-cache svn",
@@ -87,7 +84,6 @@ static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct 
     buf_printf(&path, "%s/%s", buf_c(git_dir), written[i].name);
     ok = has_no_links(buf_c(&path), "", written[i].depth, err);
   }
-  buf_deinit(&path);
   return ok;
 }
 
@@ -95,36 +91,28 @@ static bool folder_has_no_links(const struct buf *git_dir, bool changes, struct 
 
 /* Links a file or folder of the repository, which may come later. */
 static bool link_to(const struct repo *repo, const char *base, const char *name, struct err *err) {
-  struct buf from = {0}, to = {0};
-  buf_printf(&from, "%s/%s", buf_c(&repo->common), name);
-  buf_printf(&to, "%s/%s", base, name);
-  bool ok = symlink(buf_c(&from), buf_c(&to)) == 0 ||
-            err_set_errno(err, errno, "cannot make %s", buf_c(&to));
-  buf_deinit(&from);
-  buf_deinit(&to);
-  return ok;
+  buf_auto_t from = buf_of("%s/%s", buf_c(&repo->common), name), to = buf_of("%s/%s", base, name);
+  return symlink(buf_c(&from), buf_c(&to)) == 0 ||
+         err_set_errno(err, errno, "cannot make %s", buf_c(&to));
 }
 
 static bool fill(const struct repo *repo, const char *base, struct err *err) {
   static const char *const names[] = {"HEAD",    "objects",      "refs",           "worktrees",
                                       "shallow", "info/exclude", "info/attributes"};
-  struct buf config = {0}, path = {0};
-  buf_printf(&path, "%s/info", base);
+  buf_auto_t config = {0}, path = buf_of("%s/info", base);
   bool ok =
       mkdir(buf_c(&path), 0700) == 0 || err_set_errno(err, errno, "cannot make %s", buf_c(&path));
   for (size_t i = 0; ok && i < ARRAY_LEN(names); i++)
     ok = link_to(repo, base, names[i], err);
   buf_clear(&path);
   buf_printf(&path, "%s/config", base);
-  ok = ok && put_config(repo, &config, err) && file_write_new(buf_c(&path), buf_view(&config), err);
-  buf_deinit(&path);
-  buf_deinit(&config);
-  return ok;
+  return ok && put_config(repo, &config, err) &&
+         file_write_new(buf_c(&path), buf_view(&config), err);
 }
 
 /* Removes what programs left that were killed. Their numbers are in the names. */
 static void sweep_stand_ins(const char *beside) {
-  struct buf above = {0}, path = {0};
+  buf_auto_t above = {0}, path = {0};
   const struct dirent *entry;
   struct err ignored;
   long pid;
@@ -139,8 +127,6 @@ static void sweep_stand_ins(const char *beside) {
   }
   if (dir != NULL)
     (void)closedir(dir);
-  buf_deinit(&above);
-  buf_deinit(&path);
 }
 
 static char *stand_in_make_folder(struct err *err) {
@@ -205,7 +191,7 @@ static struct stand_in *point_to_names(struct stand_in *s) {
 
 static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
   struct stand_in *s = xcalloc(1, sizeof *s);
-  struct buf base = {0};
+  buf_auto_t base = {0};
   struct str common = buf_view(&repo->common);
   buf_printf(&s->files[1], "%s/config", common.p);
   buf_printf(&s->files[2], "%s/config.worktree", buf_c(&repo->git_dir));
@@ -234,7 +220,6 @@ static struct stand_in *make_anew(const struct repo *repo, struct err *err) {
     stand_in_put_name(s, "GIT_WORK_TREE", buf_c(&repo->top));
   else
     stand_in_put_name(s, "GIT_IMPLICIT_WORK_TREE", "0");
-  buf_deinit(&base);
   if (ok)
     return point_to_names(s);
   stand_in_free(s);

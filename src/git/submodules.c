@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/git.h"
 #include "git/repo.h"
@@ -33,12 +34,10 @@ struct store_pair {
 /* Returns what stands there itself, not behind a link; 0: nothing. */
 static mode_t kind_of(const char *path, size_t n, const char *below) {
   struct stat st;
-  struct buf name = {0};
+  buf_auto_t name = {0};
   buf_append(&name, path, n);
   buf_puts(&name, below);
-  bool found = lstat(buf_c(&name), &st) == 0;
-  buf_deinit(&name);
-  return found ? st.st_mode & S_IFMT : 0;
+  return lstat(buf_c(&name), &st) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
 static bool has_folder(const char *path, const char *below) {
@@ -66,11 +65,10 @@ static bool leads_away(const char *above, const char *path) {
 static bool store_git(const struct store_pair *pair, bool in_main, struct str input,
                       struct git_answer *answer, struct err *err, const char *const *words) {
   buf_auto_t own = {0}, others = {0};
-  struct git_ask ask = {.folder = in_main ? pair->to : pair->from, .input = input};
+  struct git_ask ask = {.input = input};
+  git_ask_set(&ask, in_main ? pair->to : pair->from, words);
   if (strcmp(words[0], "init") == 0)
     ask.folder = "/";
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask.words[i] = words[i];
   buf_printf(&own, "GIT_OBJECT_DIRECTORY=%s/objects", pair->has_to ? pair->to : pair->from);
   buf_puts(&others, "GIT_ALTERNATE_OBJECT_DIRECTORIES=\""); /* a colon would end it otherwise */
   for (const char *p = pair->from; *p != '\0'; p++) {
@@ -147,8 +145,7 @@ static char *own_address(const struct submodule_keeping *k, const struct store_p
   const char *const files[][2] = {{buf_c(&k->repo->common), "config"},
                                   {buf_c(&k->repo->top), ".gitmodules"}};
   char *address = NULL;
-  buf_auto_t key = {0};
-  buf_printf(&key, "submodule.%s.url", pair->name);
+  buf_auto_t key = buf_of("submodule.%s.url", pair->name);
   for (size_t i = 0; address == NULL && i < ARRAY_LEN(files); i++) {
     buf_auto_t file = {0};
     AUTO(git_answer_deinit) struct git_answer answer = {0};
@@ -250,10 +247,9 @@ static bool keep_below(const struct submodule_keeping *k, const char *from, cons
     return err_set(k->err, ERR_IO, "submodules cannot be read: %.300s", from);
   bool ok = true;
   for (const struct dirent *entry; ok && (entry = readdir(dir)) != NULL;) {
-    buf_auto_t inner_from = {0}, inner_to = {0}, inner_name = {0};
-    buf_printf(&inner_from, "%s/%s", from, entry->d_name);
-    buf_printf(&inner_to, "%s/%s", to, entry->d_name);
-    buf_printf(&inner_name, "%s%s%s", name, name[0] ? "/" : "", entry->d_name);
+    buf_auto_t inner_from = buf_of("%s/%s", from, entry->d_name);
+    buf_auto_t inner_to = buf_of("%s/%s", to, entry->d_name);
+    buf_auto_t inner_name = buf_of("%s%s%s", name, name[0] ? "/" : "", entry->d_name);
     if (str_among(str_from(entry->d_name), ". ..") || !has_folder(buf_c(&inner_from), ""))
       continue;
     bool store = kind_of(inner_from.p, inner_from.n, "/objects") != 0;
@@ -328,7 +324,7 @@ struct submodules *submodules_check_out(const char *source, const char *worktree
   struct submodules *s = xcalloc(1, sizeof *s);
   char_auto_t *real = realpath(source, NULL);
   s->source = xstrdup(source);
-  s->base = base ? xstrdup(base) : NULL;
+  s->base = text_copy(base);
   s->phase = base ? ASK_TRUST : ASK_ADDRESSES;
   s->levels = json_pack("[[os]]", json_text(str_from(worktree)), "modules");
   if (!repo_find(real ? real : source, &s->repo))
@@ -355,8 +351,7 @@ static const char *level_text(const struct submodules *s, size_t which) {
 
 /* Takes the store at this path if it is one, and tells whether it is the one wanted. */
 static bool take_store(struct submodules *s, const char *folder, const char *name, json_t *stores) {
-  buf_auto_t path = {0};
-  buf_printf(&path, "%s/%s/%s", folder, level_text(s, 1), name);
+  buf_auto_t path = buf_of("%s/%s/%s", folder, level_text(s, 1), name);
   if (has_folder(buf_c(&path), "/objects") && !leads_away(buf_c(&s->repo.common), buf_c(&path)))
     json_array_append_new(stores, json_text(buf_view(&path)));
   s->more |= json_array_size(stores) == s->tries + 2;
@@ -386,22 +381,19 @@ static json_t *find_stores(struct submodules *s, const char *name) {
 
 static void add_setting(json_t *settings, const char *before, const char *name, const char *after,
                         const char *value) {
-  buf_auto_t key = {0};
-  buf_printf(&key, "%s%s%s", before, name, after);
+  buf_auto_t key = buf_of("%s%s%s", before, name, after);
   json_array_append_new(settings,
                         json_pack("[oo]", json_text(buf_view(&key)), json_text(str_from(value))));
 }
 
 /* Sets what git is told in both runs: each leaves to the other what is not its own. */
 static void choose_sources(struct submodules *s) {
-  const char *name;
-  json_t *path;
   json_decref(s->local);
   json_decref(s->rest);
   s->local = json_pack("[[ss]]", "submodule.active", ".");
   s->rest = json_pack("[[ss]]", "submodule.active", ".");
   s->more = s->far = false;
-  json_object_foreach(s->paths, name, path) {
+  JSON_MEMBERS(s->paths, name, path) {
     json_auto_t *stores = find_stores(s, name);
     size_t count = json_array_size(stores), nth = s->tries < count ? s->tries : count - 1;
     const char *address = json_string_value(json_object_get(s->addresses, name));
@@ -418,36 +410,28 @@ static void choose_sources(struct submodules *s) {
   }
 }
 
-static void set_words(struct git_ask *ask, const char *folder, const char *const *words) {
-  ask->folder = folder;
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask->words[i] = words[i];
-}
-
-#define SET_WORDS(ask, folder, ...) set_words(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
-
 bool submodules_next(struct submodules *s, struct git_ask *ask) {
   const char *tree = level_text(s, 0), *stores = level_text(s, 1);
   if (tree == NULL)
     return false;
   switch (s->phase) {
   case ASK_TRUST:
-    SET_WORDS(ask, s->source, "merge-base", "--is-ancestor", s->base, "HEAD");
+    GIT_ASK_SET(ask, s->source, "merge-base", "--is-ancestor", s->base, "HEAD");
     break;
   case ASK_ADDRESSES:
     buf_clear(&s->config);
     buf_printf(&s->config, "%s/%.*sconfig", buf_c(&s->repo.common),
                (int)(strlen(stores) - strlen("modules")), stores);
-    SET_WORDS(ask, tree, "config", "--null", "--file", buf_c(&s->config), "--get-regexp",
-              "^submodule\\..*\\.url$");
+    GIT_ASK_SET(ask, tree, "config", "--null", "--file", buf_c(&s->config), "--get-regexp",
+                "^submodule\\..*\\.url$");
     break;
   case ASK_NAMES:
-    SET_WORDS(ask, tree, "config", "--null", "--blob", ":.gitmodules", "--get-regexp",
-              "^submodule\\..*\\.path$");
+    GIT_ASK_SET(ask, tree, "config", "--null", "--blob", ":.gitmodules", "--get-regexp",
+                "^submodule\\..*\\.path$");
     break;
   case ASK_LOCAL:
   case ASK_REST:
-    SET_WORDS(ask, tree, "submodule", "--quiet", "update", "--init");
+    GIT_ASK_SET(ask, tree, "submodule", "--quiet", "update", "--init");
     ask->settings = s->phase == ASK_LOCAL ? s->local : s->rest;
     if (s->phase == ASK_LOCAL)
       ask->extra[0] = "GIT_ALLOW_PROTOCOL=file";
@@ -482,12 +466,9 @@ static bool is_sound_name(const char *name) {
 
 /* Goes to the next level: those of the submodules that are there now come after all of this one. */
 static void end_level(struct submodules *s) {
-  const char *name;
-  json_t *path;
-  json_object_foreach(s->paths, name, path) {
-    buf_auto_t tree = {0}, stores = {0};
-    buf_printf(&tree, "%s/%s", level_text(s, 0), json_string_value(path));
-    buf_printf(&stores, "%s/%s/modules", level_text(s, 1), name);
+  JSON_MEMBERS(s->paths, name, path) {
+    buf_auto_t tree = buf_of("%s/%s", level_text(s, 0), json_string_value(path));
+    buf_auto_t stores = buf_of("%s/%s/modules", level_text(s, 1), name);
     if (kind_of(tree.p, tree.n, "/.git") == S_IFREG &&
         json_array_size(s->levels) < LIMIT_SUBMODULE_COUNT)
       json_array_append_new(
@@ -499,8 +480,6 @@ static void end_level(struct submodules *s) {
 }
 
 bool submodules_take(struct submodules *s, const struct git_answer *answer, struct err *err) {
-  const char *name;
-  json_t *path;
   bool done = answer->exit == 0, ok = true;
   switch (s->phase) {
   case ASK_TRUST:
@@ -514,7 +493,7 @@ bool submodules_take(struct submodules *s, const struct git_answer *answer, stru
   case ASK_NAMES:
     s->phase = ASK_LOCAL;
     ok = take_named(&s->paths, done ? buf_view(&answer->out) : STR(""), ".path");
-    json_object_foreach(s->paths, name, path)
+    JSON_MEMBERS(s->paths, name, path)
       ok = ok && is_sound_name(name);
     if (!ok)
       return err_set(err, ERR_INVALID, "a submodule of %.300s has no name that can be used",

@@ -81,11 +81,9 @@ static struct tree_file *file_new(struct arena *arena, const char *path, const s
 }
 
 static bool snapshot_is_repository(int fd, const char *path, const struct stat *st) {
-  struct buf git = {0};
+  buf_auto_t git = {0};
   buf_printf(&git, "%s/.git", path);
-  bool is = S_ISDIR(st->st_mode) && faccessat(fd, buf_c(&git), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  buf_deinit(&git);
-  return is;
+  return S_ISDIR(st->st_mode) && faccessat(fd, buf_c(&git), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Stats one path below fd. Returns NULL if it is not a file for this look (a repository, ours), or
@@ -163,7 +161,7 @@ static bool walk_folder(const struct tree_walk *w, const char *path, unsigned de
   int fd = openat(w->fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
   struct dirent *entry;
-  struct buf below = {0};
+  buf_auto_t below = {0};
   bool ok = true;
   if (dir == NULL && errno != ENOENT)
     w->look->unread = arena_strdup(&w->look->arena, path);
@@ -181,7 +179,6 @@ static bool walk_folder(const struct tree_walk *w, const char *path, unsigned de
   }
   if (dir != NULL)
     (void)closedir(dir);
-  buf_deinit(&below);
   return ok;
 }
 
@@ -239,7 +236,7 @@ static bool looks_same(const struct tree_snapshot *look, const struct tree_file 
  * files that have not changed since. */
 static void snapshot_keep(struct tree_snapshot *look, const struct tree_snapshot *last, int fd,
                           struct tree_file *file) {
-  struct buf bytes = {0};
+  buf_auto_t bytes = {0};
   if (!file->is_there || file->size > LIMIT_TREE_FILE_BYTES ||
       look->kept_bytes + (size_t)file->size > LIMIT_TREE_KEPT_BYTES)
     return;
@@ -249,7 +246,6 @@ static void snapshot_keep(struct tree_snapshot *look, const struct tree_snapshot
   if (file->has_content)
     file->content = arena_str(&look->arena, same ? was->content : buf_view(&bytes));
   look->kept_bytes += file->content.n;
-  buf_deinit(&bytes);
 }
 
 /* --- repositories below the working tree ---
@@ -299,13 +295,13 @@ static bool nested_is_known(const struct tree *t, const char *path) {
 
 /* Names the folder; false unless a repository begins there. */
 static bool begins_there(struct tree *t, const char *path, struct buf *dir) {
-  struct buf git = {0};
+  buf_auto_t git = {0};
   struct stat st;
   struct err err;
   buf_printf(dir, "%s/%s", t->top, path);
   buf_printf(&git, "%s/.git", buf_c(dir));
   errno = 0;
-  char *real = realpath(buf_c(dir), NULL);
+  char_auto_t *real = realpath(buf_c(dir), NULL);
   bool ok = real != NULL && strcmp(real, buf_c(dir)) == 0 && lstat(buf_c(&git), &st) == 0;
   bool many = t->depth >= LIMIT_TREE_NESTED_DEPTH || t->nested_count >= LIMIT_TREE_NESTED;
   if ((ok && many) || errno == EACCES) {
@@ -313,16 +309,13 @@ static bool begins_there(struct tree *t, const char *path, struct buf *dir) {
             ok ? ": there are too many" : "");
     picture_lacks(t->picture, &err);
   }
-  ok = ok && !many;
-  free(real);
-  buf_deinit(&git);
-  return ok;
+  return ok && !many;
 }
 
 /* path: below t's uppermost folder. What is no repository, or leads elsewhere, is left out. */
 static void nested_add(struct tree *t, const char *path) {
   char name[32];
-  struct buf dir = {0};
+  buf_auto_t dir = {0};
   if (!nested_is_known(t, path) && begins_there(t, path, &dir)) {
     print_into(name, sizeof name, "nested-%zu", t->nested_count);
     struct tree *child = tree_new(&(struct tree_spec){.dir = buf_c(&dir), .name = name});
@@ -334,15 +327,13 @@ static void nested_add(struct tree *t, const char *path) {
     t->nested = xrealloc(t->nested, (t->nested_count + 1) * sizeof *t->nested);
     t->nested[t->nested_count++] = child;
   }
-  buf_deinit(&dir);
 }
 
 /* Adds the repositories that .gitmodules names. The file is anybody's, an agent's too: what it
  * names is only looked for. */
 static void nested_add_modules(struct tree *t) {
-  struct buf path = {0}, text = {0};
+  buf_auto_t path = buf_of("%s/.gitmodules", t->top), text = {0};
   struct err err;
-  buf_printf(&path, "%s/.gitmodules", t->top);
   struct stat st;
   bool ok = lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
             file_read(buf_c(&path), LIMIT_REPO_FILE_BYTES, &text, &err);
@@ -357,8 +348,6 @@ static void nested_add_modules(struct tree *t) {
     if (value.n > 0 && !snapshot_skips(&t->skip, t->top, buf_c(&path)))
       nested_add(t, buf_c(&path));
   }
-  buf_deinit(&path);
-  buf_deinit(&text);
 }
 
 /* --- steps --- */
@@ -379,8 +368,6 @@ static const struct tree_picture *picture_below(const struct tree_picture *pictu
 /* Takes over what the step of the nested tree said. */
 static bool nested_take(struct tree *t, struct tree *child, enum tree_step step) {
   struct stat st;
-  size_t i;
-  const json_t *file;
   if (step == TREE_FAILED && is_looking(t) && lstat(child->dir, &st) != 0)
     return true;
   if (step == TREE_FAILED) {
@@ -394,13 +381,12 @@ static bool nested_take(struct tree *t, struct tree *child, enum tree_step step)
       picture_lacks(t->picture, &picture->problem);
     return true;
   }
-  json_array_foreach(child->changed, i, file) {
-    struct buf path = {0};
+  JSON_EACH(child->changed, i, file) {
+    buf_auto_t path = {0};
     buf_printf(&path, "%s/%s", child->place, json_string_value(json_object_get(file, "path")));
     json_auto_t *numbers = json_clone_top(file);
     json_object_del(numbers, "path");
     nested_note(t, buf_c(&path), numbers);
-    buf_deinit(&path);
   }
   return true;
 }
@@ -413,10 +399,9 @@ static enum tree_step nested_begin(struct tree *t, struct tree *child) {
   const struct tree_picture *after = picture_below(t->after, t->nested_at);
   child->gone = false;
   if (is_looking(t)) {
-    struct buf git = {0};
+    buf_auto_t git = {0};
     buf_printf(&git, "%s/.git", child->dir);
     child->gone = lstat(buf_c(&git), &st) != 0 && errno != EACCES;
-    buf_deinit(&git);
     if (!child->gone)
       return tree_look(child, picture_below(t->last, t->nested_at));
   } else if (before != NULL && after != NULL) {
@@ -481,10 +466,9 @@ static const char *const blob_argv[] = {"git", "cat-file", "--batch", NULL};
 static void skip_init(struct tree_skip *skip, const char *const *own) {
   size_t n = 1; /* the first place is for the private one */
   for (; own != NULL && *own != NULL && n < ARRAY_LEN(skip->folders); own++) {
-    char *real = realpath(*own, NULL);
+    char_auto_t *real = realpath(*own, NULL);
     if (real != NULL)
       buf_puts(&skip->folders[n++], real);
-    free(real);
   }
   for (int i = 0; i < 2; i++)
     if (fstat(STDOUT_FILENO + i, &skip->outputs[i]) != 0)
@@ -635,7 +619,7 @@ static void add_spec(struct tree *t, const struct buf *spec) {
  * for a file or a folder of that name. */
 static void put_spec(struct tree *t, struct str pattern) {
   struct str below = dir_below_top(t);
-  struct buf spec = {0};
+  buf_auto_t spec = {0};
   while (str_starts(pattern, "./") || str_starts(pattern, "/"))
     pattern =
         (struct str){pattern.p + 1 + (pattern.p[0] == '.'), pattern.n - 1 - (pattern.p[0] == '.')};
@@ -658,12 +642,11 @@ static void put_spec(struct tree *t, struct str pattern) {
                below.n > 0 && end > 0 ? "/" : "", (int)end, pattern.p);
     add_spec(t, &spec);
   }
-  buf_deinit(&spec);
 }
 
 /* Reads what the uppermost .gitignore and info/exclude say. */
 static void read_rules(const struct tree *t, struct buf *out) {
-  struct buf path = {0}, text = {0};
+  buf_auto_t path = {0}, text = {0};
   struct err ignored;
   for (int i = 0; i < 2; i++) {
     buf_clear(&path);
@@ -674,13 +657,11 @@ static void read_rules(const struct tree *t, struct buf *out) {
     buf_putc(out, '\n');
     buf_clear(&text);
   }
-  buf_deinit(&path);
-  buf_deinit(&text);
 }
 
 /* Returns true if other files are ignored than were at first. */
 static bool rules_changed(const struct tree *t) {
-  struct buf now = {0};
+  buf_auto_t now = {0};
   const struct tree_snapshot *files = &t->picture->files;
   read_rules(t, &now);
   bool changed = !str_eq(buf_view(&now), buf_view(&t->rules));
@@ -688,12 +669,11 @@ static bool rules_changed(const struct tree *t) {
     const char *slash = strrchr(files->files[i]->path, '/');
     changed = slash != NULL && strcmp(slash, "/.gitignore") == 0;
   }
-  buf_deinit(&now);
   return changed;
 }
 
 static bool prepare_guard(struct tree *t, struct err *err) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   size_t n = json_array_size(t->protect);
   if (n == 0)
     return true;
@@ -702,9 +682,7 @@ static bool prepare_guard(struct tree *t, struct err *err) {
   if (t->rules.n == 0)
     read_rules(t, &t->rules);
   buf_printf(&path, "%s/rules", t->private_dir);
-  bool ok = file_write_new(buf_c(&path), buf_view(&t->rules), err);
-  buf_deinit(&path);
-  return ok;
+  return file_write_new(buf_c(&path), buf_view(&t->rules), err);
 }
 
 static enum tree_step look_around(struct tree *t) {
@@ -731,27 +709,25 @@ static enum tree_step look_around(struct tree *t) {
 
 /* Makes the folder for git's stand-in. */
 static char *make_private(const struct tree *t, struct err *err) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (t->inside == NULL)
     return tmpdir_make_named(t->name, err);
   buf_printf(&path, "%s/%s", t->inside, t->name);
   if (mkdir(buf_c(&path), 0700) == 0)
     return buf_take(&path);
   err_set_errno(err, errno, "cannot make %s", buf_c(&path));
-  buf_deinit(&path);
   return NULL;
 }
 
 /* Reads how many files the repository's index has now; 0 if it has none. */
 static uint32_t index_count(const struct tree *t) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   unsigned char head[12];
   uint32_t count = 0;
   buf_printf(&path, "%s/index", buf_c(&t->repo.git_dir));
   int fd = open(buf_c(&path), O_RDONLY | O_CLOEXEC);
   bool ok = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
   fs_close(fd);
-  buf_deinit(&path);
   for (int i = 8; i < 12 && ok; i++)
     count = count << 8 | head[i];
   return count;
@@ -775,7 +751,7 @@ static void stand_in(struct tree *t) {
 }
 
 bool tree_is_current(const struct tree *t, const struct tree_picture *last) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   struct stat st;
   bool current = last == NULL || last->files.count <= LIMIT_TREE_KEPT_COUNT;
   if (t->is_repo) {
@@ -787,7 +763,6 @@ bool tree_is_current(const struct tree *t, const struct tree_picture *last) {
   for (size_t i = 0; i < t->nested_count && current; i++)
     current =
         picture_below(last, i) == NULL || tree_is_current(t->nested[i], picture_below(last, i));
-  buf_deinit(&path);
   return current;
 }
 
@@ -806,7 +781,7 @@ enum tree_step tree_look(struct tree *t, const struct tree_picture *last) {
 
 /* Begins again without the index, or without git: git could not read the index, or did not run. */
 static enum tree_step begin_without_git(struct tree *t) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (t->has_looked || t->listing >= LIST_PROTECTED) {
     err_set(&t->problem, ERR_INVALID, "git could not list the files again");
     return TREE_FAILED;
@@ -814,7 +789,6 @@ static enum tree_step begin_without_git(struct tree *t) {
   buf_printf(&path, "%s/index", t->private_dir);
   t->is_repo = t->has_index && unlink(buf_c(&path)) == 0;
   t->has_index = false;
-  buf_deinit(&path);
   snapshot_deinit(&t->picture->files);
   return look_around(t);
 }
@@ -826,9 +800,8 @@ static void take_path(struct tree *t, struct str path, bool is_tracked) {
   if (is_folder && t->listing == LIST_IGNORED) {
     t->has_hidden = true;
   } else if (is_folder) {
-    char *folder = xstrndup(path.p, path.n - 1);
+    char_auto_t *folder = xstrndup(path.p, path.n - 1);
     nested_add(t, folder);
-    free(folder);
   } else if (t->listing >= LIST_PROTECTED && !is_guarded(t, path.p)) {
     return;
   } else if ((file = snapshot_add(&t->picture->files, t->fd, &t->skip, path.p)) != NULL) {
@@ -926,7 +899,7 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
   const struct tree_file *after = snapshot_find(&t->after->files, before->path);
   const struct tree_snapshot *look = &t->before->files;
   struct tree_pair pair = {.path = before->path, .before = before};
-  struct buf read = {0};
+  buf_auto_t read = {0};
   const char *unread = NULL;
   if (after == NULL) /* git no longer lists it, or it is gone */
     after = examine(&t->paired, t->fd, &t->skip, before->path, &unread);
@@ -950,13 +923,12 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
   } else if (!looks_same(look, before, after, false)) {
     note_pair(t, pair);
   }
-  buf_deinit(&read);
 }
 
 /* Pairs a file that is listed now but was not before. */
 static void pair_new(struct tree *t, const struct tree_file *after) {
   struct tree_pair pair = {.path = after->path, .after = after};
-  struct buf read = {0};
+  buf_auto_t read = {0};
   if (snapshot_find(&t->before->files, after->path) != NULL)
     return;
   if (after->is_tracked) {
@@ -969,7 +941,6 @@ static void pair_new(struct tree *t, const struct tree_file *after) {
     tree_count_lines(t, &pair, STR(""), after->has_content ? after->content : buf_view(&read));
   }
   note_pair(t, pair);
-  buf_deinit(&read);
 }
 
 /* Puts the path as seen from `dir`, with "../" for each folder that `dir` is below the one they
@@ -996,7 +967,7 @@ static int by_path(const void *a, const void *b) {
 }
 
 static enum tree_step tree_tell(struct tree *t) {
-  struct buf path = {0};
+  buf_auto_t path = {0};
   if (t->pair_count > 0)
     qsort(t->pairs, t->pair_count, sizeof *t->pairs, by_path);
   t->changed = json_array();
@@ -1012,7 +983,6 @@ static enum tree_step tree_tell(struct tree *t) {
     }
     json_array_append_new(t->changed, file);
   }
-  buf_deinit(&path);
   return TREE_DONE;
 }
 
@@ -1072,14 +1042,13 @@ static enum tree_step take_blobs(struct tree *t, struct str blobs, bool ok) {
   for (size_t i = 0; ok && i < t->pair_count && rest.n > 0; i++) {
     struct tree_pair *pair = &t->pairs[i];
     struct str blob;
-    struct buf now = {0};
+    buf_auto_t now = {0};
     if (!pair->asks_blob || !next_blob(&rest, &blob))
       continue;
     const struct tree_file *after = pair->after;
     if (blob.n <= LIMIT_TREE_FILE_BYTES &&
         (!after->is_there || after->has_content || snapshot_read(t->fd, after, &now)))
       tree_count_lines(t, pair, blob, after->has_content ? after->content : buf_view(&now));
-    buf_deinit(&now);
   }
   return tree_tell(t);
 }
@@ -1104,21 +1073,19 @@ static int by_json_path(const void *a, const void *b) {
 
 /* Adds what changed in them, in the order of paths. */
 static void add_below(struct tree *t) {
-  size_t i, n = 0;
-  json_t *file, *all = json_array();
-  json_array_foreach(t->below, i, file) {
-    struct buf path = {0};
+  size_t n = 0;
+  json_t *all = json_array();
+  JSON_EACH(t->below, i, file) {
+    buf_auto_t path = {0};
     put_path(t, changed_path(file), &path);
     json_object_set_new(file, "path", json_text(buf_view(&path)));
-    buf_deinit(&path);
   }
   json_array_extend(t->changed, t->below);
   json_t **files = xcalloc(json_array_size(t->changed) + 1, sizeof *files);
-  json_array_foreach(t->changed, i, file) {
+  JSON_EACH(t->changed, i, file)
     files[n++] = file;
-  }
   qsort(files, n, sizeof *files, by_json_path);
-  for (i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++)
     json_array_append(all, files[i]);
   free(files);
   json_decref(t->changed);

@@ -1,6 +1,7 @@
 /* Asks git where a session's work is, and keeps it from getting lost. */
 #include "git/work.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "git/run.h"
@@ -31,11 +32,6 @@ struct work_look {
   json_t *loose; /* set of commits made there that neither HEAD nor the branch has */
 };
 
-static bool is_folder(const char *path) {
-  struct stat st;
-  return path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 const char *work_state_name(enum work_state state) {
   static const char *const names[] = {"on_branch", "ahead", "rewritten", "left_behind", "gone"};
   return names[state];
@@ -49,6 +45,8 @@ void work_deinit(struct work *w) {
 }
 
 static void look_free(struct work_look *l) {
+  if (l == NULL)
+    return;
   git_answer_deinit(&l->log);
   json_decref(l->loose);
   free(l);
@@ -75,10 +73,10 @@ static struct work_look *look_new(const struct work_where *where, struct work *w
     return NULL;
   struct work_look *l = xcalloc(1, sizeof *l);
   const char *path = where->worktree, *last = path ? strrchr(path, '/') : NULL;
-  bool there = is_folder(path);
+  bool there = file_is_folder(path);
   l->where = where;
   l->w = w;
-  l->repo = is_folder(where->repo) || !there ? where->repo : path;
+  l->repo = file_is_folder(where->repo) || !there ? where->repo : path;
   l->at = there ? path : l->repo;
   print_into(l->name, sizeof l->name, "HEAD");
   if (path != NULL && !there) /* git may still know where it stood */
@@ -91,7 +89,7 @@ static struct work_look *look_new(const struct work_where *where, struct work *w
 static bool read_head(struct work_look *l, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct work *w = l->w;
-  if (!is_folder(l->at))
+  if (!file_is_folder(l->at))
     return true;
   if (!git_run(l->at, &answer, err, "rev-parse", l->name, "--symbolic-full-name", l->name, NULL))
     return false;
@@ -111,7 +109,7 @@ static bool read_tip(struct work_look *l, struct err *err) {
     memcpy(w->tip, w->head, sizeof w->tip);
     return true;
   }
-  if (!is_folder(l->repo))
+  if (!file_is_folder(l->repo))
     return true;
   if (!git_run(l->repo, &answer, err, "show-ref", "--verify", "--hash", l->ref, NULL))
     return false;
@@ -175,12 +173,8 @@ static json_t *unheld(const struct work_look *l, const struct buf *commits, bool
   print_into(exclude, sizeof exclude, "--exclude=%s", beside);
   if (!refs)
     ask.words[5] = NULL;
-  if (!git_now(&ask, &answer, err))
+  if (!git_asked("git rev-list", &ask, &answer, err))
     return NULL;
-  if (answer.exit != 0) {
-    (void)git_complain("git rev-list", &answer, err);
-    return NULL;
-  }
   json_t *heads = json_array();
   json_auto_t *parents = json_object();
   struct str rest = buf_view(&answer.out);
@@ -239,14 +233,8 @@ static bool read_loose(struct work_look *l, json_t **lost, struct err *err) {
 
 static bool descends(const struct work_look *l, const char *commit, const char *from, bool *yes,
                      struct err *err) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
   *yes = strcmp(commit, from) == 0;
-  if (*yes || from[0] == '\0')
-    return true;
-  if (!git_run(l->repo, &answer, err, "merge-base", "--is-ancestor", from, commit, NULL))
-    return false;
-  *yes = answer.exit == 0;
-  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
+  return *yes || from[0] == '\0' || git_descends(l->repo, commit, from, yes, err);
 }
 
 /* --- what it means --- */
@@ -282,10 +270,8 @@ static bool is_rewritten(const struct work_look *l, const char *commit, bool *ye
   if (*yes)
     return true;
   const char *base = l->where->base && l->where->base[0] ? l->where->base : NULL;
-  if (!git_run(l->repo, &answer, err, "cherry", l->w->head, commit, base, NULL))
+  if (!git_told(l->repo, &answer, err, "cherry", l->w->head, commit, base, NULL))
     return false;
-  if (answer.exit != 0)
-    return git_complain("git cherry", &answer, err);
   struct str all = buf_view(&answer.out);
   *yes = str_starts(all, "-") && !str_starts(all, "+") && !str_has(all, "\n+");
   return true;
@@ -307,8 +293,6 @@ static bool judge_old(struct work_look *l, const json_t *lost, struct err *err) 
   struct work *w = l->w;
   const char *base = l->where->base ? l->where->base : "", *from = w->tip[0] ? w->tip : base;
   bool ahead = false, there;
-  size_t i;
-  const json_t *commit;
   if (!descends(l, w->head, from, &ahead, err))
     return false;
   if (!ahead)
@@ -316,7 +300,7 @@ static bool judge_old(struct work_look *l, const json_t *lost, struct err *err) 
   json_array_extend(w->old, (json_t *)lost);
   if (json_array_size(w->old) > 0 && !descends(l, w->head, base, &l->on_base, err))
     return false;
-  json_array_foreach(w->old, i, commit) {
+  JSON_EACH(w->old, i, commit) {
     if (!is_rewritten(l, json_string_value(commit), &there, err) ||
         !is_in_files(l, json_string_value(commit), &there, err))
       return false;
@@ -389,14 +373,11 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
     return true;
   for (size_t at = 0; !dirty && at < answer.out.n; at += strlen(answer.out.p + at) + 1) {
     const char *entry = answer.out.p + at, *path = strchr(entry, '\t');
-    buf_auto_t inner = {0};
     struct stat st;
     if (path == NULL || strncmp(entry, LIT("160000 ")) != 0)
       continue;
-    buf_printf(&inner, "%s/%s/.git", folder, path + 1);
-    bool there = lstat(buf_c(&inner), &st) == 0;
-    buf_clear(&inner);
-    buf_printf(&inner, "%s/%s", folder, path + 1);
+    buf_auto_t inner = buf_of("%s/%s", folder, path + 1), git = buf_of("%s/.git", buf_c(&inner));
+    bool there = lstat(buf_c(&git), &st) == 0;
     dirty = there && (depth >= SUBMODULE_DEPTH || is_dirty(buf_c(&inner), NULL, depth + 1));
     dirty = dirty || (!there && has_entries(buf_c(&inner))); /* git does not see what is there */
   }
@@ -406,9 +387,7 @@ static bool has_dirty_submodule(const char *folder, unsigned depth) {
 static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
-  size_t k;
-  const json_t *name;
-  if (!is_folder(folder))
+  if (!file_is_folder(folder))
     return false;
   if (!git_run(folder, &answer, &err, "status", "--porcelain", "-z", "--untracked-files=normal",
                NULL))
@@ -420,7 +399,7 @@ static bool is_dirty(const char *folder, const json_t *left_out, unsigned depth)
     if (str_ends(entry, "/")) /* a folder */
       entry.n--;
     bool known = false;
-    json_array_foreach((json_t *)left_out, k, name)
+    JSON_EACH(left_out, k, name)
       known = known || str_eq(json_view(name), entry);
     dirty = dirty || !known;
   }
@@ -437,16 +416,13 @@ bool work_find(const struct work_where *where, struct work *w, struct err *err) 
   bool ok = l != NULL && find_state(l, err);
   if (ok && !where->commits_only)
     w->dirty = work_is_dirty(where->worktree ? where->worktree : where->repo, where->left_out);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }
 
 void work_tell(const struct work_where *where, const struct work *w, struct buf *out) {
   const char *on = w->on[0] ? w->on : "a detached HEAD", *branch = where->branch;
   const char *at = where->worktree ? where->worktree : where->repo;
-  size_t i;
-  const json_t *kept;
   switch (w->state) {
   case WORK_ON_BRANCH:
     buf_printf(out, "the work is on %s (%.10s)", branch ? branch : on, w->tip);
@@ -454,7 +430,7 @@ void work_tell(const struct work_where *where, const struct work *w, struct buf 
   case WORK_AHEAD:
   case WORK_REWRITTEN:
     buf_printf(out, "%s has the work of its worktree (%s, %.10s)", branch, on, w->head);
-    json_array_foreach(w->kept, i, kept) {
+    JSON_EACH(w->kept, i, kept) {
       buf_printf(out, "%s%.10s as %s", i == 0 ? "; it was rewritten, and segue keeps " : ", ",
                  json_word_at(kept, "commit"), json_word_at(kept, "ref"));
     }
@@ -498,12 +474,10 @@ static bool write_refs(const struct work_look *l, const json_t *commits, bool mo
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   buf_auto_t text = {0};
   json_auto_t *made = json_array();
-  size_t i;
-  const json_t *commit;
   long number = json_array_size(commits) > 0 ? next_ref(l, err) : 1;
   if (number == 0)
     return false;
-  json_array_foreach((json_t *)commits, i, commit) {
+  JSON_EACH(commits, i, commit) {
     char ref[96];
     print_into(ref, sizeof ref, "refs/segue/%.36s/%ld", l->where->session, number + (long)i);
     buf_printf(&text, "create %s %s\n", ref, json_string_value(commit));
@@ -517,10 +491,8 @@ static bool write_refs(const struct work_look *l, const json_t *commits, bool mo
                               .words = {"-c", "core.fsync=all", "update-ref", "--create-reflog",
                                         "-m", "segue: the work of its worktree", "--stdin", NULL},
                               .input = buf_view(&text)};
-  if (text.n > 0 && !git_now(&ask, &answer, err))
+  if (text.n > 0 && !git_asked("git update-ref", &ask, &answer, err))
     return false;
-  if (answer.exit != 0)
-    return git_complain("git update-ref", &answer, err);
   json_array_extend(kept, made);
   return true;
 }
@@ -553,10 +525,9 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   bool ok = l != NULL && (!moves || is_free(l, err)) && write_refs(l, w->old, moves, w->kept, err);
   if (ok)
     memcpy(w->tip, w->head, sizeof w->tip);
-  if (ok && moves && w->on[0] == '\0' && is_folder(where->worktree))
+  if (ok && moves && w->on[0] == '\0' && file_is_folder(where->worktree))
     ok = git_did(where->worktree, err, "symbolic-ref", "HEAD", l->ref, NULL);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }
 
@@ -577,7 +548,6 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
     heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
   }
   ok = heads != NULL && write_refs(l, heads, false, kept, err);
-  if (l != NULL)
-    look_free(l);
+  look_free(l);
   return ok;
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
@@ -59,13 +60,12 @@ static void hold_by_transport(struct provider *provider, const json_t *settings)
 
 static bool add_profiles(struct provider_registry *reg, const json_t *settings, struct err *err) {
   char folder[PATHS_BYTES + 16];
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   struct profiles *profiles =
       profiles_load(profiles_folder(folder, sizeof folder) ? folder : NULL, &errors);
   bool ok = profiles != NULL;
   if (!ok)
     *err = errors.items[0];
-  err_list_deinit(&errors);
   if (ok)
     registry_keep(reg, profiles, release_profiles);
   const struct profile *profile;
@@ -103,23 +103,20 @@ static bool known(const struct provider_registry *reg, const char *name, struct 
 static bool backends_check(const struct config *config, const struct provider_registry *reg,
                            struct err *err) {
   const struct provider *p;
-  const char *from;
-  json_t *list, *to;
-  size_t i;
-  for (i = 0; (p = registry_at(reg, i)) != NULL; i++)
+  for (size_t i = 0; (p = registry_at(reg, i)) != NULL; i++)
     if (!admission_check(p, err) || !check_settings(p, err))
       return err_wrap(err, "config.yaml");
   const json_t *days = json_object_get(config->budget, "providers");
-  json_object_foreach((json_t *)days, from, list) {
+  JSON_MEMBERS(days, from, list) {
     if (registry_find(reg, str_from(from)) == NULL) {
       (void)registry_unknown(reg, str_from(from), err);
       return err_wrap(err, "config.yaml: budget");
     }
   }
-  json_object_foreach(config->fallback, from, list) {
+  JSON_MEMBERS(config->fallback, from, list) {
     if (!known(reg, from, err))
       return false;
-    json_array_foreach(list, i, to) {
+    JSON_EACH(list, i, to) {
       if (!known(reg, json_string_value(to), err))
         return false;
     }

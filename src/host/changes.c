@@ -230,7 +230,7 @@ static void on_git(void *ctx, struct process_result *result) {
 static void run_git(struct changes_tree *ct) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
   const struct tree *t = tree_asks(ct->tree);
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err;
   const char *assignments[16];
   size_t n = 0;
@@ -250,7 +250,6 @@ static void run_git(struct changes_tree *ct) {
                                     .wall_ms = LIMIT_TREE_GIT_MS};
   bool started =
       envp != NULL && process_start(ct->processes, &spec, NULL, on_git, ct, &err) != NULL;
-  arena_deinit(&arena);
   if (started)
     return;
   ct->ok = false;
@@ -474,10 +473,9 @@ void changes_unknown(struct call_result *result, const char *problem) {
 /* Returns as many files as a record may have; if there are more, those that protect_needs first. */
 static json_t *files_told(const json_t *all, const struct workflow *wf) {
   json_t *told = json_array();
-  const json_t *file;
-  size_t i, n = json_array_size(all);
+  size_t n = json_array_size(all);
   for (int pass = 0; pass < 2; pass++)
-    json_array_foreach((json_t *)all, i, file) {
+    JSON_EACH(all, i, file) {
       bool first = n <= LIMIT_TREE_TOLD || protect_needs(wf, json_view(json_at(file, "path")));
       if (first == (pass == 0) && json_array_size(told) < LIMIT_TREE_TOLD)
         json_array_append(told, (json_t *)file);

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "core/movement_limits.h"
 #include "core/prompt.h"
+#include "format/json_object.h"
 #include "format/yaml.h"
 #include "host/daily_usage.h"
 #include "host/notifier.h"
@@ -329,10 +330,9 @@ static bool config_read_shared_paths(struct config *config, const char *path,
 }
 
 const char *config_shared_label(const struct config *config, const char *folder) {
-  const char *path, *found = NULL;
+  const char *found = NULL;
   size_t longest = 0;
-  json_t *label;
-  json_object_foreach(config->shared_paths, path, label) {
+  JSON_MEMBERS(config->shared_paths, path, label) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
       n--;
@@ -465,21 +465,19 @@ static bool read_templates(struct config *config, const char *dir, struct err *e
 
 /* Gathers the variables whose values are secrets. */
 static void gather_hidden(struct config *config) {
-  size_t n = 0, i;
-  json_t *name;
+  size_t n = 0;
   while (config->env != NULL && config->env[n] != NULL)
     n++;
   config->hidden = xcalloc(n + json_array_size(config->secrets) + 1, sizeof *config->hidden);
-  for (i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++)
     config->hidden[i] = config->env[i];
-  json_array_foreach(config->secrets, i, name) {
+  JSON_EACH(config->secrets, i, name)
     config->hidden[n++] = json_string_value(name);
-  }
 }
 
 bool config_load(struct config *config, struct err *err) {
   char dir[PATHS_BYTES], path[PATHS_BYTES + 16];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *config = (struct config){0};
   if (!paths_config(dir, err))
     return err->code == ERR_NOT_FOUND; /* no home: no configuration */
@@ -489,7 +487,6 @@ bool config_load(struct config *config, struct err *err) {
     ok = read_config(config, path, buf_view(&text), err);
   else if (!ok && err->code == ERR_NOT_FOUND)
     ok = true;
-  buf_deinit(&text);
   ok = ok && read_templates(config, dir, err);
   if (ok)
     gather_hidden(config);
@@ -540,9 +537,8 @@ static void config_set_string(json_t *object, const char *key, const char *value
 
 /* Puts the models that the user has set for single providers. */
 static void set_provider_models(json_t *config, json_t *providers) {
-  const char *name;
-  json_t *settings, *models = json_object();
-  json_object_foreach(providers, name, settings) {
+  json_t *models = json_object();
+  JSON_MEMBERS(providers, name, settings) {
     json_t *model = json_object_get(settings, "model");
     if (json_is_string(model))
       json_object_set(models, name, model);

@@ -111,14 +111,12 @@ static void day_limits_free(void *owned) {
 
 void day_set_keep(struct provider_registry *registry, const json_t *budget) {
   const json_t *of = json_at(budget, "providers");
-  const char *name;
-  json_t *one;
   if (json_object_size(budget) == 0)
     return;
   struct day_limits *limits = xcalloc(1, sizeof *limits);
   budget_read(json_at(budget, "day"), &limits->all);
   limits->of = xcalloc(json_object_size(of) + 1, sizeof *limits->of);
-  json_object_foreach((json_t *)of, name, one) {
+  JSON_MEMBERS(of, name, one) {
     struct day_limit *limit = &limits->of[limits->count++];
     limit->provider = xstrdup(name);
     budget_read(one, &limit->budget);

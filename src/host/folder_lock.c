@@ -42,18 +42,12 @@ static bool folders_meet(const char *a, const char *b) {
 }
 
 static json_t *folder_read(const char *file) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err;
   json_t *said = NULL;
   if (file_read(file, LIMIT_REPO_FILE_BYTES, &text, &err))
     said = json_loadb(text.p, text.n, 0, NULL);
-  buf_deinit(&text);
   return said;
-}
-
-static const char *folder_word(const json_t *said, const char *key) {
-  const char *word = json_string_value(json_object_get(said, key));
-  return word ? word : "";
 }
 
 /* Returns true if it was kept, and its session is still stopped. */
@@ -64,8 +58,8 @@ static bool still_kept(const json_t *said) {
   struct err err;
   if (json_object_get(said, "kept") == NULL)
     return false;
-  store_at(&store, folder_word(said, "logs"));
-  store_ref(&store, folder_word(said, "session"), &ref);
+  store_at(&store, json_word_at(said, "logs"));
+  store_ref(&store, json_word_at(said, "session"), &ref);
   if (!summary_read(&summary, &ref, &err))
     return false;
   bool stopped = summary_is_stopped(&summary);
@@ -84,7 +78,7 @@ static bool is_held(const char *file) {
 /* A shared store is never asked here, on the loop: what is kept counts until folder_look, or a
  * program that begins, finds that it need not be. */
 static bool counts_as_kept(const json_t *said) {
-  if (store_is_address(folder_word(said, "logs")))
+  if (store_is_address(json_word_at(said, "logs")))
     return json_object_get(said, "kept") != NULL;
   return still_kept(said);
 }
@@ -92,8 +86,8 @@ static bool counts_as_kept(const json_t *said) {
 /* Examines one right and removes it if nobody has it any more. Returns true if it is in the way. */
 static bool examine_right(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
-  json_t *said = folder_read(file);
-  const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
+  json_auto_t *said = folder_read(file);
+  const char *session = json_word_at(said, "session"), *path = json_word_at(said, "folder");
   bool own = strcmp(session, ask->session) == 0, held = is_held(file);
   bool kept = !held && !own && counts_as_kept(said);
   bool in_way = !own && (held || kept) && folders_meet(path, ask->path);
@@ -104,7 +98,6 @@ static bool examine_right(const char *file, const struct folder_ask *ask,
   } else if (!held && !kept && !own) {
     (void)unlink(file);
   }
-  json_decref(said);
   return in_way;
 }
 
@@ -158,13 +151,13 @@ static bool all_committed(const char *folder) {
 
 /* Returns true if a right is kept for changes, and its session does not run. */
 static bool kept_for_changes(const char *file, const json_t *said) {
-  return strcmp(folder_word(said, "kept"), "changes") == 0 && !is_held(file);
+  return strcmp(json_word_at(said, "kept"), "changes") == 0 && !is_held(file);
 }
 
 /* Returns true for a right without a process whose session's log, in a shared store, says that it
  * does not stop any more, or is gone. Waits for the server. */
 static bool kept_for_nothing(const char *file, const json_t *said) {
-  return store_is_address(folder_word(said, "logs")) && !is_held(file) && !still_kept(said);
+  return store_is_address(json_word_at(said, "logs")) && !is_held(file) && !still_kept(said);
 }
 
 void folder_drop_unneeded(const char *path) {
@@ -174,7 +167,7 @@ void folder_drop_unneeded(const char *path) {
   DIR *dir = paths_state("locks", locks, &ignored) ? opendir(locks) : NULL;
   while (next_right(dir, locks, &file)) {
     json_auto_t *said = folder_read(buf_c(&file));
-    const char *folder = folder_word(said, "folder");
+    const char *folder = json_word_at(said, "folder");
     if (folders_meet(folder, path) &&
         ((kept_for_changes(buf_c(&file), said) && all_committed(folder)) ||
          kept_for_nothing(buf_c(&file), said)))
@@ -202,7 +195,7 @@ static void folder_on_looked(void *ctx, struct git_answer *answer) {
 static bool ask_git(struct folder_look *look) {
   struct err ignored;
   struct git_ask ask = what_is_left;
-  ask.folder = folder_word(look->said, "folder");
+  ask.folder = json_word_at(look->said, "folder");
   return kept_for_changes(look->file, look->said) &&
          git_ask(&look->git, &ask, folder_on_looked, look, &ignored);
 }
@@ -231,7 +224,7 @@ bool folder_look(struct folder_look *look, const struct folder_holder *holder, u
   look->file = buf_take(&file);
   look->store_asked.data = look;
   bool begun = false;
-  if (store_is_address(folder_word(look->said, "logs")))
+  if (store_is_address(json_word_at(look->said, "logs")))
     begun = uv_queue_work(loop, &look->store_asked, ask_store, on_store_answered) == 0;
   else
     begun = ask_git(look);
@@ -249,17 +242,14 @@ void folder_look_end(struct folder_look *look, uv_loop_t *loop) {
 }
 
 static bool folder_write(int fd, json_t *said) {
-  char *text = json_dump_text(said, JSON_COMPACT);
+  char_auto_t *text = json_dump_text(said, JSON_COMPACT);
   size_t n = strlen(text);
-  bool ok = ftruncate(fd, 0) == 0 && pwrite(fd, text, n, 0) == (ssize_t)n;
-  free(text);
-  return ok;
+  return ftruncate(fd, 0) == 0 && pwrite(fd, text, n, 0) == (ssize_t)n;
 }
 
 static struct folder_right *right_make(const char *locks, const struct folder_ask *ask,
                                        struct err *err) {
-  struct buf file = {0};
-  buf_printf(&file, "%s/%s%s", locks, ask->session, suffix);
+  buf_auto_t file = buf_of("%s/%s%s", locks, ask->session, suffix);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   json_t *said =
       json_pack("{ss ss* ss*}", "session", ask->session, "folder", ask->path, "logs", ask->logs);
@@ -272,14 +262,12 @@ static struct folder_right *right_make(const char *locks, const struct folder_as
   if (fd >= 0)
     (void)close(fd);
   json_decref(said);
-  buf_deinit(&file);
   return NULL;
 }
 
 /* Takes the lock under which one may look at all rights and make one. Returns -1 with err set. */
 static int lock_all(const char *locks, struct err *err) {
-  struct buf file = {0};
-  buf_printf(&file, "%s/%s", locks, mutex_name);
+  buf_auto_t file = buf_of("%s/%s", locks, mutex_name);
   int fd = open(buf_c(&file), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd >= 0 && !fs_lock(fd)) {
     int number = errno;
@@ -293,7 +281,6 @@ static int lock_all(const char *locks, struct err *err) {
   } else if (fd < 0) {
     err_set_errno(err, errno, "cannot make %s", buf_c(&file));
   }
-  buf_deinit(&file);
   return fd;
 }
 
@@ -329,11 +316,11 @@ void folder_give(struct folder_right *owned_right, enum folder_keep keep) {
 
 bool folder_release(const char *session, struct err *err) {
   char locks[PATHS_BYTES];
-  struct buf file = {0};
+  buf_auto_t file = {0};
   if (!paths_state("locks", locks, err))
     return false;
   buf_printf(&file, "%s/%s%s", locks, session, suffix);
-  json_t *said = folder_read(buf_c(&file));
+  json_auto_t *said = folder_read(buf_c(&file));
   bool ok = true;
   if (is_held(buf_c(&file)))
     ok = err_set(err, ERR_LOCKED, "a process is running it: %s", session);
@@ -341,7 +328,5 @@ bool folder_release(const char *session, struct err *err) {
     ok = err_set(err, ERR_NOT_FOUND, "%s holds no folder", session);
   else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)
     ok = err_set_errno(err, errno, "cannot remove %s", buf_c(&file));
-  json_decref(said);
-  buf_deinit(&file);
   return ok;
 }

@@ -47,7 +47,7 @@ static bool fork_find(struct fork_place *place, const struct store_ref *ref, str
   while (reader_next(&r, &line) && r.whole) {
     if (memmem(line.p, line.n, type, sizeof type - 1) == NULL)
       continue;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     if (str_eq_c(json_view(json_object_get(record, "type")), "turn_start")) {
       struct str movement = json_view(json_object_get(record, "movement"));
       json_int_t run = json_integer_value(json_object_get(record, "movement_iteration"));
@@ -57,7 +57,6 @@ static bool fork_find(struct fork_place *place, const struct store_ref *ref, str
       if (str_eq(movement, place->movement) && (place->run == 0 || place->run == run))
         place->seq = (uint64_t)json_integer_value(json_object_get(record, "seq"));
     }
-    json_decref(record);
   }
   reader_close(&r);
   return true;
@@ -81,14 +80,13 @@ static bool fold_until(struct fork *f, const struct store_ref *ref, uint64_t end
     return false;
   memcpy(f->hash, record_line_first_hash, sizeof f->hash);
   while (ok && (end == 0 || f->core.seq + 1 < end) && reader_next(&r, &line) && r.whole) {
-    json_t *record = record_line_parse(line, f->hash, err);
+    json_auto_t *record = record_line_parse(line, f->hash, err);
     ok = record != NULL && core_apply_json(&f->core, record, NULL, &source, err);
     if (ok && f->core.seq == 1) {
       const char *path = json_string_value(json_object_get(record, "workflow_path"));
       f->workflow_path = path ? xstrdup(path) : NULL;
       f->facets = json_incref(json_object_get(record, "facets"));
     }
-    json_decref(record);
   }
   reader_close(&r);
   return ok || err_wrap(err, "the log is damaged");
@@ -171,14 +169,12 @@ bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *move
 /* Lints the changed document, which was linted as a whole when its session began. */
 static bool fork_lint(const json_t *doc, const struct provider_registry *registry,
                       struct err *err) {
-  struct err_list errors = {0}, warnings = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
   const struct lint_env env = {.providers = registry_capabilities(registry)};
   workflow_lint(doc, NULL, &env, &errors, &warnings);
   bool ok = errors.count == 0;
   if (!ok)
     *err = errors.items[0];
-  err_list_deinit(&errors);
-  err_list_deinit(&warnings);
   return ok;
 }
 
@@ -187,14 +183,13 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
   if (text.n == 0 || text_needs_blob(text))
     return err_set(err, ERR_USAGE, "the instruction must be a text in UTF-8 of 1 to %u bytes",
                    LIMIT_INLINE_TEXT_BYTES);
-  json_t *doc = json_clone(f->workflow->doc);
+  json_auto_t *doc = json_clone(f->workflow->doc);
   json_t *movement = json_array_get(json_object_get(doc, "movements"), (size_t)f->core.next);
   json_object_set_new(movement, "instruction", json_stringn(text.p, text.n));
   struct workflow *workflow = NULL;
   if (keys_check(doc, STR(""), user->hidden, "another instruction", err) &&
       fork_lint(doc, registry, err))
     workflow = workflow_build(doc, err);
-  json_decref(doc);
   if (workflow == NULL)
     return err_wrap(err, "the new instruction");
   workflow_unref(f->workflow);
@@ -229,13 +224,12 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
 static void put_work(const struct worktree *own, struct buf *out) {
   struct repo repo;
   struct repo_head head = {0};
-  char *real = realpath(own->path, NULL);
+  char_auto_t *real = realpath(own->path, NULL);
   if (real != NULL && repo_find(real, &repo)) {
     if (strcmp(buf_c(&repo.top), real) == 0)
       repo_read_head(&repo, &head);
     repo_deinit(&repo);
   }
-  free(real);
   bool elsewhere = head.commit[0] != '\0' && strcmp(head.branch, own->branch) != 0;
   buf_puts(out, elsewhere ? head.commit : own->branch);
 }
@@ -243,14 +237,13 @@ static void put_work(const struct worktree *own, struct buf *out) {
 /* Lets the worktree begin where the parent's work is. */
 static void settle_place(struct fork *f) {
   const struct worktree *own = &f->core.worktree;
-  struct buf work = {0};
-  json_t *set = json_clone(json_object_get(f->config, "workspace"));
+  buf_auto_t work = {0};
+  json_auto_t *set = json_clone(json_object_get(f->config, "workspace"));
   set = set ? set : json_object();
   json_object_del(set, "merge");
   if (own->made) {
     put_work(own, &work);
     json_object_set_new(set, "base", json_text(buf_view(&work)));
-    buf_deinit(&work);
   }
   if (own->made && strstr(own->branch, f->core.session) == NULL) /* it has that name already */
     json_object_set_new(set, "branch", json_string("segue/{id}"));
@@ -259,14 +252,13 @@ static void settle_place(struct fork *f) {
     json_object_set(set, members[i], json_object_get(f->place, members[i]));
   if (json_object_size(set) > 0)
     json_object_set(f->config, "workspace", set);
-  json_decref(set);
   json_object_set(f->config, "source", json_object_get(f->place, "source"));
 }
 
 static bool settle_task(struct fork *f, struct err *err) {
   if (f->more.n == 0)
     return true;
-  struct buf task = {0};
+  buf_auto_t task = {0};
   buf_printf(&task, STR_FMT "\n\n" STR_FMT, STR_ARG(buf_view(&f->task.bytes)),
              STR_ARG(buf_view(&f->more)));
   buf_clear(&f->more);
@@ -274,9 +266,7 @@ static bool settle_task(struct fork *f, struct err *err) {
   f->task = (struct text){0};
   bool ok = task.n <= LIMIT_TASK_BYTES ||
             err_set(err, ERR_LIMIT, "the task is larger than %u bytes", LIMIT_TASK_BYTES);
-  ok = ok && keep_text(&f->task, buf_view(&task), &f->store, err);
-  buf_deinit(&task);
-  return ok;
+  return ok && keep_text(&f->task, buf_view(&task), &f->store, err);
 }
 
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,

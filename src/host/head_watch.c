@@ -41,21 +41,18 @@ static void heads_read(const char *folder, struct watched_heads *heads) {
   free(real);
   if (!heads->is_repo)
     return;
-  struct buf log = {0};
+  buf_auto_t log = buf_of("%s/logs/HEAD", buf_c(&repo.git_dir));
   struct stat st;
-  buf_printf(&log, "%s/logs/HEAD", buf_c(&repo.git_dir));
   heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
-  buf_deinit(&log);
   repo_read_head(&repo, &heads->here);
   heads->has_main = repo_main(&repo, &main);
   if (heads->has_main) {
-    struct buf index = {0};
+    buf_auto_t index = {0};
     repo_read_head(&main, &heads->main);
     heads->main_top = realpath(buf_c(&main.top), NULL);
     buf_printf(&index, "%s/index", buf_c(&main.git_dir));
     if (lstat(buf_c(&index), &heads->main_index) != 0)
       heads->main_index = (struct stat){0};
-    buf_deinit(&index);
     repo_deinit(&main);
   }
   repo_deinit(&repo);
@@ -76,9 +73,7 @@ static bool worked_there(const json_t *seen, const char *top) {
   static const char looks[] =
       "status diff describe grep log show blame rev-parse rev-list cat-file "
       "ls-files ls-tree for-each-ref merge-base config worktree";
-  size_t i;
-  const json_t *pair;
-  json_array_foreach((json_t *)seen, i, pair) {
+  JSON_EACH(seen, i, pair) {
     struct str tree = json_view(json_array_get(pair, 0)), name = json_view(json_array_get(pair, 1));
     if (str_eq_c(tree, top) && !str_among(name, looks))
       return true;
@@ -158,10 +153,6 @@ struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
   return w;
 }
 
-static char *watch_copy(const char *text) {
-  return text ? xstrdup(text) : NULL;
-}
-
 void head_watch_end(struct head_watch *w, const struct core *core, const struct turn *turn,
                     const char *cwd, const json_t *seen, void (*on_done)(void *ctx)) {
   assert(!w->busy && !w->ends);
@@ -171,11 +162,11 @@ void head_watch_end(struct head_watch *w, const struct core *core, const struct 
   w->session = xstrdup(core->session);
   w->cwd = xstrdup(cwd);
   if (tree->made) {
-    w->path = watch_copy(tree->path);
-    w->branch = watch_copy(tree->branch);
+    w->path = text_copy(tree->path);
+    w->branch = text_copy(tree->branch);
   }
-  w->base = watch_copy(tree->base);
-  w->known = watch_copy(tree->head);
+  w->base = text_copy(tree->base);
+  w->known = text_copy(tree->head);
   w->seen = json_incref((json_t *)seen);
   w->then = on_done;
   w->ends = w->busy = true;

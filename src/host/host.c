@@ -317,10 +317,9 @@ static bool session_recall(struct session *s, struct err *err) {
     for (struct call *call = turn->calls; call; call = call->next) {
       if (call->state == CALL_DONE)
         continue;
-      json_t *record = store_read(s->log, call->prompt_seq, err);
+      json_auto_t *record = store_read(s->log, call->prompt_seq, err);
       bool ok = record != NULL &&
                 resolve_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
-      json_decref(record);
       if (!ok)
         return err_wrap(err, "the prompt of call %ld cannot be read back", call->id);
     }

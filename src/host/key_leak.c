@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
@@ -55,9 +56,7 @@ static bool key_check_text(const struct key_search *k, struct str text, const ch
 
 /* Visits every text of the document below `value`; items with a name are called by it. */
 static bool key_check_value(struct key_search *k, const json_t *value, unsigned depth) {
-  size_t length = k->path.n, i;
-  const char *key;
-  json_t *member;
+  size_t length = k->path.n;
   bool ok = true;
   if (json_is_string(value)) {
     return key_check_text(k, (struct str){json_string_value(value), json_string_length(value)},
@@ -65,14 +64,14 @@ static bool key_check_value(struct key_search *k, const json_t *value, unsigned 
   }
   if (depth == LIMIT_YAML_DEPTH)
     return true;
-  json_object_foreach((json_t *)value, key, member) {
+  JSON_MEMBERS(value, key, member) {
     buf_printf(&k->path, ".%.80s", key);
     ok = key_check_value(k, member, depth + 1);
     if (!ok)
       return false;
     k->path.n = length;
   }
-  json_array_foreach(value, i, member) {
+  JSON_EACH(value, i, member) {
     const char *name = json_string_value(json_object_get(member, "name"));
     if (name != NULL)
       buf_printf(&k->path, "[%.80s]", name);

@@ -65,9 +65,8 @@ static bool notify_config_on(json_t *set, const char *path, const struct yaml_no
 static bool read_duration(json_t *set, const char *key, const char *path,
                           const struct yaml_node *node, struct err *err) {
   struct err why = {0};
-  if (!limits_check_duration(node->text, &why)) {
+  if (!limits_check_duration(node->text, &why))
     return yaml_wrong(err, path, node, "it %.200s", why.text);
-  }
   json_object_set_new(set, key, json_integer(limits_duration_ms(node->text, 0)));
   return true;
 }
@@ -130,9 +129,8 @@ json_t *notify_config_set_read(const char *path, const struct yaml_node *node, s
 }
 
 bool notify_config_set_wants(const json_t *set, const char *event) {
-  const json_t *on = json_object_get(set, "on"), *word;
-  size_t i;
-  json_array_foreach(on, i, word) {
+  const json_t *on = json_object_get(set, "on");
+  JSON_EACH(on, i, word) {
     if (strcmp(json_string_value(word), event) == 0)
       return true;
   }
@@ -261,8 +259,7 @@ static void notifier_on_end(void *ctx, struct process_result *p) {
 static const char *assignment(struct arena *arena, const char *name, const json_t *notification,
                               const char *key) {
   struct str value = json_view(json_object_get(notification, key));
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s=", name);
+  buf_auto_t text = buf_of("%s=", name);
   buf_safe(&text, value, true);
   return arena_strndup(arena, buf_c(&text), text.n);
 }
@@ -285,14 +282,12 @@ static const char *const *notifier_env(const struct notifier *n, const json_t *n
 }
 
 static void start_telling(struct notifier *n, struct arena *arena) {
-  const json_t *words = json_object_get(n->set, "command"), *word;
+  const json_t *words = json_object_get(n->set, "command");
   const struct queued_notice *q = queue_first(n);
   const char *argv[LIMIT_NOTICE_WORDS + 1] = {NULL}, *home = getenv("HOME");
   struct err err = {0};
-  size_t i;
-  json_array_foreach(words, i, word) {
+  JSON_EACH(words, i, word)
     argv[i] = json_string_value(word);
-  }
   buf_clear(&n->line);
   json_write(q->notification, &n->line);
   buf_putc(&n->line, '\n');
@@ -333,15 +328,13 @@ static void notifier_take(void *ctx, const char *session, json_t *notification, 
 }
 
 void notifier_on_record(struct notifier *n, const struct summary *b, const struct record *record) {
-  json_t *list, *notification;
-  size_t i;
+  json_t *list;
   if (n->set == NULL || n->closed)
     return;
   list = json_array();
   notification_of(b, record, list);
-  json_array_foreach(list, i, notification) {
+  JSON_EACH(list, i, notification)
     notifier_take(n, b->session, notification, record->seq);
-  }
   json_decref(list);
   tell_next(n);
 }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "os/fs.h"
 #include "store/store.h"
@@ -105,7 +106,7 @@ static size_t project_ceiling(const char *dir) {
 
 void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]) {
   struct stat st, link;
-  char *at = realpath(dir, NULL);
+  char_auto_t *at = realpath(dir, NULL);
   out[0] = foreign[0] = '\0';
   size_t n = at ? strlen(at) : 0,
          ceiling = n > 0 && n < PROJECT_BYTES ? project_ceiling(at) : n + 1;
@@ -116,7 +117,6 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
     if (is_there && link.st_uid == geteuid() && st.st_uid == geteuid() &&
         (st.st_mode & S_IWOTH) == 0) {
       print_into(out + strlen(out), PATHS_BYTES - strlen(out), "/facets");
-      free(at);
       return;
     }
     if (is_there && foreign[0] == '\0')
@@ -125,7 +125,6 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
       break;
     n = parent_of(at, n);
   }
-  free(at);
   out[0] = '\0';
 }
 

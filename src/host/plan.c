@@ -104,12 +104,10 @@ static double part_calls(const struct movement *m, enum reachable_role role, siz
 }
 
 static void plan_unknown(struct planning *plan, const char *what, struct str name) {
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s " STR_FMT, what, STR_ARG(name));
+  buf_auto_t text = buf_of("%s " STR_FMT, what, STR_ARG(name));
   for (size_t i = 0; i < json_array_size(plan->unknown); i++)
-    if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i)))) {
+    if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i))))
       return;
-    }
   json_array_append_new(plan->unknown, json_text(buf_view(&text)));
 }
 
@@ -150,13 +148,12 @@ static void add_limits(json_t *list, const json_t *budget, const struct movement
 /* Returns {"limits": [{"of", "movement"?, "limits"}], "unseen": []}; JSON null if there is no
  * budget. New. */
 static json_t *plan_budget(const struct workflow *wf) {
-  json_t *list = json_array(), *movement;
-  const json_t *movements = json_at(wf->doc, "movements"), *child;
-  size_t i, k;
+  json_t *list = json_array();
+  const json_t *movements = json_at(wf->doc, "movements");
   add_limits(list, json_at(wf->doc, "budget"), NULL);
-  json_array_foreach((json_t *)movements, i, movement) {
+  JSON_EACH(movements, i, movement) {
     add_limits(list, json_at(movement, "budget"), &wf->movements[i]);
-    json_array_foreach(json_at(movement, "parallel"), k, child)
+    JSON_EACH(json_at(movement, "parallel"), k, child)
       add_limits(list, json_at(child, "budget"), &wf->movements[wf->movements[i].first_child + k]);
   }
   if (json_array_size(list) > 0)
@@ -178,8 +175,7 @@ static bool is_bounded(const struct workflow *wf, size_t movement, enum budget_u
 
 static void add_unseen(json_t *budget, const char *what, struct str provider, const char *why) {
   json_t *unseen = json_object_get(budget, "unseen");
-  buf_auto_t text = {0};
-  buf_printf(&text, "%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
+  buf_auto_t text = buf_of("%s of " STR_FMT " (%s)", what, STR_ARG(provider), why);
   json_auto_t *word = json_text(buf_view(&text));
   bool known = false;
   for (size_t i = 0; i < json_array_size(unseen); i++)
@@ -239,10 +235,9 @@ static json_t *who_json(const struct planning *plan, const struct reachable_part
   if (part->role == REACHABLE_WORK) {
     /* what a backend does other than the permission says; null if it keeps to the word */
     const struct movement *m = &plan->p->workflow->movements[part->movement];
-    struct buf gap = {0};
+    buf_auto_t gap = {0};
     bool differs = capability_gap(&provider->capability, m->permission, m->run != NULL, &gap);
     json_object_set_new(out, "permission_gap", differs ? json_text(buf_view(&gap)) : json_null());
-    buf_deinit(&gap);
   }
   return out;
 }
@@ -271,13 +266,12 @@ static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
   for (size_t i = 0; i < movement_ways(m) && m->group == NO_GROUP; i++) {
     int next = movement_leads_to(m, i);
     const char *end = next == NEXT_COMPLETE ? "COMPLETE" : "ABORT";
-    json_t *to = next >= 0 ? json_text(wf->movements[next].name) : json_string(end);
+    json_auto_t *to = next >= 0 ? json_text(wf->movements[next].name) : json_string(end);
     size_t k = 0;
     while (k < json_array_size(rules) && !json_same(json_array_get(rules, k), to))
       k++;
     if (k == json_array_size(rules))
       json_array_append(rules, to);
-    json_decref(to);
   }
   return rules;
 }
@@ -354,7 +348,7 @@ static json_t *history_json(const struct store *store, const char *workflow) {
   if (store == NULL || !store_exists(store) || !store_list(store, &ids, &count, &err))
     return json_null();
   for (size_t i = 0; i < count && i < LIMIT_PLAN_LOGS && h.runs < LIMIT_PLAN_RUNS; i++) {
-    struct summary b = {0};
+    AUTO(summary_deinit) struct summary b = {0};
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
     if (summary_read(&b, &ref, &err) && b.workflow != NULL && strcmp(b.workflow, workflow) == 0 &&
@@ -370,7 +364,6 @@ static json_t *history_json(const struct store *store, const char *workflow) {
       if (record_time_parse(b.started, &from) && record_time_parse(b.updated, &to) && to >= from)
         history_add(&h, HISTORY_TIME, (double)(to - from));
     }
-    summary_deinit(&b);
   }
   free(ids);
   json_t *out = h.runs > 0 ? json_pack("{si}", "runs", (int)h.runs) : json_null();

@@ -65,9 +65,7 @@ static void reachable_one(const struct reaching *r, struct reachable_part part, 
   const json_t *list = core_takers(r->workflow, r->config, part.movement,
                                    part.role == REACHABLE_JUDGE, part.who[0].provider);
   const json_t *models = json_object_get(r->config, "provider_models");
-  const json_t *name;
-  size_t i;
-  json_array_foreach((json_t *)list, i, name) {
+  JSON_EACH(list, i, name) {
     struct str word = json_view(name);
     reachable_add(&part, word, json_view(json_object_getn(models, word.p, word.n)));
   }
@@ -131,8 +129,6 @@ void reachable_each(const struct workflow *workflow, const json_t *config, const
 
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings) {
   char project[PATHS_BYTES], foreign[PATHS_BYTES];
-  size_t i;
-  const json_t *entry;
   struct err err;
   paths_project_facets(cwd, project, foreign);
   if (foreign[0]) {
@@ -140,7 +136,7 @@ void preflight_warn(const json_t *files, const char *cwd, struct err_list *warni
             "%.400s is ignored: it belongs to another user, or others can write to it", foreign);
     err_list_add(warnings, &err);
   }
-  json_array_foreach((json_t *)files, i, entry) {
+  JSON_EACH(files, i, entry) {
     const json_t *shadows = json_object_get(entry, "shadows");
     if (shadows == NULL)
       continue;
@@ -173,7 +169,7 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   paths_called(called[0], called[1]);
   const char *const workflows[] = {called[0], called[1], NULL};
   source.workflows = workflows;
-  json_t *doc = workflow_load_marked(&source, errors, &marks);
+  json_auto_t *doc = workflow_load_marked(&source, errors, &marks);
   bool whole = errors->count == 0;
   if (doc != NULL) {
     const json_t *standard = json_object_get(config, "default_provider");
@@ -193,7 +189,6 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
     if (workflow == NULL && errors->count == 0)
       err_list_add(errors, &err);
   }
-  json_decref(doc);
   if (kept != NULL)
     *kept = marks;
   else
@@ -275,10 +270,9 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
 /* Checks that the names in --provider MOVEMENT=P are movements. */
 static void check_names(struct flight *f) {
   const struct workflow *wf = f->p->workflow;
-  const char *name, **names = xcalloc(wf->movement_count + 1, sizeof *names);
-  json_t *value;
+  const char **names = xcalloc(wf->movement_count + 1, sizeof *names);
   f->placed = false;
-  json_object_foreach(json_object_get(f->p->config, "providers"), name, value) {
+  JSON_MEMBERS(json_object_get(f->p->config, "providers"), name, value) {
     const char *provider = json_string_value(value);
     long index = workflow_find(wf, str_from(name));
     bool command = index >= 0 && wf->movements[index].argv != NULL;
@@ -503,14 +497,12 @@ static void check_program(struct flight *f, const char *name) {
 
 /* Checks that each secret is one that the user lets movements have, and that it is set. */
 static void check_secrets(struct flight *f, const struct movement *m) {
-  const json_t *known = json_object_get(f->p->config, "secrets"), *name, *other;
-  size_t i, k;
-  json_array_foreach((json_t *)m->secrets, i, name) {
+  const json_t *known = json_object_get(f->p->config, "secrets");
+  JSON_EACH(m->secrets, i, name) {
     const char *text = json_string_value(name), *value = getenv(text);
     bool allowed = false;
-    json_array_foreach((json_t *)known, k, other) {
+    JSON_EACH(known, k, other)
       allowed |= json_same(name, other);
-    }
     if (!allowed)
       flight_say(f, f->errors,
                  "secrets names %.100s: write secrets: [%.100s] in your config.yaml if it may be "

@@ -51,12 +51,11 @@ static void note_written(struct session *s, const struct kept_text *kept) {
 }
 
 static void write_one(struct session *s, const struct kept_text *kept) {
-  struct buf content = {0};
+  buf_auto_t content = {0};
   struct err err;
   contract_content(buf_view(&kept->text), &content);
   if (!store_report_put(s->host->store, s->core.session, kept->name, buf_view(&content), &err))
     session_trouble(s, err.text);
-  buf_deinit(&content);
   note_written(s, kept);
 }
 

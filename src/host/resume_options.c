@@ -36,9 +36,7 @@ static const char *const steer_members[] = {"text", "name", NULL};
 
 bool resume_options_members_known(const json_t *body, const char *where, const char *const *members,
                                   struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)body, key, value) {
+  JSON_MEMBERS(body, key, value) {
     size_t i = 0;
     while (members[i] != NULL && strcmp(members[i], key) != 0)
       i++;
@@ -53,11 +51,9 @@ bool resume_options_members_known(const json_t *body, const char *where, const c
 
 static bool parsed_answer_members_known(const json_t *body, const char *const *members,
                                         struct err *err) {
-  const char *key;
-  json_t *value;
   if (!resume_options_members_known(body, "", members, err))
     return false;
-  json_object_foreach((json_t *)body, key, value) {
+  JSON_MEMBERS(body, key, value) {
     bool number = strcmp(key, "question") == 0 || strcmp(key, "choice") == 0;
     if (number && (!json_is_integer(value) || json_integer_value(value) < 1))
       return err_set(err, ERR_INVALID, "%s must be a number from 1", key);
@@ -179,16 +175,14 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
 
 static bool check_providers(const json_t *body, const struct provider_registry *registry,
                             struct err *err) {
-  json_t *providers = json_object_get(body, "providers"), *name;
-  const char *movement;
+  json_t *providers = json_object_get(body, "providers");
   if (providers == NULL)
     return true;
   if (!json_is_object(providers))
     return err_set(err, ERR_INVALID, "providers must be an object of movement: provider");
-  json_object_foreach(providers, movement, name) {
+  JSON_MEMBERS(providers, movement, name)
     if (!check_provider(name, movement, true, registry, err))
       return false;
-  }
   return true;
 }
 
@@ -307,9 +301,7 @@ json_t *resume_options_config(const json_t *config, const struct config *user,
 bool resume_options_movements_known(const json_t *changed, const struct workflow *workflow,
                                     struct err *err) {
   const json_t *providers = json_object_get(changed, "providers");
-  const char *movement;
-  json_t *name;
-  json_object_foreach((json_t *)providers, movement, name) {
+  JSON_MEMBERS(providers, movement, name) {
     if (workflow_find(workflow, str_from(movement)) < 0)
       return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);
   }

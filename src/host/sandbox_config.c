@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "core/keys.h"
 #include "core/sandbox_settings.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "http/proxy.h"
 #include "os/control_group.h"
@@ -101,9 +102,8 @@ static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml
     return yaml_unknown(err, path, key, "sandbox: limits has no key", near,
                         "use memory, cpus or pids");
   }
-  if (!key_set_check(&limits_keys, limits, &why)) {
+  if (!key_set_check(&limits_keys, limits, &why))
     return yaml_wrong(err, path, node, "sandbox: limits: %.200s", why.text);
-  }
   json_object_set(out, "limits", limits);
   return true;
 }
@@ -234,9 +234,8 @@ const char *sandbox_mechanism(const json_t *words, const char **why) {
 
 /* Gathers what the settings of backends say about sandboxes. */
 static json_t *of_providers(const json_t *providers) {
-  const char *name;
-  json_t *settings, *out = json_object();
-  json_object_foreach((json_t *)providers, name, settings) {
+  json_t *out = json_object();
+  JSON_MEMBERS(providers, name, settings) {
     json_t *level = json_object_get(settings, "sandbox");
     json_t *network = json_object_get(settings, "network"), *own = json_object();
     if (json_is_false(level))

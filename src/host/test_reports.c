@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "format/test_counts.h"
@@ -88,9 +89,8 @@ void test_reports_count(struct str spec, const char *cwd, int64_t since_ms,
   struct test_reports r = {.since_ms = since_ms};
   bool ok = test_format_parse(spec, &format, &path);
   if (ok && format == TESTS_JUNIT) {
-    char *name = strndup(path.p, path.n);
+    char_auto_t *name = strndup(path.p, path.n);
     ok = name != NULL && read_reports(&r, cwd, name);
-    free(name);
   } else if (ok && !test_counts_read(format, buf_view(&result->text.bytes), &r.counts) &&
              !test_counts_read(format, buf_view(&result->error_text.bytes), &r.counts)) {
     ok = err_set(&r.problem, ERR_NOT_FOUND, "its output holds no summary of %s",

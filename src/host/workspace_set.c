@@ -57,10 +57,8 @@ static bool fits_bool(const json_t *value, struct err *err) {
 }
 
 static bool fits_files(const json_t *value, struct err *err) {
-  size_t i;
-  const json_t *name;
   bool ok = json_is_array(value) && json_array_size(value) <= LIMIT_WORKTREE_FILE_COUNT;
-  json_array_foreach((json_t *)value, i, name) {
+  JSON_EACH(value, i, name) {
     struct err ignored;
     ok = ok && json_is_string(name) && limits_check_cwd(json_view(name), &ignored) &&
          memchr(json_view(name).p, '{', json_view(name).n) == NULL;
@@ -89,9 +87,8 @@ static const struct {
 };
 
 bool workspace_set_check(const json_t *set, bool all, struct err *err) {
-  const char *names[ARRAY_LEN(settings) + 1], *key;
+  const char *names[ARRAY_LEN(settings) + 1];
   size_t n = 0;
-  json_t *value;
   struct err why;
   if (!json_is_object(set))
     return err_set(err, ERR_INVALID, "workspace must be here, worktree or a map of settings");
@@ -99,7 +96,7 @@ bool workspace_set_check(const json_t *set, bool all, struct err *err) {
     if (all || !settings[i].users)
       names[n++] = settings[i].name;
   names[n] = NULL;
-  json_object_foreach((json_t *)set, key, value) {
+  JSON_MEMBERS(set, key, value) {
     size_t i = 0;
     while (i < ARRAY_LEN(settings) &&
            (strcmp(settings[i].name, key) != 0 || (settings[i].users && !all)))
@@ -117,13 +114,11 @@ bool workspace_set_check(const json_t *set, bool all, struct err *err) {
 bool workspace_source_check(const json_t *source, struct err *err) {
   static const char *const texts[] = {"kind", "title", "url", "branch", NULL};
   struct str kind = json_view(json_object_get(source, "kind"));
-  const char *key;
-  json_t *value;
   if (!json_is_object(source) || !(str_eq_c(kind, "issue") || str_eq_c(kind, "pr")) ||
       json_integer_value(json_object_get(source, "number")) < 1)
     return err_set(err, ERR_INVALID,
                    "source must be an object, such as {\"kind\": \"issue\", \"number\": 12}");
-  json_object_foreach((json_t *)source, key, value) {
+  JSON_MEMBERS(source, key, value) {
     size_t i = 0;
     while (texts[i] != NULL && strcmp(texts[i], key) != 0)
       i++;

@@ -82,26 +82,11 @@ struct git_step {
 
 enum { GIT_LIST_STEP = 2 }; /* index in git_make_steps of the step that lists worktrees */
 
-static void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words) {
-  size_t n = 0;
-  ask->folder = folder;
-  for (; words[n] != NULL; n++) {
-    assert(n + 1 < GIT_WORDS);
-    ask->words[n] = words[n];
-  }
-  ask->words[n] = NULL;
-}
-
-#define WORDS(ask, folder, ...) git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
-
 /* --- what steps share --- */
 
 static bool has_file(const char *folder, const char *name) {
-  struct buf path = {0};
-  buf_printf(&path, "%s/%s", folder, name);
-  bool found = access(buf_c(&path), F_OK) == 0;
-  buf_deinit(&path);
-  return found;
+  buf_auto_t path = buf_of("%s/%s", folder, name);
+  return access(buf_c(&path), F_OK) == 0;
 }
 
 /* Returns a setting of the session's worktrees; borrowed, or NULL. */
@@ -112,10 +97,9 @@ static const json_t *git_job_setting(const struct git_job *job, const char *name
 /* Returns false, with git's own words. */
 static bool git_job_complain(struct git_job *job, const char *what,
                              const struct git_answer *answer) {
-  struct buf text = {0};
+  buf_auto_t text = {0};
   git_complaint(answer, &text);
   err_set(&job->err, ERR_INVALID, "%.200s: %.280s", what, buf_c(&text));
-  buf_deinit(&text);
   return false;
 }
 
@@ -135,7 +119,7 @@ static bool ask_base(struct git_job *job, struct git_ask *ask) {
     BUG("out of memory");
   free(job->base);
   job->base = commit;
-  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->base);
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->base);
   return true;
 }
 
@@ -157,7 +141,7 @@ static bool take_base(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_prefix(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "rev-parse", "--show-prefix");
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--show-prefix");
   return true;
 }
 
@@ -202,7 +186,7 @@ static bool choose_path(struct git_job *job) {
 }
 
 static bool ask_list(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "list", "--porcelain", "-z");
+  GIT_ASK_SET(ask, job->source, "worktree", "list", "--porcelain", "-z");
   return true;
 }
 
@@ -221,22 +205,20 @@ static bool take_list(struct git_job *job, const struct git_answer *answer) {
 /* Removes what a crash left: the files first, so that git then removes what it knows of them. */
 static bool ask_remove_files(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, "/", "rm", "-rf", "--", job->path);
+  GIT_ASK_SET(ask, "/", "rm", "-rf", "--", job->path);
   return job->exists;
 }
 
 static bool ask_remove(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  GIT_ASK_SET(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
   return job->listed;
 }
 
 /* In its own worktree, and on its own branch, only the session is at work. */
 static void git_drop_branch_lock(const struct git_job *job, const struct repo *repo) {
-  struct buf ref = {0};
-  buf_printf(&ref, "refs/heads/%s", job->branch);
+  buf_auto_t ref = buf_of("refs/heads/%s", job->branch);
   if (job->again && strstr(job->branch, job->session_id) != NULL)
     git_drop_lock(buf_c(&repo->common), buf_c(&ref));
-  buf_deinit(&ref);
 }
 
 static bool ask_branch(struct git_job *job, struct git_ask *ask) {
@@ -246,7 +228,7 @@ static bool ask_branch(struct git_job *job, struct git_ask *ask) {
   git_drop_branch_lock(job, &job->repo);
   free(job->head);
   job->head = ref;
-  WORDS(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->head);
+  GIT_ASK_SET(ask, job->source, "rev-parse", "--verify", "--quiet", "--end-of-options", job->head);
   return true;
 }
 
@@ -270,10 +252,10 @@ static bool ask_add(struct git_job *job, struct git_ask *ask) {
   if (!job->git.programs && !repo_make_worktrees(&job->repo, &job->err))
     return false;
   if (job->has_branch)
-    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
+    GIT_ASK_SET(ask, job->source, "worktree", "add", "--quiet", filled, job->path, job->branch);
   else
-    WORDS(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b", job->branch,
-          job->path, job->base);
+    GIT_ASK_SET(ask, job->source, "worktree", "add", "--quiet", filled, "--no-track", "-b",
+                job->branch, job->path, job->base);
   return true;
 }
 
@@ -284,7 +266,7 @@ static bool take_add(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_fill(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->path, "reset", "--hard", "--quiet");
+  GIT_ASK_SET(ask, job->path, "reset", "--hard", "--quiet");
   return !job->git.programs;
 }
 
@@ -294,25 +276,22 @@ static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   const json_t *merge = git_job_setting(job, "merge");
   if (merge == NULL || job->turn > 0 || job->remakes)
     return false;
-  WORDS(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify", "--no-stat",
-        json_string_value(merge));
+  GIT_ASK_SET(ask, job->path, "merge", "--no-commit", "--no-ff", "--quiet", "--no-verify",
+              "--no-stat", json_string_value(merge));
   return true;
 }
 
 /* Leaves a note of the merge, so that a movement that integrates may finish it too. */
 static void note_merge(const struct git_job *job) {
-  struct repo repo;
-  struct buf path = {0};
+  AUTO(repo_deinit) struct repo repo = {0};
   if (!repo_find(job->path, &repo))
     return;
-  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
+  buf_auto_t path = buf_of("%s/" GIT_SEGUE_MERGE, buf_c(&repo.git_dir));
   FILE *file = fopen(buf_c(&path), "we");
   if (file != NULL) {
     (void)fputs(GIT_SEGUE_MERGE_CONFLICT, file);
     (void)fclose(file);
   }
-  buf_deinit(&path);
-  repo_deinit(&repo);
 }
 
 static bool take_merge(struct git_job *job, const struct git_answer *answer) {
@@ -341,7 +320,7 @@ static bool take_submodules(struct git_job *job, const struct git_answer *answer
 /* Returns whether the path below the folder leads through folders only. A link could be made by the
  * repository, and lead anywhere. */
 static bool has_plain_way(const char *folder, const char *path) {
-  struct buf part = {0};
+  buf_auto_t part = {0};
   struct stat st;
   bool ok = true;
   for (const char *at = path + strlen(folder) + 1;
@@ -350,7 +329,6 @@ static bool has_plain_way(const char *folder, const char *path) {
     buf_append(&part, path, (size_t)(at - path));
     ok = lstat(buf_c(&part), &st) == 0 && S_ISDIR(st.st_mode);
   }
-  buf_deinit(&part);
   return ok;
 }
 
@@ -380,7 +358,7 @@ static bool ask_copy(struct git_job *job, struct git_ask *ask) {
     if (!wanted)
       continue;
     ask->other = true;
-    WORDS(ask, "/", "cp", "-a", "--", job->commit, job->head);
+    GIT_ASK_SET(ask, "/", "cp", "-a", "--", job->commit, job->head);
     return true;
   }
   return false;
@@ -395,16 +373,13 @@ static bool take_copy(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool link_files(struct git_job *job, struct git_ask *ask) {
-  const json_t *names = git_job_setting(job, "link"), *name;
-  size_t i;
+  const json_t *names = git_job_setting(job, "link");
   (void)ask;
-  json_array_foreach((json_t *)names, i, name) {
-    struct buf from = {0}, to = {0};
+  JSON_EACH(names, i, name) {
+    buf_auto_t from = {0}, to = {0};
     if (file_paths(job, json_string_value(name), &from, &to) &&
         symlink(buf_c(&from), buf_c(&to)) != 0)
       err_set_errno(&job->err, errno, "workspace: link: %.200s", buf_c(&to));
-    buf_deinit(&from);
-    buf_deinit(&to);
   }
   return false;
 }
@@ -412,20 +387,18 @@ static bool link_files(struct git_job *job, struct git_ask *ask) {
 /* --- setting it up --- */
 
 static void find_repository(const char *folder, struct repo *repo) {
-  char *real = realpath(folder, NULL);
+  char_auto_t *real = realpath(folder, NULL);
   struct err none; /* the first step says what is missing */
   if (!repo_enter(real ? real : folder, repo, &none))
     *repo = (struct repo){0};
-  free(real);
 }
 
 /* Adds the names of what is kept to a command for the worktree. False: the folder of one is a link,
  * which may lead anywhere, or there is none. */
 static bool setup_put_kept(struct git_job *job, struct git_ask *ask, size_t at) {
-  const json_t *names = json_object_get(job->setup.words, "keep"), *name;
+  const json_t *names = json_object_get(job->setup.words, "keep");
   bool ok = job->setup.entry != NULL && !job->setup.brought;
-  size_t i;
-  json_array_foreach((json_t *)names, i, name) {
+  JSON_EACH(names, i, name) {
     ask->words[at + i] = json_string_value(name);
     ask->words[at + i + 1] = NULL;
     ok = ok && has_plain_way(job->path, arena_printf(&job->setup.arena, "%s/%s", job->path,
@@ -436,12 +409,10 @@ static bool setup_put_kept(struct git_job *job, struct git_ask *ask, size_t at) 
 
 static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
   const struct core *core = &job->session->core;
-  const json_t *key;
-  size_t i;
   json_decref(job->setup.words);
   job->setup.words = core_worktree_setup(core->workflow->doc, core->config);
-  WORDS(ask, job->path, "ls-files", "--stage", "-z", "--");
-  json_array_foreach(json_object_get(job->setup.words, "key"), i, key) {
+  GIT_ASK_SET(ask, job->path, "ls-files", "--stage", "-z", "--");
+  JSON_EACH(json_object_get(job->setup.words, "key"), i, key) {
     ask->words[4 + i] = arena_printf(&job->setup.arena, ":(top,glob)%s", json_string_value(key));
     ask->words[5 + i] = NULL;
   }
@@ -452,32 +423,30 @@ static bool ask_setup_key(struct git_job *job, struct git_ask *ask) {
  * sessions on a branch of an agent's, run an agent's files. */
 static bool take_setup_key(struct git_job *job, const struct git_answer *answer) {
   char folder[PATHS_BYTES], hash[SHA256_HEX];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct repo_head users;
   if (answer->exit != 0)
     return git_job_complain(job, "setup: key", answer);
   if (!paths_state("setup", folder, &job->err))
     return false;
-  char *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
+  char_auto_t *words = json_dump_text(job->setup.words, JSON_SORT_KEYS | JSON_COMPACT);
   buf_printf(&text, "%s\n%s\n", buf_c(&job->repo.common), words);
   sha256_hex(text.p, text.n, answer->out.p, answer->out.n, hash);
   job->setup.entry = arena_printf(&job->setup.arena, "%s/%s", folder, hash);
   repo_read_head(&job->repo, &users);
   job->setup.trusted = job->turn == 0 && strcmp(job->base, users.commit) == 0;
-  free(words);
-  buf_deinit(&text);
   return true;
 }
 
 /* Asks to copy what was kept, unless git, a copy or a link has it already. */
 static bool ask_setup_bring(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, job->path, "sh", "-c",
-        "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
-        "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
-        "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
-        "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
-        "sh", job->setup.entry);
+  GIT_ASK_SET(ask, job->path, "sh", "-c",
+              "e=$1; shift; i=0; touch -c -- \"$e\" && [ -e \"$e\" ] || exit\n"
+              "for p; do p=${p%/}; [ ! -e \"$p\" ] && [ ! -L \"$p\" ] || exit; done\n"
+              "for p; do [ ! -e \"$e/$i\" ] || cp -a --reflink=auto -T -- \"$e/$i\" \"${p%/}\" ||\n"
+              "{ rm -rf -- \"$@\"; exit 1; }; i=$((i + 1)); done",
+              "sh", job->setup.entry);
   return setup_put_kept(job, ask, 5);
 }
 
@@ -502,12 +471,12 @@ static void job_over(struct git_job *job);
 /* A worktree that could not be set up is removed: no record would tell of it, so nobody else
  * would. */
 static bool ask_undo(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "worktree", "remove", "--force", "--force", job->path);
+  (void)ask_remove(job, ask);
   return true;
 }
 
 static bool ask_undo_branch(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
+  GIT_ASK_SET(ask, job->source, "branch", "-D", "--quiet", "--", job->branch);
   return !job->has_branch;
 }
 
@@ -557,8 +526,8 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
     return false;
   find_repository(s->env.cwd, &main);
   const char *top = main.top.n > 0 ? buf_c(&main.top) : s->env.cwd;
-  WORDS(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
-        arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
+  GIT_ASK_SET(ask, "/", "env", arena_printf(&setup->arena, "SEGUE_WORKTREE=%s", job->path),
+              arena_printf(&setup->arena, "SEGUE_MAIN=%s", top), "sh", "-c", setup_command(job));
   repo_deinit(&main);
   const char **argv = arena_array(&setup->arena, 7, sizeof *argv);
   memcpy(argv, ask->words, 7 * sizeof *argv);
@@ -591,16 +560,17 @@ static bool ask_setup_run(struct git_job *job, struct git_ask *ask) {
 /* Asks to keep what the commands made, and removes what was used least. */
 static bool ask_setup_keep(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
-  WORDS(ask, job->path, "sh", "-c",
-        "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
-        "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
-        "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
-        "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
-        "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
-        "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
-        "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
-        "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
-        arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
+  GIT_ASK_SET(
+      ask, job->path, "sh", "-c",
+      "e=$1; t=$e.$$; most=$2; count=$3; shift 3; i=0; mkdir -- \"$t\" || exit\n"
+      "for p; do p=${p%/}; [ ! -e \"$p\" ] || [ -L \"$p\" ] ||\n"
+      "cp -a --reflink=auto -T -- \"$p\" \"$t/$i\" || break; i=$((i + 1)); done\n"
+      "[ $i = $# ] && [ \"$(du -sk \"$t\" | cut -f1)\" -le $most ] && mv -T -- \"$t\" \"$e\"\n"
+      "rm -rf -- \"$t\"; cd -- \"${e%/*}\" || exit\n"
+      "ls -t | tail -n +$((count + 1)) | xargs -r rm -rf --\n"
+      "find . -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf -- {} +",
+      "sh", job->setup.entry, arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_KIB),
+      arena_printf(&job->setup.arena, "%d", LIMIT_SETUP_KEPT_COUNT));
   return setup_put_kept(job, ask, 7) && job->setup.trusted;
 }
 
@@ -617,7 +587,7 @@ static void put_setup(const struct tree_setup *setup, json_t *data) {
 
 /* Notes where remotes lead before an agent could change that: segue pr pushes nowhere else. */
 static bool ask_remotes(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, job->source, "remote", "--verbose");
+  GIT_ASK_SET(ask, job->source, "remote", "--verbose");
   return true;
 }
 
@@ -661,7 +631,7 @@ static const struct git_step git_make_steps[] = {
 /* Returns EVENT_WORKTREE's data after all steps. New. Calls work in the same folder below the top
  * as the session does, even if git has no file in it. */
 static json_t *git_job_made(struct git_job *job) {
-  struct buf folder = {0};
+  buf_auto_t folder = {0};
   buf_puts(&folder, job->path);
   for (char *part = job->prefix; part != NULL && *part != '\0';) {
     char *slash = strchr(part, '/');
@@ -683,20 +653,18 @@ static json_t *git_job_made(struct git_job *job) {
                       json_pack("{so ss*}", "branch",
                                 at.branch[0] ? json_text(str_from(at.branch)) : json_null(),
                                 "commit", at.commit[0] ? at.commit : NULL));
-  buf_deinit(&folder);
   return data;
 }
 
 /* --- committing --- */
 
 static void drop_locks(const struct git_job *job) {
-  struct repo repo;
+  AUTO(repo_deinit) struct repo repo = {0};
   if (!job->again || job->path == NULL || !repo_find(job->path, &repo))
     return;
   git_drop_lock(buf_c(&repo.git_dir), "index");
   git_drop_lock(buf_c(&repo.git_dir), "HEAD");
   git_drop_branch_lock(job, &repo);
-  repo_deinit(&repo);
 }
 
 static const char *commit_folder(const struct git_job *job) {
@@ -706,9 +674,9 @@ static const char *commit_folder(const struct git_job *job) {
 /* Asks for the last commit: ours may be there from before a crash. */
 static bool ask_last(struct git_job *job, struct git_ask *ask) {
   drop_locks(job);
-  WORDS(ask, commit_folder(job), "log", "-1",
-        "--format=%H%n%(trailers:key=Segue-Session,valueonly,separator=%x20)%n"
-        "%(trailers:key=Segue-Turn,valueonly,separator=%x20)");
+  GIT_ASK_SET(ask, commit_folder(job), "log", "-1",
+              "--format=%H%n%(trailers:key=Segue-Session,valueonly,separator=%x20)%n"
+              "%(trailers:key=Segue-Turn,valueonly,separator=%x20)");
   return true;
 }
 
@@ -733,29 +701,27 @@ static json_t *left_out_of(const struct git_job *job) {
 /* Takes out of the index what was copied or linked into the tree, and an agent's own git add has
  * staged. A name that begins with a colon means itself behind "./". */
 static bool ask_unstaging(struct git_job *job, struct git_ask *ask) {
-  json_t *names = job->path ? left_out_of(job) : NULL, *name;
-  struct buf path = {0};
-  size_t i;
+  json_t *names = job->path ? left_out_of(job) : NULL;
+  buf_auto_t path = {0};
   buf_deinit(&job->names);
-  json_array_foreach(names, i, name) {
+  JSON_EACH(names, i, name) {
     buf_printf(&path, "%s/%s", commit_folder(job), json_string_value(name));
     if (has_plain_way(commit_folder(job), buf_c(&path)))
       buf_printf(&job->names, "./%s%c", json_string_value(name), '\0');
     buf_clear(&path);
   }
   json_decref(names);
-  buf_deinit(&path);
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
-  WORDS(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_folder(job), "reset", "--quiet", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return !job->found && job->names.n > 0;
 }
 
 /* Asks which of them git ignores by itself: git add refuses to hear of those. */
 static bool ask_ignored(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
-  WORDS(ask, commit_folder(job), "check-ignore", "--no-index", "-z", "--stdin");
+  GIT_ASK_SET(ask, commit_folder(job), "check-ignore", "--no-index", "-z", "--stdin");
   return !job->found && job->names.n > 0;
 }
 
@@ -766,7 +732,7 @@ static bool take_ignored(struct git_job *job, const struct git_answer *answer) {
 
 /* Finds the submodules. git add would start a git in each, which reads its configuration. */
 static bool ask_links(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
+  GIT_ASK_SET(ask, commit_folder(job), "ls-files", "--stage", "--full-name", "-z", "--", ":(top)");
   return !job->found && !job->git.programs;
 }
 
@@ -786,8 +752,8 @@ static bool take_links(struct git_job *job, const struct git_answer *answer) {
 /* Stages the commits that they stand on. */
 static bool ask_staging_links(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->links);
-  WORDS(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
-        "--stdin");
+  GIT_ASK_SET(ask, job->path ? job->path : buf_c(&job->repo.top), "update-index", "--remove", "-z",
+              "--stdin");
   return !job->found && job->links.n > 0;
 }
 
@@ -809,27 +775,21 @@ static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   job->head = buf_take(&paths);
   ask->input = (struct str){job->head, n};
   /* also what lies outside of a sparse checkout: the agent made it there */
-  WORDS(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_folder(job), "add", "--all", "--sparse", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return !job->found;
 }
 
 static bool ask_staged(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "diff", "--cached", "--quiet", "--no-ext-diff");
+  GIT_ASK_SET(ask, commit_folder(job), "diff", "--cached", "--quiet", "--no-ext-diff");
   return !job->found;
 }
 
 /* Returns true if a merge is in progress: its commit is made even if nothing has changed. */
 static bool is_merging(const struct git_job *job) {
-  struct repo repo;
-  struct buf head = {0};
-  if (job->path == NULL || !repo_find(job->path, &repo))
-    return false;
-  buf_printf(&head, "%s/MERGE_HEAD", buf_c(&repo.git_dir));
-  bool merging = access(buf_c(&head), F_OK) == 0;
-  buf_deinit(&head);
-  repo_deinit(&repo);
-  return merging;
+  AUTO(repo_deinit) struct repo repo = {0};
+  return job->path != NULL && repo_find(job->path, &repo) &&
+         has_file(buf_c(&repo.git_dir), "MERGE_HEAD");
 }
 
 static bool take_staged(struct git_job *job, const struct git_answer *answer) {
@@ -848,8 +808,8 @@ static const char *commit_top(const struct git_job *job) {
 
 /* Asks which files had the text of a pointer, and have it no more. */
 static bool ask_raw(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
-        "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
+  GIT_ASK_SET(ask, commit_top(job), "diff", "--cached", "--name-only", "-z", "--no-renames",
+              "--no-ext-diff", "--no-textconv", "--diff-filter=M", "-S" LFS_POINTER);
   return job->staged;
 }
 
@@ -859,8 +819,8 @@ static bool take_raw(struct git_job *job, const struct git_answer *answer) {
 }
 
 static bool ask_lfs(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
-        "^filter\\.lfs\\.(clean|process)$");
+  GIT_ASK_SET(ask, commit_folder(job), "config", "--name-only", "--get-regexp",
+              "^filter\\.lfs\\.(clean|process)$");
   return job->staged && job->names.n > 0;
 }
 
@@ -871,14 +831,14 @@ static bool take_lfs(struct git_job *job, const struct git_answer *answer) {
 
 static bool ask_attribute(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
-  WORDS(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
+  GIT_ASK_SET(ask, commit_top(job), "check-attr", "-z", "--stdin", "filter");
   return job->staged && !job->has_lfs && job->names.n > 0;
 }
 
 /* Refuses a file that .gitattributes still gives to LFS: the answer is NAME, filter, VALUE. */
 static bool take_attribute(struct git_job *job, const struct git_answer *answer) {
   for (struct str rest = buf_view(&answer->out); rest.n > 0;) {
-    struct buf path = {0}, text = {0};
+    buf_auto_t path = {0}, text = {0};
     struct stat st;
     struct err none;
     struct str name = str_cut(&rest, '\0');
@@ -888,8 +848,6 @@ static bool take_attribute(struct git_job *job, const struct git_answer *answer)
     raw =
         raw && lstat(buf_c(&path), &st) == 0 && S_ISREG(st.st_mode) &&
         !(file_read(buf_c(&path), 1024, &text, &none) && str_starts(buf_view(&text), LFS_POINTER));
-    buf_deinit(&path);
-    buf_deinit(&text);
     if (raw)
       return err_set(&job->err, ERR_INVALID,
                      "%.*s is an LFS pointer in git and would be committed as %lld raw bytes: git "
@@ -904,13 +862,13 @@ static bool take_attribute(struct git_job *job, const struct git_answer *answer)
 static bool ask_renormalize(struct git_job *job, struct git_ask *ask) {
   ask->input = buf_view(&job->names);
   ask->extra[0] = "GIT_LITERAL_PATHSPECS=1";
-  WORDS(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
-        "--pathspec-file-nul");
+  GIT_ASK_SET(ask, commit_top(job), "add", "--renormalize", "--pathspec-from-file=-",
+              "--pathspec-file-nul");
   return job->staged && job->has_lfs && job->names.n > 0;
 }
 
 static bool ask_identity(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "config", "user.email");
+  GIT_ASK_SET(ask, commit_folder(job), "config", "user.email");
   return job->staged;
 }
 
@@ -920,15 +878,12 @@ static bool take_identity(struct git_job *job, const struct git_answer *answer) 
 }
 
 static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
-  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
-                                       "GIT_COMMITTER_NAME=segue",
-                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
   const char *author = json_string_value(git_job_setting(job, "author"));
   struct buf by = {0};
   size_t n;
   ask->input = str_from(job->message);
-  WORDS(ask, commit_folder(job), "commit", "--quiet", "--cleanup=verbatim", "--file=-",
-        "--no-status", job->git.programs ? "--verify" : "--no-verify");
+  GIT_ASK_SET(ask, commit_folder(job), "commit", "--quiet", "--cleanup=verbatim", "--file=-",
+              "--no-status", job->git.programs ? "--verify" : "--no-verify");
   for (n = 0; ask->words[n] != NULL; n++)
     ;
   if (author != NULL) {
@@ -937,13 +892,13 @@ static bool ask_commit_now(struct git_job *job, struct git_ask *ask) {
     job->prefix = buf_take(&by);
     ask->words[n] = job->prefix;
   }
-  for (n = 0; !job->has_name && n < ARRAY_LEN(nobody); n++)
-    ask->extra[n] = nobody[n];
+  if (!job->has_name)
+    git_sign_as_nobody(ask);
   return job->staged;
 }
 
 static bool ask_head(struct git_job *job, struct git_ask *ask) {
-  WORDS(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
+  GIT_ASK_SET(ask, commit_folder(job), "rev-parse", "HEAD", "--symbolic-full-name", "HEAD");
   return true;
 }
 
@@ -999,14 +954,13 @@ static void adopt_work(void *ctx) {
   AUTO(work_deinit) struct work w = {0};
   if (!work_find(&where, &w, &job->err))
     return;
-  json_t *from = w.tip[0] ? json_string(w.tip) : json_null();
+  json_auto_t *from = w.tip[0] ? json_string(w.tip) : json_null();
   bool follows = w.state == WORK_AHEAD || w.state == WORK_REWRITTEN;
   if (w.state == WORK_LEFT_BEHIND)
     err_set(&job->err, ERR_INVALID, "commits of %.200s up to %.10s are left behind by HEAD (%.10s)",
             job->branch, w.tip, w.head);
   else if (!follows || work_adopt(&where, &w, &job->err))
     job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
-  json_decref(from);
 }
 
 /* --- a job: its steps, and what the session hears --- */
@@ -1046,8 +1000,8 @@ static void tell_job(void *ctx) {
     return;
   }
   bool makes = job->steps == git_make_steps, wanted = !job->cancelled;
-  struct buf message = {0};
-  json_t *data = NULL;
+  buf_auto_t message = {0};
+  json_auto_t *data = NULL;
   if (wanted && job->err.code == ERR_NONE && job->steps == NULL)
     data = json_incref(job->adopted);
   else if (wanted && job->err.code == ERR_NONE)
@@ -1060,8 +1014,6 @@ static void tell_job(void *ctx) {
   worktree_over over = job->over;
   job_free(job);
   over(s, wanted ? &ev : NULL);
-  json_decref(data);
-  buf_deinit(&message);
 }
 
 /* In a pool thread. Whatever a commit names of a submodule is in the main repository's store from
@@ -1070,17 +1022,15 @@ static void keep_submodules(void *ctx) {
   const struct git_job *job = ctx;
   const struct submodules_where where = {job->session_id, job->source, job->path, NULL};
   struct err err = {0};
-  json_t *kept = json_array();
+  json_auto_t *kept = json_array();
   if (!submodules_keep(&where, kept, &err))
     log_warn("%s", err.text);
-  json_decref(kept);
 }
 
 static void job_over(struct git_job *job) {
-  struct repo repo = {0};
+  AUTO(repo_deinit) struct repo repo = {0};
   bool keeps = !job->cancelled && job->steps == git_commit_steps && job->path != NULL &&
                repo_find(job->path, &repo) && has_file(buf_c(&repo.git_dir), "modules");
-  repo_deinit(&repo);
   if (keeps)
     git_serve_do(job->git.sandbox, keep_submodules, tell_job, job);
   else
@@ -1136,10 +1086,6 @@ static void job_next(struct git_job *job) {
   job_over(job);
 }
 
-static char *copy_or_null(const char *text) {
-  return text ? xstrdup(text) : NULL;
-}
-
 static struct git_job *job_new(struct session *s, const struct worktree *w, long turn,
                                const struct git_step *steps, worktree_over over) {
   struct git_job *job = xcalloc(1, sizeof *job);
@@ -1151,14 +1097,14 @@ static struct git_job *job_new(struct session *s, const struct worktree *w, long
   job->remakes = makes && w->made;
   job->source = xstrdup(inner && !job->remakes ? s->core.worktree.folder : s->env.cwd);
   job->session_id = xstrdup(s->core.session);
-  job->branch = copy_or_null(w->branch);
-  job->base = copy_or_null(job->remakes && w->head ? w->head : w->base);
+  job->branch = text_copy(w->branch);
+  job->base = text_copy(job->remakes && w->head ? w->head : w->base);
   if (steps == git_commit_steps) {
     free(job->base);
     job->base = NULL;
   }
-  job->path = copy_or_null(makes ? NULL : w->path);
-  job->message = copy_or_null(w->message);
+  job->path = text_copy(makes ? NULL : w->path);
+  job->message = text_copy(w->message);
   job->number = w->committing;
   job->again = s->recovered_seq > 0;
   find_repository(job->source, &job->repo);
@@ -1220,7 +1166,7 @@ void worktree_cancel(struct session *s) {
 /* Checks that the session could do more than stop at once. */
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
                            struct err *err) {
-  struct buf branch = {0};
+  buf_auto_t branch = {0};
   bool fixed = core_branch_fixed(wf, config, &branch), taken = false;
   for (size_t i = 0; i < branch.n && !taken; i++)
     if (branch.p[i] == '/') {
@@ -1237,18 +1183,17 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
     err_set(err, ERR_INVALID,
             "the branch %.300s exists already: put {id} into branch:, or name another one",
             buf_c(&branch));
-  buf_deinit(&branch);
   return !taken;
 }
 
 json_t *worktree_left_out(const json_t *doc, const json_t *config) {
-  json_t *setup = core_worktree_setup(doc, config), *names = json_array(), *entry;
+  json_auto_t *setup = core_worktree_setup(doc, config);
+  json_t *names = json_array();
   const json_t *const lists[] = {core_worktree_setting(config, "copy"),
                                  core_worktree_setting(config, "link"),
                                  json_object_get(setup, "keep")};
-  size_t i;
   for (size_t k = 0; k < ARRAY_LEN(lists); k++)
-    json_array_foreach((json_t *)lists[k], i, entry) {
+    JSON_EACH(lists[k], i, entry) {
       struct str name = json_view(entry);
       while (str_starts(name, "./"))
         name = (struct str){name.p + 2, name.n - 2};
@@ -1257,7 +1202,6 @@ json_t *worktree_left_out(const json_t *doc, const json_t *config) {
       if (name.n > 0 && !str_eq_c(name, "."))
         json_array_append_new(names, json_text(name));
     }
-  json_decref(setup);
   return names;
 }
 
@@ -1265,7 +1209,7 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   const char *cwd = json_string_value(json_at(config, "cwd"));
   bool wanted = core_workspace_mode(wf, config) == WORKSPACE_WORKTREE;
   const char *key = "workspace: worktree";
-  struct repo repo;
+  AUTO(repo_deinit) struct repo repo = {0};
   for (size_t i = 0; !wanted && i < wf->movement_count; i++)
     wanted = wf->movements[i].own_worktree;
   if (!wanted && core_commit_when(wf, config) != COMMIT_OFF) {
@@ -1277,12 +1221,11 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
   char git[PATHS_BYTES];
   if (!program_find("git", git, sizeof git))
     return err_set(err, ERR_NOT_FOUND, "%s needs git, which is not in PATH: install it", key);
-  char *real = realpath(cwd, NULL);
+  char_auto_t *real = realpath(cwd, NULL);
   bool found = repo_find(real ? real : cwd, &repo),
        bare = !found && has_file(cwd, "HEAD") && has_file(cwd, "objects") && has_file(cwd, "refs");
   if (bare)
     buf_puts(&repo.common, real ? real : cwd);
-  free(real);
   bool ok = found || bare ||
             err_set(err, ERR_INVALID,
                     "%s needs a git repository, and %.300s is in none: git init, or "
@@ -1290,6 +1233,5 @@ bool worktree_check(const json_t *config, const struct workflow *wf, struct err 
                     key, cwd);
   if (ok && core_workspace_mode(wf, config) == WORKSPACE_WORKTREE)
     ok = branch_is_free(wf, config, &repo, err);
-  repo_deinit(&repo);
   return ok;
 }

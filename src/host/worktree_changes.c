@@ -123,14 +123,13 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "workspace")) {
     take_workspace(r, record);
   } else if (str_eq_c(type, "call_end")) {
-    size_t i, k;
-    const json_t *file, *known, *was = json_object_get(json_object_get(record, "head"), "was");
+    const json_t *was = json_object_get(json_object_get(record, "head"), "was");
     if (r->t->base == NULL)
       r->t->base = tree_text(was, "commit");
-    json_array_foreach((json_t *)json_object_get(record, "files"), i, file) {
+    JSON_EACH(json_object_get(record, "files"), i, file) {
       json_t *path = json_object_get(file, "path");
       bool there = !json_is_string(path);
-      json_array_foreach(r->t->paths, k, known)
+      JSON_EACH(r->t->paths, k, known)
         there = there || json_same(known, path);
       if (there)
         continue;
@@ -218,11 +217,6 @@ const struct tree_item *trees_own(const struct trees *t, struct err *err) {
   return own;
 }
 
-bool trees_is_there(const char *folder) {
-  struct stat st;
-  return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* --- the diff --- */
 
 void trees_where(const struct trees *t, const struct tree_item *item, struct work_where *where) {
@@ -262,7 +256,7 @@ static bool make_index(struct tree_diff *d, struct err *err) {
 }
 
 void tree_diff_of(struct tree_diff *d, const struct trees *t, const struct tree_item *item) {
-  bool there = trees_is_there(item->path);
+  bool there = file_is_folder(item->path);
   *d = (struct tree_diff){.folder = there ? item->path : t->cwd, .left_out = t->left_out};
   print_into(d->from, sizeof d->from, "%s", item->base);
   if (!there)
@@ -296,13 +290,12 @@ bool tree_diff_begin(struct tree_diff *d, const struct trees *t, struct err *err
 
 /* Sets what git is asked: these words, then `--` and the paths. */
 static void ask_there(const struct tree_diff *d, const char *const *words, struct git_ask *ask) {
-  size_t n = 0, i;
-  const json_t *path;
+  size_t n = 0;
   *ask = (struct git_ask){.folder = d->folder, .extra = {"GIT_LITERAL_PATHSPECS=1", d->index}};
   for (; words[n] != NULL; n++)
     ask->words[n] = words[n];
   ask->words[n++] = "--";
-  json_array_foreach((json_t *)d->paths, i, path)
+  JSON_EACH(d->paths, i, path)
     ask->words[n++] = json_string_value(path);
 }
 
@@ -330,10 +323,8 @@ void tree_diff_take(struct tree_diff *d, const struct git_answer *answer) {
   d->more = d->more || answer->exit != 0 || answer->out.cut;
   for (size_t at = 0; !added && at < answer->out.n;) {
     struct str name = {answer->out.p + at, strnlen(answer->out.p + at, answer->out.n - at)};
-    const json_t *known;
-    size_t i;
     bool skip = str_ends(name, "/"); /* a repository of its own */
-    json_array_foreach((json_t *)d->left_out, i, known) {
+    JSON_EACH(d->left_out, i, known) {
       struct str rest = name;
       skip =
           skip || (str_drop(&rest, json_string_value(known)) && (rest.n == 0 || rest.p[0] == '/'));

@@ -65,7 +65,6 @@ char *trees_address(struct str url);
 void trees_deinit(struct trees *t);
 /* Returns the session's own worktree. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);
-bool trees_is_there(const char *folder);
 
 /* Borrows from both. */
 void trees_where(const struct trees *t, const struct tree_item *item, struct work_where *where);

@@ -116,14 +116,13 @@ void proxy_read_upstream(struct str url, char **where, char **credentials) {
   const char *at = url.n > 0 ? memrchr(url.p, '@', url.n) : NULL;
   if (at != NULL) {
     const struct str user = {url.p, (size_t)(at - url.p)};
-    struct buf plain = {0};
+    buf_auto_t plain = {0};
     buf_percent_decoded(&plain, user); /* %40 is an @ of a password */
     struct buf coded = {0};
     buf_base64(&coded, buf_view(&plain));
     *credentials = buf_take(&coded);
     if (plain.n > 0)
       explicit_bzero(plain.p, plain.n);
-    buf_deinit(&plain);
     url = (struct str){at + 1, url.n - user.n - 1};
   }
   buf_auto_t text = {0};
@@ -371,7 +370,7 @@ static void tunnel_open(struct tunnel *t) {
   (void)uv_timer_stop(&t->timer);
   if (t->relayed) {
     /* Asks the proxy behind us. Its answer goes to the client as it is. */
-    struct buf asked = {0};
+    buf_auto_t asked = {0};
     char where[300];
     put_where(t, where, sizeof where);
     buf_printf(&asked, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", where, where);
@@ -379,7 +378,6 @@ static void tunnel_open(struct tunnel *t) {
       buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
     buf_puts(&asked, "\r\n");
     (void)tunnel_put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
-    buf_deinit(&asked);
   } else if (!t->plain)
     (void)tunnel_put(t, (uv_stream_t *)&t->client, yes, sizeof yes - 1);
   if (t->state == TUNNEL_OPEN && t->head.n > 0)

@@ -23,7 +23,7 @@ enum { DIGITS_KEPT = 18 }; /* so many always fit 64 bits */
 
 /* Reads a number by strtod. It reads the locale's decimal point, so the copy gets that one. */
 static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
-  struct buf copy = {0};
+  buf_auto_t copy = {0};
   for (size_t i = 0; i < len; i++) {
     if (s[i] == '.')
       buf_puts(&copy, localeconv()->decimal_point);
@@ -31,7 +31,6 @@ static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
       buf_putc(&copy, s[i]);
   }
   double d = strtod(buf_c(&copy), NULL);
-  buf_deinit(&copy);
   if (!isfinite(d))
     return JSCAN_NUMBER_RANGE;
   *value = jscan_made(json_real(d));

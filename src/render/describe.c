@@ -161,12 +161,11 @@ static void put_other_fields(struct telling *p, const struct object_op *o, int l
   struct walk *walk = &p->d.walk;
   for (uint32_t i = 0; i < o->pattern_count; i++) {
     struct place place = outline_place(walk, o->patterns[i].node);
-    struct buf pattern = {0};
+    buf_auto_t pattern = {0};
     if (outline_is_false(walk, place))
       continue;
     render_pattern(o->patterns[i].text, &pattern);
     put_labelled(p, WORD_FIELD_MATCHING, pattern.p, ".*", place, level, stand_inside(stand));
-    buf_deinit(&pattern);
   }
   struct place other = outline_place(walk, o->additional);
   if (other.count && !outline_is_false(walk, other))
@@ -858,7 +857,7 @@ static void find_comment(struct types *t, struct place place, const struct outli
 static void put_type(struct types *t, struct place place, int indent, bool nested,
                      struct buf *out) {
   struct outline outline;
-  struct buf comment = {0}, own = {0};
+  buf_auto_t comment = {0}, own = {0};
   if (out->n > DESCRIBE_BYTES_MAX)
     t->d.walk.status = SCHEMA_TOO_COMPLEX;
   if (!describe_going(&t->d) || put_name(t, place, nested, out) ||
@@ -883,8 +882,6 @@ static void put_type(struct types *t, struct place place, int indent, bool neste
   }
   if (own.n > DESCRIBE_BYTES_MAX)
     t->d.walk.status = SCHEMA_TOO_COMPLEX;
-  buf_deinit(&comment);
-  buf_deinit(&own);
   t->d.level--;
 }
 
@@ -904,14 +901,13 @@ static bool types_inside(struct describer *d, struct place place, struct buf *ou
 static void put_named(struct types *t, struct place place) {
   struct named *named = named_at(t, outline_identity(&t->d.walk, place));
   struct outline outline;
-  struct buf comment = {0};
+  buf_auto_t comment = {0};
   if (!named || !outline_of(&t->d.walk, place, &outline))
     return;
   buf_puts(&t->d.out, named->name);
   buf_puts(&t->d.out, ": ");
   find_comment(t, place, &outline, &comment);
   comment_add(t, "; ", &comment);
-  buf_deinit(&comment);
   types_expression(t, &outline, 0, &t->d.out);
   types_line(t, 0, &t->d.out);
 }

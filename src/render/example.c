@@ -163,8 +163,7 @@ static struct wanted string_wanted(struct maker *m, const struct outline *outlin
 static json_t *make_placeholder(struct maker *m, struct place place, const struct wanted *wanted,
                                 const char *word, unsigned variant) {
   unsigned none = 0;
-  buf_auto_t text = {0};
-  buf_printf(&text, variant ? "<%s %u>" : "<%s>", word, variant + 1);
+  buf_auto_t text = buf_of(variant ? "<%s %u>" : "<%s>", word, variant + 1);
   size_t cut = text.n > wanted->most, length = text.n - 2 * cut;
   if (cut && length > wanted->most)
     length = wanted->most;
@@ -407,10 +406,9 @@ static void add_others(struct maker *m, json_t *object, const struct outline *ou
       if (json_object_size(object) >= (describe ? most : least) ||
           outline_is_false(&m->walk, member))
         continue;
-      json_t *name = text_in_words(m, member, p->text);
+      json_auto_t *name = text_in_words(m, member, p->text);
       if (!add_member(m, object, json_string_value(name), json_string_length(name), member, false))
         m->in_words--;
-      json_decref(name);
     }
     if (describe && outline_place(&m->walk, op->u.object->additional).count &&
         !json_object_size(object) && most)

@@ -283,10 +283,9 @@ static void emit_object(struct emit *e) {
   if (!e->have[K_PROPERTIES] && !e->have[K_PATTERN_PROPERTIES] && !e->have[K_REQUIRED] &&
       !e->have[K_ADDITIONAL_PROPERTIES] && !e->have[K_PROPERTY_NAMES])
     return;
-  struct map names = {0};
+  AUTO(map_deinit) struct map names = {0};
   struct object_op *o = emit_alloc(e, sizeof *o);
   fill_object(e, o, &names);
-  map_deinit(&names);
   schema_compile_op(e->c, OP_OBJECT, ON_OBJECT, "properties")->u.object = o;
 }
 
@@ -690,10 +689,9 @@ void schema_compiler_deinit(struct compiler *c) {
 
 struct schema *schema_compile(const json_t *doc, const struct schema_opts *opts,
                               struct schema_errors *errs, enum schema_status *status) {
-  struct schema_errors own = {0};
+  AUTO(schema_errors_deinit) struct schema_errors own = {0};
   struct compiler c = {.opts = opts, .errors = errs ? errs : &own, .status = SCHEMA_OK};
   schema_compiler_run(&c, doc);
-  schema_errors_deinit(&own);
   schema_compiler_deinit(&c);
   if (status)
     *status = c.status;

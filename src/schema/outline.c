@@ -183,12 +183,11 @@ static bool find_fields(struct walk *walk, struct outline *outline) {
     if (outline->ops[i]->code == OP_OBJECT)
       most += outline->ops[i]->u.object->count + outline->ops[i]->u.object->required_rest_count;
   outline->fields = arena_array(&walk->arena, most, sizeof *outline->fields);
-  struct map names = {0};
+  AUTO(map_deinit) struct map names = {0};
   bool ok = true;
   for (uint32_t i = 0; ok && i < outline->op_count; i++)
     if (outline->ops[i]->code == OP_OBJECT)
       ok = add_fields(walk, outline, &names, outline->ops[i]->u.object);
-  map_deinit(&names);
   for (uint32_t i = 0; ok && i < outline->field_count; i++) {
     struct outline_field *field = &outline->fields[i];
     field->place = outline_member(walk, outline, field->name, field->length);

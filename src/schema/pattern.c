@@ -131,7 +131,7 @@ enum pattern_status pattern_compile(const char *text, size_t length, struct patt
     *pattern = p;
     return PATTERN_OK;
   }
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct ecma_error wrong;
   enum pattern_status status = PATTERN_INVALID;
   const struct ecma_node *root = ecma_parse((struct str){text, length}, &arena, &wrong);
@@ -139,13 +139,11 @@ enum pattern_status pattern_compile(const char *text, size_t length, struct patt
     snprintf(error->text, sizeof error->text, "%s", wrong.text);
     error->offset = wrong.offset;
   } else {
-    struct buf translated = {0};
+    buf_auto_t translated = {0};
     ecma_to_pcre(root, &translated);
     status = compile_regex(p, translated.p, translated.n, error);
     error->offset = length;
-    buf_deinit(&translated);
   }
-  arena_deinit(&arena);
   if (status == PATTERN_OK)
     *pattern = p;
   else

@@ -1,6 +1,7 @@
 /* Warns of schemas that make a model invent values. */
 #include "schema/schema_lint.h"
 
+#include "format/json_object.h"
 #include "schema/compiled.h"
 #include "schema/validate.h"
 
@@ -23,7 +24,7 @@ static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
       return schema;
     const json_t *at = l->doc;
     for (const char *p = ref + 1; *p == '/' && at;) {
-      struct buf raw = {0}, key = {0};
+      buf_auto_t raw = {0}, key = {0};
       size_t n = strcspn(++p, "/");
       buf_percent_decoded(&raw, (struct str){p, n});
       for (size_t k = 0; k < raw.n; k++) {
@@ -34,8 +35,6 @@ static const json_t *lint_resolve(struct linting *l, const json_t *schema) {
         buf_append(&key, &c, 1);
       }
       at = json_object_getn(at, buf_c(&key), key.n);
-      buf_deinit(&raw);
-      buf_deinit(&key);
       p += n;
     }
     if (at == NULL || (ref[1] != '\0' && ref[1] != '/'))
@@ -329,10 +328,8 @@ static void look_for_bounds(struct linting *l, const json_t *schema) {
   static const char bounds[] =
       "enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength "
       "maxLength pattern minItems maxItems uniqueItems contains minProperties maxProperties";
-  const char *key;
-  json_t *value;
   const json_t *type = json_object_get(schema, "type");
-  json_object_foreach((json_t *)schema, key, value)
+  JSON_MEMBERS(schema, key, value)
     l->bound = l->bound || str_among(str_from(key), bounds);
   l->free_leaf = l->free_leaf || has_type(type, "string") || has_type(type, "number") ||
                  has_type(type, "integer") || has_type(type, "array");

@@ -334,8 +334,7 @@ char *schema_pointer_suffix(struct compiler *c, const char *keyword, const char 
   add_token(&text, keyword);
   if (member)
     add_token(&text, member);
-  char *suffix = arena_strndup(&c->schema->arena, text.p, text.n);
-  return suffix;
+  return arena_strndup(&c->schema->arena, text.p, text.n);
 }
 
 struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
@@ -814,7 +813,7 @@ static const json_t *ref_member(const json_t *value, const struct buf *token) {
 static bool pointer_find(struct compiler *c, uint32_t from, const char *pointer, uint32_t *entry) {
   const json_t *at = c->schema->entries[from].schema;
   const char *rest = pointer; /* the part of the pointer below the entry `from` */
-  struct buf token = {0};
+  buf_auto_t token = {0};
   const char *p = pointer;
   while (at && *p == '/') {
     p = pointer_token(p, &token);
@@ -825,7 +824,6 @@ static bool pointer_find(struct compiler *c, uint32_t from, const char *pointer,
       rest = p;
     }
   }
-  buf_deinit(&token);
   if (!at || *p)
     return false;
   if (!*rest) {
@@ -855,9 +853,8 @@ static bool target_find(struct compiler *c, const struct schema_resource *from,
   } else {
     uint32_t dynamic;
     ok = schema_anchor_find(&c->anchors, resource, fragment.p, fragment.n, &target->entry);
-    if (ok && schema_anchor_find(&c->dynamic_anchors, resource, fragment.p, fragment.n, &dynamic)) {
+    if (ok && schema_anchor_find(&c->dynamic_anchors, resource, fragment.p, fragment.n, &dynamic))
       target->dynamic_name = arena_strndup(&s->arena, fragment.p, fragment.n);
-    }
   }
   return ok;
 }
@@ -867,12 +864,11 @@ bool schema_ref_resolve(struct compiler *c, uint32_t entry, const char *keyword,
   assert(entry < c->schema->entry_count && reference);
   struct schema *s = c->schema;
   struct schema_resource from = s->resources[s->entries[entry].resource];
-  struct buf absolute = {0};
+  buf_auto_t absolute = {0};
   enum schema_status before = c->status;
   *target = (struct target){0, NULL};
   schema_uri_resolve(from.uri, reference, &absolute);
   bool ok = target_find(c, &from, absolute.p, target);
-  buf_deinit(&absolute);
   uint32_t dynamic;
   if (ok && !strcmp(keyword, "$recursiveRef") &&
       schema_anchor_find(&c->dynamic_anchors, s->entries[target->entry].resource, "", 0,

@@ -521,9 +521,8 @@ static bool one_of(struct vm *vm, const struct node *node, const struct op *op, 
       continue;
     }
     if (vm->errors) {
-      struct buf message = {0};
-      buf_printf(&message, "matches the alternatives %u and %u, but must match exactly one",
-                 (unsigned)first + 1, (unsigned)i + 1);
+      struct buf message = buf_of("matches the alternatives %u and %u, but must match exactly one",
+                                  (unsigned)first + 1, (unsigned)i + 1);
       schema_report_text(vm, node, "oneOf", &message);
     }
     return false;

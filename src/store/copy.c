@@ -20,10 +20,9 @@ static bool copy_blobs_of(struct str line, const struct store *from, const struc
   char sha256[SHA256_HEX], put[SHA256_HEX];
   bool ok = true;
   while (ok && store_next_blob(&line, sha256)) {
-    struct buf bytes = {0};
+    buf_auto_t bytes = {0};
     ok =
         store_blob_get(from, sha256, &bytes, err) && store_blob_put(to, buf_view(&bytes), put, err);
-    buf_deinit(&bytes);
   }
   return ok;
 }

@@ -203,10 +203,9 @@ static bool copy_prefix(const struct files_log *log, int to, const char *after, 
   bool ok = true;
   while (ok && at < log->base.bytes && reader_next(&r, &line)) {
     struct err why;
-    json_t *record = r.whole ? record_line_parse(line, hash, &why) : NULL;
+    json_auto_t *record = r.whole ? record_line_parse(line, hash, &why) : NULL;
     ok = record != NULL && files_write_all(to, line.p, line.n, at) &&
          files_write_all(to, "\n", 1, at + line.n);
-    json_decref(record);
     at += line.n + 1;
   }
   reader_close(&r);
@@ -406,7 +405,7 @@ static struct attempt attempt_of(const json_t *record) {
 static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct attempt open) {
   struct str line;
   while (reader_next(r, &line)) {
-    json_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    json_auto_t *record = r->whole ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
     struct attempt attempt = attempt_of(record);
     struct str type = json_view(json_at(record, "type"));
     bool begins = str_eq_c(type, "session_resume") ||
@@ -414,7 +413,6 @@ static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct
                    (attempt.call != open.call || attempt.number != open.number));
     bool found = json_integer_value(json_object_get(record, "seq")) > (json_int_t)seq &&
                  json_string_length(json_object_get(record, "hash")) == 64 && (begins || !hole);
-    json_decref(record);
     if (found)
       return true;
   }
@@ -598,11 +596,10 @@ static json_t *files_read(struct store_log *base, uint64_t seq, struct err *err)
   uint64_t start = log->offsets[seq - 1];
   uint64_t end = seq < log->offset_count ? log->offsets[seq] : log->folded_bytes;
   size_t n = (size_t)(end - start);
-  char *bytes = xmalloc(n);
+  char_auto_t *bytes = xmalloc(n);
   json_t *record = NULL;
   if (pread(log->fd, bytes, n, (off_t)start) == (ssize_t)n)
     record = json_loadb(bytes, n - 1, JSON_ALLOW_NUL, NULL);
-  free(bytes);
   if (record == NULL)
     err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back", (unsigned long long)seq,
             base->name);

@@ -15,10 +15,8 @@ enum { LAST_BYTES = 16 * 1024 };
 
 static void add_questions(json_t *list, const json_t *questions, const json_t *spent,
                           const char *workflow, const char *id) {
-  size_t i;
-  json_t *question;
-  json_array_foreach((json_t *)questions, i, question) {
-    json_t *item = json_pack("{ss}", "id", id);
+  JSON_EACH(questions, i, question) {
+    json_auto_t *item = json_pack("{ss}", "id", id);
     json_object_set_new(item, "workflow", json_string(workflow));
     json_object_update(item, question);
     bool approves = str_eq_c(json_view_at(item, "kind"), "approve");
@@ -26,7 +24,6 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
     json_object_set(item, "spent", (json_t *)spent);
     if (json_array_size(list) < LIMIT_INBOX_COUNT)
       json_array_append(list, item);
-    json_decref(item);
   }
 }
 
@@ -202,7 +199,7 @@ json_t *inbox_list(const struct store *store,
                    struct err *err) {
   struct store_id *ids;
   size_t count;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   if (!store_list(store, &ids, &count, err))
     return NULL;
   json_t *list = json_array();
@@ -217,7 +214,6 @@ json_t *inbox_list(const struct store *store,
   }
   index_close(x);
   free(ids);
-  buf_deinit(&text);
   drop_dismissed(store, list);
   return inbox_sort(list);
 }

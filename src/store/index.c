@@ -271,9 +271,8 @@ static const char *const values[INDEX_VALUE_COUNT] = {
  * their status. */
 static struct sqlite3_stmt *index_ask(struct sqlite *s, const struct filter *wanted,
                                       enum index_value value) {
-  struct buf text = {0};
-  buf_printf(&text, "SELECT id, bytes, time_ns, status, goes_on, asks, sealed, %s, NOT (1",
-             values[value]);
+  buf_auto_t text =
+      buf_of("SELECT id, bytes, time_ns, status, goes_on, asks, sealed, %s, NOT (1", values[value]);
   if (wanted->since_ms != 0)
     buf_puts(&text, " AND started_ms >= ?1");
   if (wanted->workflow != NULL)
@@ -284,7 +283,6 @@ static struct sqlite3_stmt *index_ask(struct sqlite *s, const struct filter *wan
     buf_puts(&text, " AND instr(char(10) || providers, char(10) || ?4 || char(10))");
   buf_puts(&text, ") FROM sessions ORDER BY id");
   struct sqlite3_stmt *q = sqlite_ask(s, buf_c(&text));
-  buf_deinit(&text);
   if (q == NULL)
     return NULL;
   if (wanted->since_ms != 0)

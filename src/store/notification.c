@@ -49,12 +49,11 @@ static json_t *notification_cut(struct buf *text) {
 
 /* Ends a notice. part: another thing of the record that gets its own notice, or "". */
 static json_t *notification_end(struct notification_draft *d, uint64_t seq, const char *part) {
-  struct buf id = {0};
+  buf_auto_t id = {0};
   if (d->summary != NULL) {
     buf_printf(&id, "%s:%llu%s", d->summary->session, (unsigned long long)seq, part);
     json_put(d->object, "id", json_text(buf_view(&id)));
   }
-  buf_deinit(&id);
   json_put(d->object, "title", notification_cut(&d->title));
   json_put(d->object, "text", notification_cut(&d->text));
   return d->object;
@@ -101,9 +100,7 @@ static json_t *of_question(const struct summary *b, const struct record *record)
   buf_puts(&d.title, approves ? " asks for approval: " : " asks: ");
   buf_safe(&d.title, movement, false);
   notification_line(&d, "", json_view(json_at(item, "text")));
-  size_t i;
-  const json_t *choice;
-  json_array_foreach(json_at(item, "choices"), i, choice) {
+  JSON_EACH(json_at(item, "choices"), i, choice) {
     buf_printf(&d.text, "  %zu ", i + 1);
     notification_line(&d, "", json_view(choice));
   }
@@ -206,9 +203,8 @@ void notification_of(const struct summary *b, const struct record *record, json_
     notification = of_wait(b, record);
   json_array_append_new(list, notification);
   if (record->type != RECORD_SESSION_STOP) {
-    const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
-    size_t i;
-    json_array_foreach(notes, i, note) {
+    const json_t *notes = record_tree(record, MEMBER_BUDGET);
+    JSON_EACH(notes, i, note) {
       if (str_eq_c(json_view(json_at(note, "level")), "soft"))
         json_array_append_new(list, of_budget(b, record, note));
     }
@@ -235,13 +231,12 @@ json_t *notification_stall(const struct summary *b, uint64_t silent_ms, int64_t 
 
 json_t *notification_ready(long waiting, int pid, int64_t now_ms) {
   struct notification_draft d;
-  struct buf id = {0};
+  buf_auto_t id = {0};
   char now[RECORD_TIME_BYTES];
   record_time(now_ms, now);
   notification_begin(&d, NULL, "start", now);
   buf_printf(&id, "start:%d:%s", pid, now);
   json_put(d.object, "id", json_text(buf_view(&id)));
-  buf_deinit(&id);
   json_put(d.object, "waiting", json_integer(waiting));
   buf_puts(&d.title, "segue serve is ready");
   buf_printf(&d.text, "%ld session%s go%s on\n", waiting, waiting == 1 ? "" : "s",

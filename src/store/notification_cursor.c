@@ -32,7 +32,7 @@ static int64_t stat_ms(const struct stat *st) {
 
 void notification_cursor_load(struct notification_cursor *n, const struct store *store) {
   char path[STORE_NAME_BYTES];
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err ignored;
   struct stat st;
   *n = (struct notification_cursor){0};
@@ -40,11 +40,9 @@ void notification_cursor_load(struct notification_cursor *n, const struct store 
   if (stat(path, &st) == 0) /* even if it cannot be read */
     n->saved_ms = stat_ms(&st);
   if (file_read(path, LIMIT_NOTIFIED_BYTES, &text, &ignored)) {
-    json_t *all = json_loadb(buf_c(&text), text.n, 0, NULL);
+    json_auto_t *all = json_loadb(buf_c(&text), text.n, 0, NULL);
     n->sessions = json_incref(json_object_get(all, "sessions"));
-    json_decref(all);
   }
-  buf_deinit(&text);
   if (!json_is_object(n->sessions)) {
     json_decref(n->sessions);
     n->sessions = json_object();
@@ -144,24 +142,21 @@ static bool notification_cursor_is_told(const struct missed *m, const struct rec
 static void notification_cursor_feed(const struct missed *m, struct summary *b, struct str line) {
   json_t *object = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL), *notifications = json_array();
   struct record_draft d;
-  size_t i;
-  json_t *notification;
   record_read(&d, object);
   if (object != NULL) {
     summary_feed(b, &d.record);
     if (b->submitted && !notification_cursor_is_told(m, &d.record))
       notification_of(b, &d.record, notifications);
   }
-  json_array_foreach(notifications, i, notification) {
+  JSON_EACH(notifications, i, notification)
     m->each(m->ctx, m->id, notification, d.record.seq);
-  }
   record_drop(&d);
   json_decref(notifications);
   json_decref(object);
 }
 
 static void notification_cursor_read(const struct missed *m, const struct store_ref *ref) {
-  struct summary b = {0};
+  AUTO(summary_deinit) struct summary b = {0};
   struct log_reader r;
   struct str line;
   struct err ignored;
@@ -170,7 +165,6 @@ static void notification_cursor_read(const struct missed *m, const struct store_
   while (reader_next(&r, &line) && r.whole)
     notification_cursor_feed(m, &b, line);
   reader_close(&r);
-  summary_deinit(&b);
 }
 
 void notification_cursor_missed(const struct notification_cursor *n, const struct store *store,

@@ -1,6 +1,8 @@
 /* Says how sessions stand for those that are to begin after them. */
 #include "store/predecessor.h"
 
+#include "format/json_object.h"
+
 #include <string.h>
 
 enum predecessor predecessor_of(const struct summary *b, bool any_end) {
@@ -41,9 +43,7 @@ enum predecessor predecessors_read(const struct store *store, const struct summa
   if (!summary_waits(b))
     return all;
   char status[sizeof b->status];
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)b->after, i, item) {
+  JSON_EACH(b->after, i, item) {
     const char *id = json_string_value(item);
     bool self = strcmp(id, b->session) == 0; /* only a forged log says that */
     enum predecessor one =
@@ -59,9 +59,7 @@ enum predecessor predecessors_read(const struct store *store, const struct summa
 
 json_t *predecessors_find(const struct store *store, const json_t *words, struct err *err) {
   json_t *ids = json_array();
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)words, i, item) {
+  JSON_EACH(words, i, item) {
     const char *word = json_is_string(item) ? json_string_value(item) : "";
     struct store_ref ref;
     char id[STORE_ID_BYTES] = "";

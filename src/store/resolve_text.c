@@ -1,6 +1,7 @@
 /* Restores texts that a log stores only once. */
 #include "store/resolve_text.h"
 
+#include "format/json_object.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -13,10 +14,9 @@ bool resolve_text(const struct resolve *recall, const json_t *record, const char
   const json_t *text = json_object_get(record, key);
   const char *blob = json_string_value(json_object_get(record, blob_key));
   if (blob != NULL) {
-    struct buf whole = {0};
+    buf_auto_t whole = {0};
     bool ok = store_blob_get(recall->store, blob, &whole, err);
     buf_append(out, buf_c(&whole), ok ? whole.n : 0);
-    buf_deinit(&whole);
     return ok;
   }
   if (!json_is_string(text))
@@ -85,9 +85,7 @@ static bool resolve_place(const struct resolve *recall, const char *place, struc
 
 bool resolve_parts(const struct resolve *recall, const json_t *parts, struct buf *out,
                    struct err *err) {
-  size_t i;
-  json_t *part;
-  json_array_foreach(parts, i, part) {
+  JSON_EACH(parts, i, part) {
     const char *ref = json_string_value(json_object_get(part, "ref"));
     if (json_is_string(part))
       buf_append(out, json_string_value(part), json_string_length(part));

@@ -119,7 +119,7 @@ static int chain_open(const struct store *store, const char *name, struct err *e
 
 static bool chain_extend(const struct store *store, const char *name, const char *what,
                          const void *items, size_t count, chain_fn compose, struct err *err) {
-  struct buf lines = {0};
+  buf_auto_t lines = {0};
   uint64_t at = 0, number = 0;
   char hash[SHA256_HEX];
   int fd = chain_open(store, name, err);
@@ -136,7 +136,6 @@ static bool chain_extend(const struct store *store, const char *name, const char
       (void)!ftruncate(fd, (off_t)at); /* also after a failed sync: the lines then come later */
   }
   close(fd);
-  buf_deinit(&lines);
   return ok;
 }
 
@@ -373,7 +372,7 @@ bool files_report_put(const struct store *store, const char *session, const char
 
 bool files_report_sha256(const struct store *store, const char *session, const char *file,
                          char sha256[SHA256_HEX]) {
-  struct buf bytes = {.max = LIMIT_REPORT_FILE_BYTES};
+  buf_auto_t bytes = {.max = LIMIT_REPORT_FILE_BYTES};
   char piece[16384];
   struct stat st;
   int folder = open_reports(store, session, false);
@@ -385,7 +384,6 @@ bool files_report_sha256(const struct store *store, const char *session, const c
   ok = ok && n == 0 && bytes.n > 0;
   if (ok)
     sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
-  buf_deinit(&bytes);
   if (fd >= 0)
     (void)close(fd);
   if (folder >= 0)

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "os/clock.h"
 #include "store/backend.h"
 #include "store/postgres/url.h"
@@ -598,8 +599,6 @@ void store_blobs_tidy(const struct store *store, json_t *found) {
 
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept, struct err *err) {
   enum { QUIET_S = 2, BUSY_S = 60 };
-  const char *sha256;
-  json_t *value;
   bool busy;
   *kept = 0;
   store_blobs_tidy(store, named);
@@ -609,8 +608,7 @@ bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept, s
   if (!spare_used(store, named, &busy, err))
     return false;
   since -= busy ? BUSY_S : QUIET_S;
-  json_object_foreach(named, sha256, value) {
+  JSON_MEMBERS(named, sha256, value)
     *kept += !store->ops->blob_drop(store, sha256, since);
-  }
   return true;
 }

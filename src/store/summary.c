@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/state.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
@@ -19,11 +20,6 @@
 enum { HEAD_BYTES = 16 * 1024, TAIL_BYTES = 8 * 1024, TAIL_WHOLE_BYTES = 1024 * 1024 };
 
 /* --- records --- */
-
-static const char *summary_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
 
 static void summary_keep(char **slot, const char *text) {
   free(*slot);
@@ -61,10 +57,10 @@ static void summary_wait_for(struct summary *b, const char *what, const struct r
 }
 
 static void summary_take_outage(struct summary_wait *w, const json_t *outage) {
-  const char *since = summary_word(outage, "since"), *until = summary_word(outage, "until");
+  const char *since = json_word_at(outage, "since"), *until = json_word_at(outage, "until");
   if (!is_time(since))
     return;
-  copy_word(w->provider, sizeof w->provider, summary_word(outage, "provider"));
+  copy_word(w->provider, sizeof w->provider, json_word_at(outage, "provider"));
   copy_word(w->since, sizeof w->since, since);
   copy_word(w->gives_up, sizeof w->gives_up, is_time(until) ? until : "");
   w->tries = (int)json_integer_value(json_object_get(outage, "tries"));
@@ -83,7 +79,7 @@ static void feed_wait(struct summary *b, const struct record *record) {
     summary_wait_for(b, record_text_c(record, MEMBER_REASON), record, since);
     summary_take_outage(b->wait, record_tree(record, MEMBER_OUTAGE));
   } else if (record_get(record, MEMBER_RETRY_IN_MS) != NULL && record_time_parse(since, &now)) {
-    summary_wait_for(b, summary_word(record_tree(record, MEMBER_ERROR), "class"), record, since);
+    summary_wait_for(b, json_word_at(record_tree(record, MEMBER_ERROR), "class"), record, since);
     int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: may be anything */
     record_time(now + (ms > 0 && ms < LIMIT_RESET_WAIT_MS ? ms : 0), b->wait->until);
     summary_take_outage(b->wait, record_tree(record, MEMBER_OUTAGE));
@@ -135,19 +131,15 @@ static void summary_on_question(struct summary *b, const struct record *record) 
 
 int64_t summary_due_ms(const struct summary *b) {
   int64_t due = 0, ms;
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)b->questions, i, item) {
-    if (record_time_parse(summary_word(item, "until"), &ms) && (due == 0 || ms < due))
+  JSON_EACH(b->questions, i, item) {
+    if (record_time_parse(json_word_at(item, "until"), &ms) && (due == 0 || ms < due))
       due = ms;
   }
   return due;
 }
 
 bool summary_asks(const struct summary *b, uint64_t question) {
-  size_t i;
-  const json_t *item;
-  json_array_foreach((json_t *)b->questions, i, item) {
+  JSON_EACH(b->questions, i, item) {
     if (json_integer_value(json_object_get(item, "question")) == (json_int_t)question)
       return true;
   }
@@ -183,11 +175,11 @@ void summary_feed(struct summary *b, const struct record *record) {
     copy_word(b->session, sizeof b->session, record_text_c(record, MEMBER_SESSION));
     copy_word(b->started, sizeof b->started, record->ts.p);
     copy_word(b->status, sizeof b->status, "running");
-    summary_keep(&b->workflow, summary_word(record_tree(record, MEMBER_WORKFLOW), "name"));
+    summary_keep(&b->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
     const json_t *config = record_tree(record, MEMBER_CONFIG);
     b->submitted = json_is_true(json_object_get(config, "submitted"));
-    summary_keep(&b->unique, summary_word(config, "unique"));
-    copy_word(b->not_after, sizeof b->not_after, summary_word(config, "not_after"));
+    summary_keep(&b->unique, json_word_at(config, "unique"));
+    copy_word(b->not_after, sizeof b->not_after, json_word_at(config, "not_after"));
     b->after_any_end = json_is_true(json_object_get(config, "after_any_end"));
     summary_wait_after(b, json_clone_top(json_object_get(config, "after")));
   } else if (record->type == RECORD_TURN_START) {
@@ -310,11 +302,10 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
   summary_set_text(object, "workflow", b->workflow);
   summary_set_text(object, "movement", b->movement);
   bool waits = strcmp(status, "waiting") == 0 && b->wait != NULL;
-  struct buf why = {0};
+  buf_auto_t why = {0};
   if (waits)
     summary_say_wait(b, &why);
   summary_set_text(object, "message", waits ? buf_c(&why) : message);
-  buf_deinit(&why);
   json_object_set_new(object, "turns", json_integer(b->turns));
   json_object_set_new(object, "seq", json_integer((json_int_t)b->seq));
   summary_set_text(object, "started", b->started);
@@ -471,7 +462,7 @@ static bool feed_first_whole(struct summary *b, struct str line) {
   bool ok = d.record.type == RECORD_SESSION_START;
   if (ok)
     summary_feed(b, &d.record);
-  copy_word(b->hash, sizeof b->hash, summary_word(record, "hash"));
+  copy_word(b->hash, sizeof b->hash, json_word_at(record, "hash"));
   record_drop(&d);
   return ok;
 }
@@ -615,7 +606,7 @@ static void mend_times(struct summary *b, const struct store_ref *ref) {
 
 bool summary_read(struct summary *b, const struct store_ref *ref, struct err *err) {
   struct log_reader r;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   *b = (struct summary){0};
   if (!reader_open(&r, ref, err))
     return false;
@@ -623,7 +614,6 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
   bool ok = feed_head(b, &r, size, &text) && feed_tail(b, &r, size, &text);
   bool has_line = ok || reader_line_end(&r, 0, size) < size;
   reader_close(&r);
-  buf_deinit(&text);
   b->partial = false;
   if (ok)
     return mend_times(b, ref), true;
@@ -634,7 +624,7 @@ bool summary_read(struct summary *b, const struct store_ref *ref, struct err *er
 }
 
 void summary_look(struct summary *b, const struct store_ref *ref) {
-  struct summary whole = {0};
+  AUTO(summary_deinit) struct summary whole = {0};
   struct log_reader r;
   struct str line;
   struct err err;
@@ -642,18 +632,16 @@ void summary_look(struct summary *b, const struct store_ref *ref) {
     return;
   while (reader_next(&r, &line)) {
     struct record_draft d;
-    json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
     record_read(&d, record);
     if (record != NULL)
       summary_feed(&whole, &d.record);
     record_drop(&d);
-    json_decref(record);
   }
   reader_close(&r);
   json_decref(b->questions);
   b->questions = whole.questions;
   whole.questions = NULL;
-  summary_deinit(&whole);
 }
 
 /* Returns why it is bad, or NULL: nothing whole was ever written. */

@@ -40,13 +40,12 @@ static void put_step(struct place_writer *w, const char *key, size_t n) {
   for (size_t i = 0; i < n && is_index; i++)
     index = index * 10 + (size_t)(key[i] - '0');
   struct path_step step = {NULL, is_index ? NULL : key, is_index ? index : n};
-  struct buf one = {0};
+  buf_auto_t one = {0};
   schema_path_text(&step, &one); /* "$.key" or "$[3]" */
   buf_puts(&w->path, one.p + 1);
   one.n = 0;
   schema_pointer_text(&step, &one);
   buf_puts(&w->pointer, one.p);
-  buf_deinit(&one);
   if (w->at)
     w->at = is_index ? json_array_get(w->at, index) : json_object_getn(w->at, key, n);
 }
@@ -102,7 +101,7 @@ void invariant_place(const char *text, size_t n, const json_t *value, char **pat
   bool sound = n <= INVARIANT_TEXT_MAX && place_is_text(text, n);
   if (sound && n > 0 && text[0] == '/') {
     for (size_t i = 0; i < n;) {
-      struct buf key = {0};
+      buf_auto_t key = {0};
       for (i++; i < n && text[i] != '/'; i++) /* skips the / */
         if (text[i] == '~' && i + 1 < n && (text[i + 1] == '0' || text[i + 1] == '1'))
           buf_puts(&key, text[++i] == '0' ? "~" : "/");
@@ -110,7 +109,6 @@ void invariant_place(const char *text, size_t n, const json_t *value, char **pat
           buf_append(&key, text + i, 1);
       buf_append(&key, "", 0);
       put_step(&w, key.p, key.n);
-      buf_deinit(&key);
     }
   } else {
     sound = sound && path_steps(&w, text, n);
@@ -135,13 +133,12 @@ struct invariant_building {
 /* Refuses an invariant. Takes path, pointer and message. Always returns false. */
 static bool refuse_at(struct invariant_building *b, struct buf *path, struct buf *pointer,
                       struct buf *message) {
-  struct buf place = {0};
+  buf_auto_t place = {0};
   b->status = SCHEMA_INVALID_SCHEMA;
   buf_printf(&place, "/invariants%s", buf_c(pointer));
   if (b->errs)
     schema_errors_add(b->errs, buf_take(path), buf_take(pointer), buf_take(&place),
                       INVARIANT_KEYWORD, buf_take(message));
-  buf_deinit(&place);
   buf_deinit(path);
   buf_deinit(pointer);
   buf_deinit(message);
@@ -151,9 +148,7 @@ static bool refuse_at(struct invariant_building *b, struct buf *path, struct buf
 /* Adds an error at list item `index`, member `name` (NULL: the item); takes `message`. */
 static bool invariants_refuse(struct invariant_building *b, size_t index, const char *name,
                               struct buf *message) {
-  struct buf path = {0}, pointer = {0};
-  buf_printf(&path, "$[%zu]", index);
-  buf_printf(&pointer, "/%zu", index);
+  struct buf path = buf_of("$[%zu]", index), pointer = buf_of("/%zu", index);
   if (name) {
     buf_printf(&path, ".%s", name);
     buf_printf(&pointer, "/%s", name);
@@ -196,8 +191,7 @@ static bool build_expr(struct invariant_building *b, struct list_entry *entry, c
   entry->expr = expr_parse(&b->list->arena, bytes, n, EXPR_INVARIANT, &why);
   if (entry->expr)
     return true;
-  struct buf message = {0};
-  buf_printf(&message, "%s (at byte %zu of ", why.text, why.offset);
+  struct buf message = buf_of("%s (at byte %zu of ", why.text, why.offset);
   schema_quote_text(bytes, n, &message);
   buf_puts(&message, ")");
   return invariants_refuse(b, entry->is.index, name, &message);
@@ -210,13 +204,12 @@ static bool build_command(struct invariant_building *b, struct list_entry *entry
     return refuse_words(b, entry->is.index, "command",
                         "a command is a list of words, like [\"./check.sh\", \"--strict\"]");
   const char **argv = arena_array(&b->list->arena, count + 1, sizeof *argv);
-  struct buf all = {0};
+  buf_auto_t all = {0};
   for (i = 0; i < count; i++) {
     const json_t *word = json_array_get(words, i);
     size_t n = json_string_length(word);
     if (!json_is_string(word) || n > INVARIANT_TEXT_MAX || (i == 0 && n == 0) ||
         memchr(json_string_value(word), '\0', n)) {
-      buf_deinit(&all);
       return refuse_words(b, entry->is.index, "command",
                           "each word of a command is a text of at most 8 KiB without NUL");
     }
@@ -227,7 +220,6 @@ static bool build_command(struct invariant_building *b, struct list_entry *entry
   entry->is.kind = INVARIANT_COMMAND;
   entry->is.argv = argv;
   entry->is.text = arena_strndup(&b->list->arena, all.p, all.n);
-  buf_deinit(&all);
   return true;
 }
 
@@ -254,9 +246,7 @@ static bool build_object(struct invariant_building *b, struct list_entry *entry,
   static const char *const kinds[] = {"expr", "command", "ai"};
   const json_t *kind = NULL;
   int which = 0;
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+  JSON_MEMBERS((uintptr_t)object, key, value) {
     int i = str_index(str_from(key), kinds, ARRAY_LEN(kinds));
     if (i < 0 && strcmp(key, "message") != 0 && strcmp(key, "path") != 0)
       return refuse_words(b, entry->is.index, NULL,
@@ -349,8 +339,7 @@ bool invariants_need(const struct invariants *invariants, enum invariant_kind ki
 /* Adds an error. Takes path, pointer and message. */
 static void invariant_add_error(const struct invariant *is, char *path, char *pointer,
                                 struct buf *message, struct schema_errors *errs) {
-  struct buf place = {0};
-  buf_printf(&place, "/invariants/%zu", is->index);
+  struct buf place = buf_of("/invariants/%zu", is->index);
   schema_errors_add(errs, path, pointer, buf_take(&place), INVARIANT_KEYWORD, buf_take(message));
 }
 
@@ -526,13 +515,11 @@ enum schema_status invariant_command_result(const struct invariant *invariant, c
     return SCHEMA_INVALID;
   if (str_trim(out).n == 0)
     out = (struct str){output->err, output->err_n};
-  struct buf words = {0};
-  buf_printf(&words, "exit status %d", output->exit_status);
+  buf_auto_t words = buf_of("exit status %d", output->exit_status);
   if (out.n > 0) {
     buf_puts(&words, ": ");
     invariant_put_bytes(out.p, out.n, &words);
   }
   invariant_report(invariant, value, words.p, words.n, errs);
-  buf_deinit(&words);
   return SCHEMA_INVALID;
 }

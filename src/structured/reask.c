@@ -156,14 +156,13 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
     r->outcome = REASK_OUTCOME_VALID;
     break;
   }
-  struct schema_errors found = {0};
+  AUTO(schema_errors_deinit) struct schema_errors found = {0};
   enum schema_status status = invariants_check(spec->invariants, r->answer.value, &found);
   if (status != SCHEMA_OK) {
     r->outcome = REASK_OUTCOME_INVARIANT;
     json_decref(r->errors);
     r->errors = answer_errors(&found, &r->dropped);
   }
-  schema_errors_deinit(&found);
   if (r->outcome == REASK_OUTCOME_VALID)
     check_runs(r, spec, index, runs, run_count);
 }

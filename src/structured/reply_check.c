@@ -143,14 +143,13 @@ static json_t *bounds_error(const struct answer_spec *spec, const json_t *value)
 /* Takes the value over, checks it, and fills outcome and errors. */
 static void take_value(struct answer *a, const struct answer_spec *spec, json_t *value,
                        const char *where) {
-  struct schema_errors found = {0};
+  AUTO(schema_errors_deinit) struct schema_errors found = {0};
   json_t *beyond = bounds_error(spec, value);
   enum schema_status status = beyond ? SCHEMA_INVALID : schema_check(spec->schema, value, &found);
   a->value = value;
   a->where = where;
   a->outcome = status == SCHEMA_OK ? ANSWER_VALID : ANSWER_SCHEMA;
   a->errors = answer_errors(&found, &a->dropped);
-  schema_errors_deinit(&found);
   if (beyond != NULL)
     json_array_append_new(a->errors, beyond);
   else if (status != SCHEMA_OK && json_array_size(a->errors) == 0)

@@ -14,17 +14,14 @@ enum { QUESTION_TAIL_BYTES = 64 * 1024, QUESTION_TASK_BYTES = 200 };
 /* Finds the movement of that name that has `of` (NULL: anything). Documents have a bounded
  * depth. */
 static const json_t *movement_in(const json_t *value, struct str name, const char *of) {
-  const char *key;
-  size_t i;
-  json_t *inner;
   const json_t *found = NULL, *own = json_object_get(value, "name");
   if (json_is_string(own) && str_eq(json_view(own), name) &&
       (of == NULL || json_object_get(value, of) != NULL))
     return value;
-  json_object_foreach((json_t *)value, key, inner)
+  JSON_MEMBERS(value, key, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
-  json_array_foreach((json_t *)value, i, inner)
+  JSON_EACH(value, i, inner)
     if (found == NULL)
       found = movement_in(inner, name, of);
   return found;
@@ -94,10 +91,8 @@ static void add_words(json_t *item, const struct store_ref *ref) {
 
 void view_asked_add(const struct store *store, json_t *list) {
   assert(store != NULL);
-  size_t i;
-  json_t *item;
   struct store_ref ref;
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     const char *id = json_string_value(json_at(item, "id"));
     if (id == NULL)
       continue;

@@ -134,14 +134,12 @@ static void find_in_object(struct finding *f, json_t *object) {
 }
 
 static void find_in_value(struct finding *f, const json_t *value) {
-  json_t *member;
-  size_t i;
   char index[24];
   if (json_is_string(value))
     find_in_text(f, json_string_value(value), json_string_length(value));
   if (json_is_object(value))
     find_in_object(f, (json_t *)(uintptr_t)value);
-  json_array_foreach(value, i, member) {
+  JSON_EACH(value, i, member) {
     print_into(index, sizeof index, "%zu", i);
     find_in_member(f, index, member);
   }

@@ -169,9 +169,7 @@ static int64_t list_row_time(const char *text) {
 
 /* Keeps how the judgments of a long log were decided, known once it has stopped or ended. */
 static void keep_methods(struct view_row *row, const json_t *methods) {
-  const char *name;
-  json_t *count;
-  json_object_foreach((json_t *)methods, name, count)
+  JSON_MEMBERS(methods, name, count)
     for (int i = 0; i < STAGE_COUNT; i++)
       if (strcmp(name, skim_method_name(i)) == 0 ||
           strcmp(name, judge_stage_name((enum judge_stage)i)) == 0) {
@@ -219,9 +217,7 @@ static struct list_row *list_row_of(struct summary *owned_b, const struct store_
   keep_methods(row, b.methods);
   /* Commands are programs of the workflow, not providers. */
   buf_auto_t text = {0};
-  const char *name;
-  const json_t *used;
-  json_object_foreach((json_t *)json_at(b.spent, "providers"), name, used)
+  JSON_MEMBERS(json_at(b.spent, "providers"), name, used)
     if (strcmp(name, "command") != 0)
       buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
   row->providers = list_row_line(buf_view(&text));

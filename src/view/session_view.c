@@ -285,16 +285,13 @@ static size_t movement_index(const struct view_session *v, struct str name) {
 }
 
 static void bounds_on_carried(struct bounds *b, const struct view_session *v, const json_t *state) {
-  const char *name;
-  json_t *runs, *pair;
-  size_t i;
   b->iterations = (long)json_int_at(state, "iterations");
-  json_object_foreach((json_t *)json_at(state, "runs"), name, runs) {
+  JSON_MEMBERS(json_at(state, "runs"), name, runs) {
     struct bounds_movement *m = bounds_of(b, movement_index(v, str_from(name)));
     if (m != NULL)
       m->runs = (long)json_integer_value(runs);
   }
-  json_array_foreach((json_t *)json_at(state, "loops"), i, pair) {
+  JSON_EACH(json_at(state, "loops"), i, pair) {
     json_int_t at = json_integer_value(json_array_get(pair, 1));
     if (i < b->monitor_count && at >= 0 && (size_t)at < b->monitors[i].cycle_count)
       b->loops[i] =
@@ -321,8 +318,6 @@ static void add_to_budget(struct bounds *b, const struct view_session *v, const 
 }
 
 static void bounds_on_resume(struct bounds *b, const struct view_session *v, const json_t *record) {
-  const char *key;
-  json_t *value;
   if (b->looped)
     b->in_a_row = 0;
   for (size_t i = 0; b->looped && i < b->movement_count; i++)
@@ -331,7 +326,7 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
     memset(b->calls.calls[i].used, 0, sizeof b->calls.calls[i].used);
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
-  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value)
+  JSON_MEMBERS(json_at(json_at(record, "changed"), "add_budget"), key, value)
     add_to_budget(b, v, key, value);
 }
 
@@ -913,12 +908,11 @@ static void view_on_turn_start(struct view_reading *r, const json_t *record) {
 }
 
 static void keep_stages(struct view_reading *r, const json_t *judgment, struct view_turn *turn) {
-  const json_t *stages = json_at(judgment, "stages"), *stage;
-  size_t i;
+  const json_t *stages = json_at(judgment, "stages");
   turn->stage_count = 0;
   turn->ambiguous = json_is_true(json_at(judgment, "ambiguous")); /* of older logs */
   turn->stages = arena_array(&r->v->arena, json_array_size(stages), sizeof *turn->stages);
-  json_array_foreach(stages, i, stage) {
+  JSON_EACH(stages, i, stage) {
     struct str error = json_view(json_array_get(json_at(stage, "errors"), 0));
     turn->ambiguous |= str_eq_c(json_view_at(stage, "outcome"), "ambiguous");
     turn->stages[turn->stage_count++] =

@@ -330,14 +330,10 @@ static void part_now(struct html *h, const struct view_session *v, const json_t 
     mark_near(h, (double)v->bounds[i].used, (double)v->bounds[i].limit);
     HTML(h, "</div>");
   }
-  if (!over) {
-    size_t i;
-    json_t *limit;
-    json_array_foreach((json_t *)day, i, limit) {
-      struct str provider = json_view_at(limit, "provider");
-      if (provider.n == 0 || names_provider(v, provider))
-        put_of_day(h, limit);
-    }
+  JSON_EACH(over ? NULL : day, i, limit) {
+    struct str provider = json_view_at(limit, "provider");
+    if (provider.n == 0 || names_provider(v, provider))
+      put_of_day(h, limit);
   }
   if (limits)
     HTML(h, "</dd>");
@@ -535,8 +531,7 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
 }
 
 static void put_forked(struct html *h, const struct page_ask *ask, const struct view_session *v) {
-  buf_auto_t pair = {0};
-  buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
+  buf_auto_t pair = buf_of(STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
   HTML(h, "<p><a");
   HTML_LINK(h, "/compare/", buf_view(&pair), "");
   HTML(h, ">Compare with the session it was forked from</a></p>");
@@ -695,15 +690,13 @@ static void put_verdict_line(struct html *h, const json_t *judgment) {
 
 /* Names what each ambiguous stage was torn between; where each alternative is follows below. */
 static void put_doubts(struct html *h, const json_t *judgment) {
-  size_t i, k;
-  const json_t *stage, *candidate;
-  json_array_foreach(json_at(judgment, "stages"), i, stage) {
+  JSON_EACH(json_at(judgment, "stages"), i, stage) {
     const json_t *candidates = json_at(stage, "candidates");
     if (json_array_size(candidates) == 0)
       continue;
     HTML_FMT(h, "<p><span class=mark>ambiguous</span> <bdi>%.*s</bdi> found ",
              STR_ARG(json_view_at(stage, "stage")));
-    json_array_foreach(candidates, k, candidate) {
+    JSON_EACH(candidates, k, candidate) {
       long long rule = json_int_at(candidate, "rule");
       html_puts(h, k > 0 ? " and " : "");
       if (rule > 0)
@@ -718,9 +711,8 @@ static void put_doubts(struct html *h, const json_t *judgment) {
 static void put_judgment(struct html *h, const struct page_ask *ask,
                          const struct record_index *track, long turn,
                          const struct view_judgment *told, const char *words) {
-  struct buf title = {0}, command = {0};
-  buf_printf(&title, "Turn %ld: %s", turn, words);
-  buf_printf(&command, "segue show %s %s --full", ask->id, words);
+  buf_auto_t title = buf_of("Turn %ld: %s", turn, words);
+  buf_auto_t command = buf_of("segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
   HTML(h, "<p><a href=\"./\">The session</a>");
   put_turn_link(h, judged_near(&track->book, turn, false), "p", "Previous judgment");
@@ -738,8 +730,6 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
   if (!ask->all && view_judgment_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");
   part_end_page(h);
-  buf_deinit(&title);
-  buf_deinit(&command);
 }
 
 unsigned page_judgment(const struct page_ask *ask, struct buf *out) {

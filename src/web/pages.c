@@ -52,10 +52,8 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
 
 static void put_provider_errors(struct html *h, const json_t *p) {
   const json_t *last = json_at(p, "last_error");
-  const char *class;
-  json_t *n;
   const char *gap = "";
-  json_object_foreach(json_object_get(p, "errors"), class, n) {
+  JSON_MEMBERS(json_object_get(p, "errors"), class, n) {
     HTML_FMT(h, "%s%s %lld", gap, class, (long long)json_integer_value(n));
     gap = ", ";
   }
@@ -90,14 +88,13 @@ static bool is_absent(const json_t *p) {
 }
 
 static void put_absent(struct html *h, const struct page_ask *ask) {
-  size_t i, count = 0;
-  json_t *p;
-  json_array_foreach(json_object_get(ask->about, "providers"), i, p)
+  size_t count = 0;
+  JSON_EACH(json_object_get(ask->about, "providers"), i, p)
     count += is_absent(p);
   if (count == 0)
     return;
   HTML_FMT(h, "<details id=absent><summary>%zu not installed</summary><dl>", count);
-  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+  JSON_EACH(json_object_get(ask->about, "providers"), i, p) {
     char name[64];
     if (!is_absent(p))
       continue;
@@ -137,8 +134,6 @@ static void put_daemon(struct html *h, const json_t *d) {
 static unsigned page_providers(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct err err = {0};
-  size_t i;
-  json_t *p;
   if (ask->about == NULL) {
     err_set(&err, ERR_NOT_FOUND, "no daemon is running here: segue providers lists the providers");
     return page_problem(ask, out, &err);
@@ -150,7 +145,7 @@ static unsigned page_providers(const struct page_ask *ask, struct buf *out) {
            "<th scope=col>kind, program</th><th scope=col>version</th><th "
            "scope=col>login</th></tr></thead><tbody>");
   for (int usable = 1; usable >= 0; usable--)
-    json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+    JSON_EACH(json_object_get(ask->about, "providers"), i, p) {
       if (!is_absent(p) && json_is_false(json_at(p, "usable")) == !usable)
         put_provider(&h, ask, p);
     }
@@ -250,16 +245,15 @@ static void put_stop(struct html *h, const struct page_ask *ask, const json_t *i
 /* Writes the sessions that have stopped for one cause, if `first` is the first of them. */
 static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, size_t first) {
   struct str cause = json_view_at(json_array_get(list, first), "cause");
-  size_t i, count = 0;
-  json_t *item;
-  json_array_foreach(list, i, item) {
+  size_t count = 0;
+  JSON_EACH(list, i, item) {
     bool same = str_eq(json_view_at(item, "cause"), cause);
     if (same && i < first)
       return;
     count += same;
   }
   HTML_FMT(h, "<h2>%zu x <bdi>%.*s</bdi></h2>", count, STR_ARG(cause));
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     if (str_eq(json_view_at(item, "cause"), cause))
       put_stop(h, ask, item);
   }
@@ -269,8 +263,6 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct err err = {0};
   char title[40];
-  size_t i;
-  json_t *item;
   json_auto_t *list =
       store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : json_array();
   if (list == NULL)
@@ -284,7 +276,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   if (ask->acts)
     part_acted(&h);
   part_questions(&h, list, ask->acts, ask->acts);
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     if (str_eq_c(json_view_at(item, "kind"), "stop"))
       put_stops(&h, ask, list, i);
   }

@@ -62,12 +62,10 @@ static void put_word(struct html *h, const json_t *word, const json_t *otherwise
 /* Writes a choice of one value from several. */
 static void put_select(struct html *h, const json_t *words, const json_t *schema,
                        const char *property, bool required) {
-  size_t i;
-  json_t *word;
   HTML(h, "<select");
   field_is(h, "json", property, required);
   HTML(h, "><option value=\"\"></option>");
-  json_array_foreach((json_t *)words, i, word)
+  JSON_EACH(words, i, word)
     put_word(h, word, json_at(schema, "default"));
   HTML(h, "</select>");
 }
@@ -153,9 +151,7 @@ static void put_field(struct html *h, const json_t *schema, const char *property
 }
 
 static bool field_is_required(const json_t *schema, const char *property) {
-  size_t i;
-  json_t *name;
-  json_array_foreach(json_at(schema, "required"), i, name)
+  JSON_EACH(json_at(schema, "required"), i, name)
     if (str_eq_c(json_view(name), property))
       return true;
   return false;
@@ -186,15 +182,13 @@ static bool is_plain_object(const json_t *schema) {
 }
 
 static void answer_form_fields(struct html *h, const json_t *schema) {
-  const char *name;
-  json_t *of;
   if (!is_plain_object(schema)) {
     HTML(h, "<p><label>Answer<br>");
     put_field(h, schema, NULL, true);
     HTML(h, "</label></p>");
     return;
   }
-  json_object_foreach(json_object_get(schema, "properties"), name, of)
+  JSON_MEMBERS(json_object_get(schema, "properties"), name, of)
     put_property_field(h, of, name, field_is_required(schema, name));
 }
 
@@ -202,12 +196,10 @@ static void answer_form_fields(struct html *h, const json_t *schema) {
 
 static void put_said_list(struct html *h, const char *name, const json_t *list,
                           const char *between) {
-  size_t i;
-  json_t *text;
   if (json_array_size(list) == 0)
     return;
   HTML_FMT(h, "<p class=dim>%s", name);
-  json_array_foreach(list, i, text)
+  JSON_EACH(list, i, text)
     HTML_FMT(h, "%s<bdi>%.*s</bdi>", i > 0 ? between : " ", STR_ARG(json_view(text)));
   HTML(h, "</p>");
 }
@@ -245,10 +237,8 @@ static void put_answer_forms(struct html *h, const json_t *item) {
   }
   begin_form(h, item, "answer");
   if (json_array_size(json_at(item, "choices")) > 0) {
-    size_t i;
-    json_t *text;
     HTML(h, "<label>Answer <select name=choice data-number>");
-    json_array_foreach(json_at(item, "choices"), i, text)
+    JSON_EACH(json_at(item, "choices"), i, text)
       HTML_FMT(h, "<option value=\"%zu\">%.*s</option>", i + 1, STR_ARG(json_view(text)));
     HTML(h, "</select></label> <button>Answer</button></p></form>");
   } else if (json_at(item, "schema") != NULL) {
@@ -273,13 +263,11 @@ void part_dismiss(struct html *h, const char *id, long long question) {
 
 /* Lists the files that the session has changed so far. */
 static void put_asked_files(struct html *h, const json_t *item) {
-  size_t i;
-  json_t *file;
   const json_t *files = json_at(item, "files");
   if (json_array_size(files) == 0)
     return;
   HTML(h, "<p class=dim>changed so far:</p><ul>");
-  json_array_foreach(files, i, file) {
+  JSON_EACH(files, i, file) {
     HTML(h, "<li>");
     if (json_at(file, "more") != NULL)
       HTML_FMT(h, "and %lld more", (long long)json_int_at(file, "more"));
@@ -339,9 +327,7 @@ static void put_question(struct html *h, const json_t *item, bool acts, bool dis
 }
 
 void part_questions(struct html *h, const json_t *list, bool acts, bool dismisses) {
-  size_t i;
-  json_t *item;
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     struct str id = json_view_at(item, "id");
     if (!str_eq_c(json_view_at(item, "kind"), "stop") &&
         id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */

@@ -54,9 +54,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_printf(&text, "%zu", v->turn_count);
   part_fact(h, "turns", buf_view(&text));
   buf_auto_t methods = {0};
-  const char *method;
-  json_t *n;
-  json_object_foreach(v->methods, method, n)
+  JSON_MEMBERS(v->methods, method, n)
     buf_printf(&methods, "%s%s %lld", methods.n > 0 ? ", " : "", method,
                (long long)json_integer_value(n));
   part_fact(h, "decided by", buf_view(&methods));
@@ -68,9 +66,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
     view_put_proof(&text, verification);
   part_fact(h, "integrity", buf_view(&text));
   part_fact(h, "log", v->log);
-  size_t i;
-  json_t *said;
-  json_array_foreach(v->said, i, said) {
+  JSON_EACH(v->said, i, said) {
     buf_clear(&text);
     turn_lines_put_said(said, &text);
     part_fact(h, "said", buf_view(&text));
@@ -136,8 +132,7 @@ static void put_span_fill(struct html *h, enum view_span_kind kind) {
 
 /* Writes an attribute in thousandths of the bar. */
 static void put_bar_share(struct html *h, const char *name, long long n) {
-  buf_auto_t share = {0};
-  buf_printf(&share, n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
+  buf_auto_t share = buf_of(n % 10 == 0 ? "%lld%%" : "%lld.%lld%%", n / 10, n % 10);
   html_attr(h, name, buf_view(&share));
 }
 
@@ -295,8 +290,7 @@ static void put_turn_number(struct html *h, const struct view_turn *t, const cha
   if (h->root != NULL) {
     HTML_FMT(h, "<a href=\"%ld\">%ld</a></td>", t->turn, t->turn);
   } else if (told) {
-    buf_auto_t place = {0};
-    buf_printf(&place, "%st%ld", id, t->turn);
+    buf_auto_t place = buf_of("%st%ld", id, t->turn);
     HTML(h, "<a");
     HTML_LINK(h, "#", buf_view(&place), "");
     HTML_FMT(h, ">%ld</a></td>", t->turn);
@@ -398,8 +392,6 @@ void part_totals(struct html *h, const struct view_session *v) {
   static const struct head heads[] = {{"by", false},  {"name", false},     {"calls", true},
                                       {"time", true}, {"tokens in", true}, {"tokens out", true},
                                       {"cost", true}};
-  const char *name;
-  json_t *part;
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=Totals><table><thead><tr>");
   put_heads(h, heads, ARRAY_LEN(heads));
   put_total(h, "all", "all calls", v->spent);
@@ -410,7 +402,7 @@ void part_totals(struct html *h, const struct view_session *v) {
                words[i], json_object_size(group));
       continue;
     }
-    json_object_foreach(group, name, part)
+    JSON_MEMBERS(group, name, part)
       put_total(h, words[i], name, part);
   }
   HTML(h, "</tbody></table></div>");

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "core/record.h"
 #include "extract/extract.h"
+#include "format/json_object.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "schema/schema.h"
@@ -306,9 +307,7 @@ static void spawn(char **words) {
 /* Checks a judgment by hand: a step of 0 to 2 and a reason, no other member. */
 static bool judgment_walk(const json_t *value) {
   bool step = false, reason = false;
-  const char *key;
-  json_t *member;
-  json_object_foreach((json_t *)value, key, member) {
+  JSON_MEMBERS(value, key, member) {
     json_int_t n = json_integer_value(member);
     if (!strcmp(key, "step"))
       step = json_is_integer(member) && n >= 0 && n <= 2;

@@ -7,6 +7,7 @@
  * ../shared beside the sources). Options: -v names each failure. */
 #include "adapt/adapt.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "support/adapt_forward.h"
 #include "support/adapt_subset.h"
 #include "support/schema_random.h"
@@ -74,16 +75,13 @@ static bool reported(const struct pair *p, const struct schema_error *error) {
 
 /* As JSON Schema compares: 1 is 1.0. */
 static bool equal(const json_t *a, const json_t *b) {
-  json_t *doc = json_object();
-  if (json_equal(a, b)) {
-    json_decref(doc);
+  json_auto_t *doc = json_object();
+  if (json_equal(a, b))
     return true;
-  }
   json_object_set(doc, "const", (json_t *)a);
   struct schema *same = schema_compile(doc, NULL, NULL, NULL);
   bool yes = same && schema_valid(same, b);
   schema_free(same);
-  json_decref(doc);
   return yes;
 }
 
@@ -195,10 +193,8 @@ static void run_schema(struct run *run, const char *name, const json_t *doc, con
   const struct adapt_dialect *dialect;
   for (size_t i = 0; (dialect = adapt_dialect_at(i)); i++) {
     AUTO(pair_close) struct pair p = {.run = run, .name = name, .doc = doc, .dialect = dialect};
-    const json_t *value;
-    size_t k;
     if (pair_open(&p)) {
-      json_array_foreach((json_t *)values, k, value) {
+      JSON_EACH(values, k, value) {
         if (schema_valid(p.canonical, value))
           try_value(&p, value);
       }
@@ -211,16 +207,13 @@ static void run_schema(struct run *run, const char *name, const json_t *doc, con
 
 static void run_suite_file(struct run *run, const char *path, const char *name) {
   json_auto_t *groups = suite_load(path);
-  const json_t *group, *test;
-  size_t i, k;
-  json_array_foreach(groups, i, group) {
+  JSON_EACH(groups, i, group) {
     char title[400];
     json_auto_t *values = json_array();
     const char *description = json_string_value(json_object_get(group, "description"));
     snprintf(title, sizeof title, "%s: %s", name, description ? description : "");
-    json_array_foreach(json_object_get(group, "tests"), k, test) {
+    JSON_EACH(json_object_get(group, "tests"), k, test)
       json_array_append(values, json_object_get(test, "data"));
-    }
     run_schema(run, title, json_object_get(group, "schema"), values, 5);
   }
 }
@@ -299,12 +292,11 @@ static void run_presets(struct run *run, const char *folder, unsigned count) {
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-    json_t *doc = suite_is_json(names[i]->d_name) ? suite_load(path) : NULL;
+    json_auto_t *doc = suite_is_json(names[i]->d_name) ? suite_load(path) : NULL;
     if (doc) {
       run_schema(run, names[i]->d_name, doc, NULL, count);
       report(names[i]->d_name, run);
     }
-    json_decref(doc);
     free(names[i]);
   }
   if (n >= 0)

@@ -4,6 +4,7 @@
  * example. Both are looked for in $SEGUE_SHARED and in ../shared beside the sources, the suite also
  * where Debian's package has it. Options: -v names each schema without an example that has a valid
  * value. */
+#include "format/json_object.h"
 #include "render/describe.h"
 #include "render/example.h"
 #include "support/draft.h"
@@ -71,12 +72,10 @@ static void check_schema(struct tally *tally, const char *name, const json_t *do
                          const struct schema_opts *opts, const json_t *values) {
   struct schema *schema = schema_compile(doc, opts, NULL, NULL);
   struct example_trouble trouble;
-  const json_t *value;
-  size_t i;
   bool satisfiable = false;
   if (!schema)
     return;
-  json_array_foreach(values, i, value) {
+  JSON_EACH(values, i, value) {
     satisfiable = satisfiable || (json_is_true(json_object_get(value, "valid")) &&
                                   schema_valid(schema, json_object_get(value, "data")));
   }
@@ -118,16 +117,13 @@ static void check_folder(struct tally *tally, const char *root, const char *draf
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-    json_t *groups = suite_load(path);
-    const json_t *group;
-    size_t k;
-    json_array_foreach(groups, k, group) {
+    json_auto_t *groups = suite_load(path);
+    JSON_EACH(groups, k, group) {
       const char *what = json_string_value(json_object_get(group, "description"));
       snprintf(name, sizeof name, "%s%s/%s: %s", draft, under, names[i]->d_name, what ? what : "?");
       check_schema(tally, name, json_object_get(group, "schema"), &opts,
                    json_object_get(group, "tests"));
     }
-    json_decref(groups);
     free(names[i]);
   }
   if (n >= 0)
@@ -187,10 +183,9 @@ static unsigned check_bench(const char *root) {
   for (int i = 0; i < n; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/schema.json", root, names[i]->d_name);
-    json_t *doc = suite_load(path);
+    json_auto_t *doc = suite_load(path);
     if (doc)
       check_schema(&tally, names[i]->d_name, doc, NULL, NULL);
-    json_decref(doc);
     free(names[i]);
   }
   if (n >= 0)

@@ -5,6 +5,7 @@
 #define SEGUE_TESTS_EXTRACT_CHECK_H
 
 #include "extract/extract.h"
+#include "format/json_object.h"
 
 #include <string.h>
 
@@ -36,9 +37,7 @@ static inline bool extract_check_valid(void *ctx, const json_t *v) {
     if (!json_object_get(v, json_string_value(json_array_get(required, i))))
       return false;
   bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
-  const char *key;
-  json_t *member;
-  json_object_foreach((json_t *)(size_t)v, key, member) {
+  JSON_MEMBERS(v, key, member) {
     const json_t *property = json_object_get(properties, key);
     if (!property && closed)
       return false;

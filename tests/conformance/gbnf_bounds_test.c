@@ -114,8 +114,7 @@ static bool legal(const struct schema *schema, const char *text) {
   size_t end = 0, n = strlen(text);
   assert_int_equal(jscan_number(text, n, 0, &value, &end), JSCAN_OK);
   assert_int_equal(end, n);
-  bool ok = schema_valid(schema, value);
-  return ok;
+  return schema_valid(schema, value);
 }
 
 static bool bounds_are_listed(const struct gbnf_result *r) {

@@ -3,6 +3,7 @@
  * explains the cases. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/api/reply.h"
 #include "support/data.h"
@@ -69,7 +70,7 @@ static void check_build(const char *where, const struct dialect *dialect, const 
                     .key = data_get(q, "key"),
                     .quirks = quirks_of(json_object_get(q, "quirks")),
                     .stream = !json_is_false(json_object_get(q, "stream"))};
-  struct wire wire = {0};
+  AUTO(wire_deinit) struct wire wire = {0};
   struct err err = {0};
   if (json_object_get(q, "rung") && !rung_from_name(data_get(q, "rung"), &ask.rung))
     wrong("%s: no such rung", where);
@@ -77,7 +78,6 @@ static void check_build(const char *where, const struct dialect *dialect, const 
   if (json_object_get(c, "error")) {
     if (ok || strstr(err.text, json_string_value(json_object_get(c, "error"))) == NULL)
       wrong("%s: %s", where, ok ? "it was built" : err.text);
-    wire_deinit(&wire);
     return;
   }
   if (!ok) {
@@ -99,7 +99,6 @@ static void check_build(const char *where, const struct dialect *dialect, const 
   json_write(json_object_get(c, "body"), &bytes);
   if (strcmp(buf_c(&bytes), buf_c(&wire.body)) != 0)
     wrong("%s: body\n%s\nexpected\n%s", where, buf_c(&wire.body), buf_c(&bytes));
-  wire_deinit(&wire);
 }
 
 struct told {
@@ -121,8 +120,7 @@ static void same_text(const char *where, const char *what, const json_t *want, s
 
 static void check_read(const char *where, const struct dialect *dialect, const json_t *c,
                        size_t piece) {
-  const json_t *want = json_object_get(c, "expect"), *value;
-  const char *name;
+  const json_t *want = json_object_get(c, "expect");
   struct str body = data_get(c, "body");
   struct reply r;
   struct told told = {0};
@@ -135,9 +133,8 @@ static void check_read(const char *where, const struct dialect *dialect, const j
     secrets_add(secrets, "KEY", data_get(c, "secret"));
   reply_init(&r, dialect, 1700000000000, on_piece, &told);
   reply_redact(&r, secrets);
-  json_object_foreach(json_object_get(c, "headers"), name, value) {
+  JSON_MEMBERS(json_object_get(c, "headers"), name, value)
     reply_header(&r, str_from(name), data_str(value));
-  }
   reply_head(&r, status ? (int)json_integer_value(status) : 200);
   for (size_t i = 0; i < body.n && more; i += piece)
     more = reply_body(&r, (struct str){body.p + i, body.n - i < piece ? body.n - i : piece});
@@ -158,13 +155,12 @@ static void check_read(const char *where, const struct dialect *dialect, const j
     wrong("%s: retry after %lld ms", label, (long long)r.retry_after_ms);
   if (json_is_true(json_object_get(want, "mended")) != r.mended)
     wrong("%s: mended is %d", label, (int)r.mended);
-  json_t *usage = reply_usage_json(&r);
+  json_auto_t *usage = reply_usage_json(&r);
   const json_t *wanted = json_object_get(want, "usage"); /* null: nothing is known */
   if (wanted && (json_is_null(wanted) ? usage != NULL : !json_equal(usage, wanted))) {
     char_auto_t *text = json_dumps(usage, JSON_ENCODE_ANY);
     wrong("%s: usage %s", label, text ? text : "none");
   }
-  json_decref(usage);
   reply_deinit(&r);
   secrets_free(secrets);
   buf_deinit(&told.text);
@@ -173,13 +169,12 @@ static void check_read(const char *where, const struct dialect *dialect, const j
 
 static void run_file(const char *path, size_t *count) {
   char dir[64], where[400];
-  json_t *doc = data_load(path), *c;
+  json_t *doc = data_load(path);
   const char *slash = strrchr(path, '/'), *from = slash;
-  size_t i;
   while (from[-1] != '/')
     from--;
   print_into(dir, sizeof dir, "%.*s", (int)(slash - from), from);
-  json_array_foreach(doc, i, c) {
+  JSON_EACH(doc, i, c) {
     const char *own = json_string_value(json_object_get(c, "dialect"));
     const struct dialect *dialect = dialect_named(own ? own : dir);
     print_into(where, sizeof where, "%s: %s", path, json_string_value(json_object_get(c, "name")));

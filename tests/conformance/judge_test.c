@@ -1,6 +1,7 @@
 /* The judge's conformance cases: folders of data, a new case needs no C.
  *
  * Every file of tests/data/judge is a list of cases; README.md there says what a case holds. */
+#include "format/json_object.h"
 #include "support/cases.h"
 #include "support/chain_run.h"
 
@@ -42,18 +43,15 @@ static void run_tag(const json_t *c) {
 
 static void check_outcomes(const struct chain_run *run, const json_t *wanted) {
   buf_auto_t got = {0}, want = {0};
-  size_t i;
-  json_t *v;
-  json_array_foreach(run->stages, i, v) {
+  JSON_EACH(run->stages, i, v) {
     buf_printf(&got, "%s%s %s", i ? ", " : "", json_string_value(json_object_get(v, "stage")),
                json_string_value(json_object_get(v, "outcome")));
     const char *class = json_string_value(json_object_get(v, "class"));
     if (class)
       buf_printf(&got, " %s", class);
   }
-  json_array_foreach(wanted, i, v) {
+  JSON_EACH(wanted, i, v)
     buf_printf(&want, "%s%s", i ? ", " : "", json_string_value(v));
-  }
   if (strcmp(buf_c(&got), buf_c(&want)) != 0)
     complain("stages: %s", buf_c(&got));
 }
@@ -70,12 +68,9 @@ static void check_offered(const struct chain_run *run, const json_t *wanted) {
 
 /* Checks that a stage's object holds the given text. */
 static void check_notes(const struct chain_run *run, const json_t *notes) {
-  const char *stage;
-  json_t *text, *object;
-  size_t i;
-  json_object_foreach((json_t *)notes, stage, text) {
+  JSON_MEMBERS(notes, stage, text) {
     bool found = false;
-    json_array_foreach(run->stages, i, object) {
+    JSON_EACH(run->stages, i, object) {
       if (strcmp(stage, json_string_value(json_object_get(object, "stage"))) != 0)
         continue;
       char_auto_t *dump = json_dumps(object, JSON_COMPACT);

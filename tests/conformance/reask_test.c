@@ -40,7 +40,7 @@ static void add_word(struct world *w, const char *fmt, ...) {
 static bool set_up(struct world *w, const json_t *c) {
   const json_t *schema = json_object_get(c, "schema");
   const json_t *reasks = json_object_get(c, "max_reasks");
-  struct schema_errors errors = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   *w = (struct world){.c = c, .checks = json_array(), .run_errors = json_array()};
   w->schema =
       json_is_string(schema) ? preset_schema(data_str(schema)) : json_incref((json_t *)schema);
@@ -58,7 +58,6 @@ static bool set_up(struct world *w, const json_t *c) {
     w->spec.invariants = invariants_compile(json_object_get(c, "invariants"), &errors, NULL);
     if (w->spec.invariants == NULL)
       complain("its invariants: %s", errors.count ? errors.items[0].message : "");
-    schema_errors_deinit(&errors);
   }
   if (w->spec.answer.schema == NULL)
     complain("its schema does not compile");
@@ -103,15 +102,14 @@ static bool take_reply(struct world *w) {
 
 /* runs: a list of texts a run, which become errors at the root. */
 static bool take_run(struct world *w, const struct reask_step *step) {
-  const json_t *texts = json_array_get(json_object_get(w->c, "runs"), w->run_count), *text;
+  const json_t *texts = json_array_get(json_object_get(w->c, "runs"), w->run_count);
   json_t *errors = json_array();
-  size_t i;
   json_array_append_new(w->run_errors, errors);
   if (texts == NULL || w->run_count == REPLIES_MAX || step->value == NULL) {
     complain("wants run %zu after: %s", w->run_count + 1, buf_c(&w->steps));
     return false;
   }
-  json_array_foreach(texts, i, text) {
+  JSON_EACH(texts, i, text) {
     json_array_append_new(errors, json_pack("{ss ss ss sO}", "path", "$", "pointer", "", "keyword",
                                             "invariant", "message", text));
   }
@@ -123,21 +121,18 @@ static bool take_run(struct world *w, const struct reask_step *step) {
 }
 
 static void expect_told(const struct world *w, const struct reask_step *step) {
-  const json_t *told = json_object_get(w->c, "told"), *line;
+  const json_t *told = json_object_get(w->c, "told");
   buf_auto_t got = {0}, wanted = {0};
-  size_t i;
-  json_t *error;
   if (told == NULL || json_array_size(w->checks) != 1)
     return;
-  json_array_foreach(step->errors, i, error) {
+  JSON_EACH(step->errors, i, error) {
     buf_printf(&got, "%s: %s\n", json_string_value(json_object_get(error, "path")),
                json_string_value(json_object_get(error, "message")));
   }
   if (step->more > 0)
     buf_printf(&got, "and %zu more\n", step->more);
-  json_array_foreach(told, i, line) {
+  JSON_EACH(told, i, line)
     buf_printf(&wanted, "%s\n", json_string_value(line));
-  }
   if (!str_eq(buf_view(&got), buf_view(&wanted)))
     complain("told:\n%s    instead of:\n%s", buf_c(&got), buf_c(&wanted));
 }
@@ -268,9 +263,7 @@ TEST(every_ready_schema_takes_the_good_and_refuses_the_bad) {
     read_sample(names[i], ".good.json", &said);
     assert_int_equal(outcome_of(&spec, buf_view(&said), &step), REASK_VALUE);
     if (strcmp(names[i], "entities") == 0) { /* its places are places of the text */
-      size_t k;
-      json_t *entity;
-      json_array_foreach(json_object_get(step.value, "entities"), k, entity) {
+      JSON_EACH(json_object_get(step.value, "entities"), k, entity) {
         struct str name = data_get(entity, "text");
         size_t start = (size_t)json_integer_value(json_object_get(entity, "start"));
         assert_int_equal(json_integer_value(json_object_get(entity, "end")), start + name.n);

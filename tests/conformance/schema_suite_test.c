@@ -2,6 +2,7 @@
  * optional ones are counted. The suite is looked for in $SEGUE_SHARED, in ../shared beside the
  * sources, then where Debian's package has it. Options: -v names each failed test. */
 #include "base/err.h"
+#include "format/json_object.h"
 #include "schema/schema.h"
 #include "support/draft.h"
 #include "support/suite.h"
@@ -46,12 +47,10 @@ static void run_group(const struct suite *suite, const char *file, const json_t 
   AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(json_object_get(group, "schema"), &opts, &errors, &status);
-  size_t i;
-  const json_t *test;
   if (!schema && suite->verbose)
     printf("  %s: %s: %s %s: %s\n", file, text_of(group, "description"), schema_status_name(status),
            errors.count ? errors.items[0].path : "", errors.count ? errors.items[0].message : "");
-  json_array_foreach(json_object_get(group, "tests"), i, test) {
+  JSON_EACH(json_object_get(group, "tests"), i, test) {
     const json_t *data = json_object_get(test, "data");
     bool want = json_is_true(json_object_get(test, "valid"));
     AUTO(schema_errors_deinit) struct schema_errors found = {0};
@@ -83,12 +82,9 @@ static struct tally run_folder(const struct suite *suite, const char *under) {
     if (suite_is_json(names[i]->d_name)) {
       snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
       json_auto_t *groups = load(path);
-      const json_t *group;
-      size_t k;
       struct tally file = {0};
-      json_array_foreach(groups, k, group) {
+      JSON_EACH(groups, k, group)
         run_group(suite, names[i]->d_name, group, &file);
-      }
       if (suite->verbose && file.failed)
         printf("%s%s/%s: %u of %u\n", suite->draft, under, names[i]->d_name, file.passed,
                file.passed + file.failed);

@@ -2,6 +2,7 @@
  * cases, which run on each row of `backends`. A case is a list of "what is done = what comes of
  * it"; `fault` makes a call fail (base/fault.h). Each runs in a process of its own: faults are
  * counted for a whole process. */
+#include "format/json_object.h"
 #include "support/cases.h"
 #include "support/leave.h"
 
@@ -470,21 +471,17 @@ static void run_step(struct bed *b, const char *step) {
 static void run_steps(const json_t *c, const char *where) {
   struct bed b = {.held = -1};
   const char *fault = json_string_value(json_object_get(c, "fault"));
-  size_t i;
-  json_t *step;
   (void)uv_loop_init(&b.loop);
   if (!store_open(&b.store, where, &b.err)) {
     complain("%s", b.err.text);
     return;
   }
-  json_array_foreach(json_object_get(c, "before"), i, step) {
+  JSON_EACH(json_object_get(c, "before"), i, step)
     run_step(&b, json_string_value(step));
-  }
   if (fault != NULL)
     (void)setenv("SEGUE_FAULT", fault, 1);
-  json_array_foreach(json_object_get(c, "steps"), i, step) {
+  JSON_EACH(json_object_get(c, "steps"), i, step)
     run_step(&b, json_string_value(step));
-  }
   if (b.reading)
     reader_close(&b.reader);
   store_close(b.log);

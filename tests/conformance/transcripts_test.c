@@ -93,7 +93,7 @@ static void check(const json_t *expected, const struct call_result *r, const str
   const json_t *usage = json_object_get(expected, "usage");
   const json_t *structured = json_object_get(expected, "structured");
   const char *message = json_string_value(json_object_get(expected, "message"));
-  struct buf joined = {0};
+  buf_auto_t joined = {0};
   check_text(expected, "class", r->class == CLASS_NONE ? "ok" : error_class_name(r->class));
   check_text(expected, "text", buf_c(&r->text.bytes));
   check_text(expected, "session", h->session);
@@ -119,7 +119,6 @@ static void check(const json_t *expected, const struct call_result *r, const str
     buf_printf(&joined, "%s\x1f", json_string_value(json_array_get(pieces, i)));
   if (pieces != NULL && !str_eq(buf_view(&joined), buf_view(&h->pieces)))
     fail_case(expected, "pieces", buf_c(&h->pieces));
-  buf_deinit(&joined);
   json_t *told =
       json_pack("[O?O?]", json_object_get(r->usage, "input"), json_object_get(r->usage, "output"));
   if (usage != NULL && !json_equal(usage, told))
@@ -139,7 +138,7 @@ static bool is_the_one(const json_t *expected, const struct transcript *t) {
 }
 
 static void run_case(const struct profile *profile, const json_t *expected, size_t *skipped) {
-  struct transcript t = {0};
+  AUTO(transcript_deinit) struct transcript t = {0};
   struct call_result r;
   struct heard h = {
       .tools = json_array(), .asked = json_array(), .ran = json_array(), .exits = json_array()};
@@ -158,7 +157,6 @@ static void run_case(const struct profile *profile, const json_t *expected, size
     check(expected, &r, &h);
     call_result_deinit(&r);
   }
-  transcript_deinit(&t);
   json_decref(h.tools);
   json_decref(h.asked);
   json_decref(h.ran);
@@ -169,7 +167,7 @@ static void run_case(const struct profile *profile, const json_t *expected, size
 TEST(recordings_mean_what_they_say) {
   static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
                                       "copilot", "pi",    "acp",      "native"};
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   struct profiles *profiles = profiles_load(NULL, &errors);
   size_t count = 0, skipped = 0;
   assert_non_null(profiles);
@@ -185,7 +183,6 @@ TEST(recordings_mean_what_they_say) {
     }
   }
   profiles_free(profiles);
-  err_list_deinit(&errors);
   print_message("%zu recordings, %zu skipped\n", count, skipped);
   if (skipped == count)
     skip();

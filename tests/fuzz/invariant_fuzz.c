@@ -1,5 +1,6 @@
 /* A line with a list of invariants, a line with a value, and the rest as what a command printed:
  * compiled, checked, reported; the list's texts also as places. */
+#include "base/err.h"
 #include "structured/invariant.h"
 
 #include <stdint.h>
@@ -20,7 +21,7 @@ static void check_errors(const struct schema_errors *errs) {
 
 static void run(const struct invariants *invariants, const json_t *value, const char *out,
                 size_t n) {
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status = invariants_check(invariants, value, &errs);
   if (status != invariants_check(invariants, value, NULL) ||
       (status == SCHEMA_OK) != (errs.count == 0))
@@ -36,7 +37,6 @@ static void run(const struct invariants *invariants, const json_t *value, const 
     invariant_report(is, value, out, n, &errs);
   }
   check_errors(&errs);
-  schema_errors_deinit(&errs);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   json_auto_t *list = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
   json_auto_t *value =
       first ? json_loadb(first + 1, m, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : json_null();
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   char *path, *pointer;
   invariant_place(text, n, value, &path, &pointer);
@@ -65,7 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if ((invariants != NULL) != (status == SCHEMA_OK) || (errs.count == 0) != (status == SCHEMA_OK))
     abort();
   check_errors(&errs);
-  schema_errors_deinit(&errs);
   if (invariants)
     run(invariants, value, second ? second + 1 : "", second ? size - n - m - 2 : 0);
   invariants_free(invariants);

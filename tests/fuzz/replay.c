@@ -18,9 +18,8 @@ int main(int argc, char **argv) {
     return 77;
   }
   for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-    buf_auto_t path = {0}, bytes = {0};
+    buf_auto_t path = buf_of("%s/%s", argv[1], entry->d_name), bytes = {0};
     struct err err;
-    buf_printf(&path, "%s/%s", argv[1], entry->d_name);
     if (entry->d_name[0] != '.') {
       if (!file_read(buf_c(&path), 1u << 24, &bytes, &err)) {
         fprintf(stderr, "%s\n", err.text);

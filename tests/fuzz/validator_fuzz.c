@@ -1,5 +1,6 @@
 /* Any JSON value against schemas that between them use every keyword: the first byte picks one, so
  * that all of the input's bytes go into the value. */
+#include "base/err.h"
 #include "schema/schema.h"
 
 #include <stdint.h>
@@ -35,9 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (schemas[0] == NULL)
     for (size_t i = 0; i < SCHEMAS; i++) {
       const struct schema_opts opts = {.assert_formats = true};
-      json_t *doc = json_loads(texts[i], 0, NULL);
+      json_auto_t *doc = json_loads(texts[i], 0, NULL);
       schemas[i] = schema_compile(doc, &opts, NULL, NULL);
-      json_decref(doc);
       if (schemas[i] == NULL)
         abort();
     }
@@ -48,12 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (value == NULL)
     return 0;
   const struct schema *schema = schemas[data[0] % SCHEMAS];
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status = schema_check(schema, value, &errs);
   if ((errs.count == 0) != (status == SCHEMA_OK) ||
       schema_valid(schema, value) != (status == SCHEMA_OK))
     abort();
-  schema_errors_deinit(&errs);
   json_decref(value);
   return 0;
 }

@@ -460,7 +460,7 @@ enum { MAX_IDS = 4000 };
 
 /* Whatever was said and not read yet stands in front of the next prompt of an agent's work. */
 static void check_said(const struct play *p) {
-  json_t *unread = json_object();
+  json_auto_t *unread = json_object();
   for (size_t i = 0; i < play_lines(p); i++) {
     const json_t *r = play_record(p, i), *said = json_object_get(r, "said");
     char seq[32];
@@ -480,7 +480,6 @@ static void check_said(const struct play *p) {
     if (is_type(r, "call_start") && works && json_object_size(unread) > 0)
       fail_msg("%s: record %zu does not say what was said and not read", p->title, i + 1);
   }
-  json_decref(unread);
 }
 
 static void check_log(const struct play *p) {
@@ -629,21 +628,19 @@ static void judge_by_person(struct play *p) {
 
 /* A person says something; the backend of a running call may be told, and its agent may read it. */
 static void say(struct play *p, struct storm *storm) {
-  json_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
+  json_auto_t *by = json_pack("{si ss}", "uid", 1000, "name", "alice");
   struct turn *turn;
   const struct call *call = core_steer_call(&p->core, &turn);
   const json_t *said = call ? core_steer_next(&p->core, call->id, 0) : NULL;
   bool reads = said != NULL && chance(&storm->dice, 50);
   struct event ev = play_event(p, reads ? EVENT_CALL_NEWS : EVENT_STEER);
-  json_t *news = reads ? json_pack("{sO}", "said", json_object_get(said, "said")) : NULL;
+  json_auto_t *news = reads ? json_pack("{sO}", "said", json_object_get(said, "said")) : NULL;
   ev.call = call != NULL && (reads || chance(&storm->dice, 50)) ? call->id : 0;
   ev.news_kind = "steer";
   ev.news = news;
   ev.message = "Look at the other file, too.";
   ev.by = by;
   play_decide(p, &ev);
-  json_decref(news);
-  json_decref(by);
 }
 
 /* Writes the decision that is at hand; or dies first, as often as the storm wants. */

@@ -315,7 +315,7 @@ static void go_on(struct play *p, struct core *core) {
   struct event ev = play_event(p, EVENT_RESUME);
   ev.reason = "test";
   for (unsigned step = 0; step < MAX_STEPS && core->status != SESSION_ENDED; step++) {
-    struct call_result result = {0};
+    AUTO(call_result_deinit) struct call_result result = {0};
     struct core_out out;
     core_decide(core, &ev, &p->env, &out);
     for (size_t i = 0; i < out.record_count; i++)
@@ -355,7 +355,6 @@ static void go_on(struct play *p, struct core *core) {
           open[count++] = out.effects[i].call;
         }
       core_out_deinit(&out);
-      call_result_deinit(&result);
       ev = play_event(p, EVENT_RESUME);
       if (core->status == SESSION_RUNNING)
         ev = play_event(p, EVENT_ACCEPT); /* nothing new */

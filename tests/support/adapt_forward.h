@@ -6,6 +6,7 @@
 
 #include "adapt/internal.h"
 #include "base/memory.h"
+#include "format/json_object.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,9 +66,8 @@ static bool enter(struct turning *t) {
 }
 
 static json_t *array_forth(struct turning *t, uint32_t plan, const json_t *value) {
-  json_t *out = json_array(), *one;
-  size_t i;
-  json_array_foreach((json_t *)value, i, one) {
+  json_t *out = json_array();
+  JSON_EACH(value, i, one) {
     if (stopped(t))
       break;
     json_array_append_new(out, turn_forth(t, plan, one));
@@ -137,15 +137,12 @@ static json_t *tuple_forth(struct turning *t, const struct adapt_plan *plan, con
 static json_t *text_forth(const json_t *value) {
   size_t length;
   char_auto_t *text = adapt_json_text(value, &length);
-  json_t *out = json_stringn(text, length);
-  return out;
+  return json_stringn(text, length);
 }
 
 /* The text of the value as it stands in the enum. */
 static json_t *enum_forth(const struct adapt_plan *plan, const json_t *value) {
-  size_t i;
-  const json_t *one;
-  json_array_foreach(plan->texts, i, one) {
+  JSON_EACH(plan->texts, i, one) {
     int64_t work = ADAPT_WORK_MAX;
     if (schema_value_equal(one, value, &work))
       return text_forth(one);

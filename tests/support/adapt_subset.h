@@ -6,6 +6,9 @@
 #ifndef SEGUE_TESTS_ADAPT_SUBSET_H
 #define SEGUE_TESTS_ADAPT_SUBSET_H
 
+#include "base/memory.h"
+#include "format/json_object.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,15 +37,14 @@ static inline const char *adapt_subset_at(struct adapt_subset *s, const json_t *
 
 static inline const char *adapt_subset_object(const struct adapt_subset *s, const json_t *schema) {
   const json_t *properties = json_object_get(schema, "properties");
-  const json_t *required = json_object_get(schema, "required"), *one;
+  const json_t *required = json_object_get(schema, "required");
   const json_t *order = json_object_get(schema, "propertyOrdering");
-  size_t i;
   if (s->closed && !json_is_false(json_object_get(schema, "additionalProperties")))
     return "an object that is not closed";
   if (s->all_required && json_array_size(required) != json_object_size(properties))
     return "a property that is not required";
   void *at = json_object_iter((json_t *)properties);
-  json_array_foreach((json_t *)required, i, one) {
+  JSON_EACH(required, i, one) {
     if (!json_object_get(properties, json_string_value(one)) && (s->closed || s->orders))
       return "a required property that does not exist";
     while (at && strcmp(json_object_iter_key(at), json_string_value(one)) != 0)
@@ -56,11 +58,10 @@ static inline const char *adapt_subset_object(const struct adapt_subset *s, cons
 }
 
 static inline const char *adapt_subset_enum(const struct adapt_subset *s, const json_t *schema) {
-  const json_t *values = json_object_get(schema, "enum"), *one;
-  size_t i;
+  const json_t *values = json_object_get(schema, "enum");
   if (!json_array_size(values))
     return "an empty enum";
-  json_array_foreach((json_t *)values, i, one) {
+  JSON_EACH(values, i, one) {
     if (json_is_object(one) || json_is_array(one))
       return "an enum of arrays or objects";
     if (!strcmp(s->dialect, "gemini") && json_is_boolean(one))
@@ -135,8 +136,6 @@ static inline const char *adapt_subset_below(struct adapt_subset *s, const json_
   static const char *const maps[] = {"properties", "$defs"};
   static const char *const lists[] = {"anyOf", "prefixItems"};
   const char *trouble = NULL;
-  const json_t *one;
-  size_t k;
   for (size_t i = 0; i < 2 && !trouble; i++) {
     const json_t *map = json_object_get(schema, maps[i]);
     if (i == 1 && map && schema != s->root)
@@ -144,7 +143,7 @@ static inline const char *adapt_subset_below(struct adapt_subset *s, const json_
     for (void *at = json_object_iter((json_t *)map); at && !trouble;
          at = json_object_iter_next((json_t *)map, at))
       trouble = adapt_subset_at(s, json_object_iter_value(at), depth + 1);
-    json_array_foreach((json_t *)json_object_get(schema, lists[i]), k, one) {
+    JSON_EACH(json_object_get(schema, lists[i]), k, one) {
       if (!trouble)
         trouble = adapt_subset_at(s, one, depth + 1);
     }
@@ -187,8 +186,6 @@ static inline bool adapt_subset_reaches(const struct adapt_subset *s, const json
   if (depth > 60)
     return true;
   const char *to = json_string_value(json_object_get(from, "$ref"));
-  const json_t *one;
-  size_t i;
   if (to && strlen(to) > 8) {
     if (!strcmp(to + 8, name))
       return true;
@@ -196,7 +193,7 @@ static inline bool adapt_subset_reaches(const struct adapt_subset *s, const json
                              depth + 20))
       return true;
   }
-  json_array_foreach((json_t *)from, i, one) {
+  JSON_EACH(from, i, one) {
     if (adapt_subset_reaches(s, one, name, depth + 1))
       return true;
   }

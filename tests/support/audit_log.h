@@ -86,7 +86,7 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
                                json_t *config) {
   struct err err;
   struct core_out out;
-  struct text text = {0};
+  AUTO(text_deinit) struct text text = {0};
   json_error_t where;
   json_auto_t *doc = json_loads(workflow, 0, &where);
   if (doc == NULL)
@@ -102,7 +102,6 @@ static inline void drive_start(struct drive *d, const char *workflow, const char
                                      .config = config};
   core_start(&d->core, &params, &d->ev, &d->env, &out);
   drive_take(d, &out);
-  text_deinit(&text);
   workflow_unref(wf);
   json_decref(config);
 }

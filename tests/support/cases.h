@@ -5,6 +5,7 @@
 #ifndef SEGUE_TESTS_CASES_H
 #define SEGUE_TESTS_CASES_H
 
+#include "format/json_object.h"
 #include "support/data.h"
 
 #include <dirent.h>
@@ -26,9 +27,7 @@ static inline void complain(const char *fmt, ...) {
 
 /* known: NULL-ended. */
 static inline void check_keys(const json_t *object, const char *const *known) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)object, key, value) {
+  JSON_MEMBERS(object, key, value) {
     size_t i = 0;
     while (known[i] && strcmp(known[i], key) != 0)
       i++;

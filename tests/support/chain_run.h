@@ -7,6 +7,7 @@
 #ifndef SEGUE_TESTS_CHAIN_RUN_H
 #define SEGUE_TESTS_CHAIN_RUN_H
 
+#include "format/json_object.h"
 #include "judge/chain.h"
 #include "support/data.h"
 
@@ -65,8 +66,7 @@ static inline void chain_run_rule(struct chain_run *run, const char *name, const
 /* The rules, stages and settings of a case; no step is made yet. */
 static inline void chain_run_init(struct chain_run *run, const json_t *c) {
   const char *name = json_string_value(json_object_get(c, "name"));
-  const json_t *stages = json_object_get(c, "stages"), *v;
-  size_t i;
+  const json_t *stages = json_object_get(c, "stages");
   *run = (struct chain_run){.stages = json_array(), .method = STAGE_COUNT};
   json_t *env = json_object_get(c, "env");
   run->env = json_is_object(env) ? json_incref(env) : json_object();
@@ -85,16 +85,15 @@ static inline void chain_run_init(struct chain_run *run, const json_t *c) {
       .own_tag = !json_is_false(json_object_get(c, "own_tag")),
       .env = run->env,
   };
-  json_array_foreach(json_object_get(c, "rules"), i, v) {
+  JSON_EACH(json_object_get(c, "rules"), i, v)
     chain_run_rule(run, name, v, i);
-  }
   if (stages == NULL) {
     static const enum judge_stage all[] = {STAGE_STRUCTURED_OUTPUT, STAGE_PHASE3_TAG,
                                            STAGE_PHASE1_TAG, STAGE_AI_JUDGE};
     memcpy(run->stages_wanted, all, sizeof all);
     run->spec.stage_count = ARRAY_LEN(all);
   }
-  json_array_foreach(stages, i, v) {
+  JSON_EACH(stages, i, v) {
     if (!judge_stage_from_name(data_str(v), &run->stages_wanted[i]))
       fail_msg("%s: no stage %s", name, json_string_value(v));
     run->spec.stage_count++;

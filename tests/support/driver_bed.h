@@ -75,8 +75,7 @@ static inline void driver_bed_print(struct driver_bed *bed, const char *text) {
 static inline bool driver_bed_told(const struct driver_bed *bed, const char *part) {
   buf_auto_t text = {0};
   data_quoted(&text, part);
-  bool found = strstr(buf_c(&bed->news), buf_c(&text)) != NULL;
-  return found;
+  return strstr(buf_c(&bed->news), buf_c(&text)) != NULL;
 }
 
 /* Exactly these lines were written down since the last look. */

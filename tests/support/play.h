@@ -16,6 +16,7 @@
 
 #include "core/apply.h"
 #include "core/decide.h"
+#include "format/json_object.h"
 #include "support/core_out.h"
 #include "support/data.h"
 
@@ -324,11 +325,10 @@ static inline void play_fold_to(const struct play *p, struct core *core, size_t 
  * for that reason. */
 static inline void play_refuses(const struct play *p, size_t at, const char *changes,
                                 const char *error) {
-  json_t *record = json_deep_copy(play_record(p, at)), *other = data_json(changes), *v;
+  json_t *record = json_deep_copy(play_record(p, at)), *other = data_json(changes);
   AUTO(core_deinit) struct core core;
   struct err err = {0};
-  const char *key;
-  json_object_foreach(other, key, v) {
+  JSON_MEMBERS(other, key, v) {
     if (json_is_null(v))
       json_object_del(record, key);
     else
@@ -468,9 +468,8 @@ static inline void play_init(struct play *p, const char *title, const char *work
                      .reply = play_scripted,
                      .config = data_json(config ? config : "{'default_provider':'sim'}"),
                      .script = data_json(script ? script : "{}")};
-  json_t *doc = data_json(workflow);
+  json_auto_t *doc = data_json(workflow);
   p->workflow = workflow_build(doc, &err);
-  json_decref(doc);
   if (p->workflow == NULL)
     fail_msg("%s: %s", title, err.text);
   if (play_schemas.judgment == NULL && !chain_schemas_init(&play_schemas, &err))
@@ -536,9 +535,8 @@ static inline struct str play_place(const struct play *p, const char *place) {
 }
 
 static inline void play_recall(const struct play *p, const struct call *call, struct buf *out) {
-  const json_t *record = play_record(p, (size_t)call->prompt_seq - 1), *part;
-  size_t i;
-  json_array_foreach(json_object_get(record, "prompt"), i, part) {
+  const json_t *record = play_record(p, (size_t)call->prompt_seq - 1);
+  JSON_EACH(json_object_get(record, "prompt"), i, part) {
     const char *place = json_string_value(json_object_get(part, "ref"));
     buf_str(out, place ? play_place(p, place) : data_str(part));
   }

@@ -9,6 +9,8 @@
 #ifndef SEGUE_TESTS_SCHEMA_RANDOM_H
 #define SEGUE_TESTS_SCHEMA_RANDOM_H
 
+#include "format/json_object.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -249,9 +251,7 @@ static inline json_t *schema_random_array(struct schema_random *r, const json_t 
 }
 
 static inline bool schema_random_is_required(const json_t *schema, const char *name) {
-  const json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)json_object_get(schema, "required"), i, one) {
+  JSON_EACH(json_object_get(schema, "required"), i, one) {
     if (!strcmp(json_string_value(one), name))
       return true;
   }
@@ -260,10 +260,9 @@ static inline bool schema_random_is_required(const json_t *schema, const char *n
 
 static inline json_t *schema_random_object(struct schema_random *r, const json_t *schema) {
   json_t *out = json_object();
-  const json_t *properties = json_object_get(schema, "properties"), *one;
+  const json_t *properties = json_object_get(schema, "properties");
   const json_t *extra = json_object_get(schema, "additionalProperties");
   const json_t *patterns = json_object_get(schema, "patternProperties");
-  size_t i;
   for (void *at = json_object_iter((json_t *)properties); at;
        at = json_object_iter_next((json_t *)properties, at)) {
     const char *name = json_object_iter_key(at);
@@ -272,7 +271,7 @@ static inline json_t *schema_random_object(struct schema_random *r, const json_t
     if (wanted && !json_is_false(json_object_iter_value(at)))
       json_object_set_new(out, name, schema_random_value(r, json_object_iter_value(at)));
   }
-  json_array_foreach((json_t *)json_object_get(schema, "required"), i, one) {
+  JSON_EACH(json_object_get(schema, "required"), i, one) {
     if (!json_object_get(out, json_string_value(one)))
       json_object_set_new(out, json_string_value(one), schema_random_value(r, extra));
   }
@@ -341,9 +340,8 @@ static inline const json_t *schema_random_pointer(const json_t *at, const char *
 /* All that applies to one value, alternatives chosen. */
 static inline json_t *schema_random_flat(struct schema_random *r, const json_t *schema, int level) {
   static const char *const choices[] = {"anyOf", "oneOf"};
-  json_t *flat = json_is_object(schema) ? json_copy((json_t *)schema) : json_object(), *one;
+  json_t *flat = json_is_object(schema) ? json_copy((json_t *)schema) : json_object();
   const char *reference = json_string_value(json_object_get(flat, "$ref"));
-  size_t i;
   if (level > 20)
     return flat;
   if (reference && reference[0] == '#') {
@@ -352,7 +350,7 @@ static inline json_t *schema_random_flat(struct schema_random *r, const json_t *
     json_object_del(flat, "$ref");
     schema_random_merge(flat, target);
   }
-  json_array_foreach((json_t *)json_object_get(schema, "allOf"), i, one) {
+  JSON_EACH(json_object_get(schema, "allOf"), i, one) {
     json_auto_t *part = schema_random_flat(r, one, level + 1);
     schema_random_merge(flat, part);
   }

@@ -43,7 +43,7 @@ static int run_workflow_data(const char *folder, void (*run)(const char *path, s
   int n = scandir(path, &entries, is_workflow, alphasort);
   assert_true(n > 0);
   for (int i = 0; i < n; i++) {
-    struct buf got = {0}, want = {0};
+    buf_auto_t got = {0}, want = {0};
     struct err err = {0};
     print_into(path, sizeof path, "%s/%s/%s", WORKFLOW_DATA, folder, entries[i]->d_name);
     print_into(expect, sizeof expect, "%.1000s", path);
@@ -60,8 +60,6 @@ static int run_workflow_data(const char *folder, void (*run)(const char *path, s
       fprintf(stderr, "%s\n--- expected\n%s--- got\n%s", path, buf_c(&want), buf_c(&got));
       wrong++;
     }
-    buf_deinit(&got);
-    buf_deinit(&want);
     free(entries[i]);
   }
   free(entries);

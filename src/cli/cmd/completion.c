@@ -2,6 +2,7 @@
 #include "base/resource.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
+#include "format/json_object.h"
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/paths.h"
@@ -81,9 +82,7 @@ static void offer_workflow(void *ctx, const char *name, const char *folder) {
 }
 
 static void offer_movements_of(const struct completing *c, const json_t *workflow) {
-  size_t i;
-  const json_t *movement;
-  json_array_foreach(json_object_get(workflow, "movements"), i, movement) {
+  JSON_EACH(json_object_get(workflow, "movements"), i, movement) {
     const char *name = cli_text(movement, "name"), *what = cli_text(movement, "description");
     if (name != NULL)
       offer(c, name, what);

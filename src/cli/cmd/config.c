@@ -2,6 +2,7 @@
 #include "host/config.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/paths.h"
@@ -32,14 +33,12 @@ static void put_file_keys(json_t *list, const json_t *values, const char *path) 
       s.origin = k->variable;
     } else if (value != NULL) {
       /* Headers and queries of a backend may hold keys: their names are enough. */
-      json_t *copy = json_clone(value), *settings, *hidden;
-      const char *name, *key;
-      json_object_foreach(copy, name, settings) {
+      json_t *copy = json_clone(value);
+      JSON_MEMBERS(copy, name, settings) {
         static const char *const secret[] = {"headers", "query"};
         for (size_t i = 0; i < ARRAY_LEN(secret); i++) {
-          json_object_foreach(json_object_get(settings, secret[i]), key, hidden) {
+          JSON_MEMBERS(json_object_get(settings, secret[i]), key, hidden)
             json_object_set_new(json_object_get(settings, secret[i]), key, json_string("(hidden)"));
-          }
         }
       }
       s.value = copy;
@@ -100,12 +99,10 @@ static int config_run(const struct cli_args *args) {
     return cli_fail("config", &err);
   put_file_keys(list, values, path);
   put_places(list);
-  size_t i;
-  const json_t *s;
   if (cli_flag(args, "json")) {
     json_io_put(json_pack("{ss*sO}", "file", path[0] ? path : NULL, "settings", list));
   } else {
-    json_array_foreach(list, i, s) {
+    JSON_EACH(list, i, s) {
       const json_t *value = json_object_get(s, "value");
       const char *origin = cli_text(s, "origin");
       bool is_plain = json_is_string(value) || json_is_null(value);

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "core/sandbox_settings.h"
+#include "format/json_object.h"
 #include "host/backends.h"
 #include "host/config.h"
 #include "host/daily_usage.h"
@@ -57,8 +58,7 @@ static void doctor_find(struct doctor_report *r, enum finding_kind kind, const c
                                   remedy ? json_io_string(remedy) : json_null()));
   if (r->json)
     return;
-  buf_auto_t said = {0};
-  buf_printf(&said, "%s: %s", what, text);
+  buf_auto_t said = buf_of("%s: %s", what, text);
   printf("%s%-8s%s ", cli_paint(r->colours, colours[kind]), names[kind],
          cli_paint(r->colours, COLOUR_NONE));
   doctor_put(buf_view(&said), DOCTOR_INDENT);
@@ -401,12 +401,10 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
       "them tomorrow";
   struct daily_usage book;
-  size_t i;
-  json_t *one;
   daily_usage_init(&book);
   json_auto_t *day = daily_usage_json(&book, day_set_of(registry));
   daily_usage_deinit(&book);
-  json_array_foreach(day, i, one) {
+  JSON_EACH(day, i, one) {
     buf_auto_t text = {0};
     bool over = json_number_value(json_object_get(one, "used")) >=
                 json_number_value(json_object_get(one, "limit"));
@@ -465,14 +463,13 @@ static int compare_sandbox(const char *command, const struct config *user, struc
 }
 
 static int doctor_run(const struct cli_args *args) {
-  struct config user = {0};
+  AUTO(config_deinit) struct config user = {0};
   struct err err = {0};
   bool known = true;
   const char *command = cli_value(args, "sandbox");
   if (command != NULL) {
     bool read = config_load(&user, &err);
     int status = read ? compare_sandbox(command, &user, &err) : STATUS_USAGE;
-    config_deinit(&user);
     return status == STATUS_USAGE ? cli_fail("doctor", &err) : status;
   }
   struct doctor_report r = {
@@ -504,7 +501,6 @@ static int doctor_run(const struct cli_args *args) {
     if (registry != NULL)
       known = doctor_providers(&r, registry, &user, args);
     registry_free(registry);
-    config_deinit(&user);
   }
   if (r.json) {
     json_auto_t *out = json_pack("{s:b, s:O}", "ok", r.problems == 0, "findings", r.findings);

@@ -1,4 +1,5 @@
 /* segue evidence: what a check shows about a piece of work, without a session. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -14,6 +15,7 @@
 #include "os/fs.h"
 #include "os/tmpdir.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 
 #include <errno.h>
@@ -77,7 +79,7 @@ static bool work_of_session(struct evidencing *e, const struct cli_args *args, s
     return err_set(err, ERR_NOT_FOUND, "session %s has no commit at its start", t->session);
   if (own != NULL) {
     tree_diff_of(&e->range, t, own);
-    e->spec.folder = trees_is_there(own->folder) ? own->folder : e->range.folder;
+    e->spec.folder = file_is_folder(own->folder) ? own->folder : e->range.folder;
     e->spec.to = e->range.to[0] ? e->range.to : NULL;
   } else {
     e->spec.folder = t->cwd;

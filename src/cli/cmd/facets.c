@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_object.h"
 #include "host/paths.h"
 
 #include <string.h>
@@ -23,10 +24,8 @@ static bool beside_workflow(struct facets *f, struct arena *arena, const char *w
 }
 
 static void print_facets(const json_t *list) {
-  size_t i;
-  const json_t *entry;
   const char *last = "";
-  json_array_foreach((json_t *)list, i, entry) {
+  JSON_EACH(list, i, entry) {
     const char *kind = cli_text(entry, "kind"), *by = cli_text(entry, "shadowed_by");
     if (strcmp(kind, last) != 0)
       printf("%s%s\n", i > 0 ? "\n" : "", kind);

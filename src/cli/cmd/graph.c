@@ -51,7 +51,7 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
 }
 
 static void graph_print(const struct cli_args *args, const struct graph *graph, bool mermaid) {
-  struct buf out = {0};
+  buf_auto_t out = {0};
   if (cli_flag(args, "json")) {
     json_io_put(graph_json(graph));
     return;
@@ -61,7 +61,6 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
   else
     graph_ascii(graph, &out);
   fwrite(buf_c(&out), 1, out.n, stdout);
-  buf_deinit(&out);
   long strangers = graph_strangers(graph);
   if (strangers > 0)
     fprintf(stderr,

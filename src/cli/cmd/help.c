@@ -25,8 +25,7 @@ static bool is_grouped(const char *name) {
 
 static void print_summary(const struct cli_command *command) {
   enum { BESIDE = 14 };
-  buf_auto_t line = {0};
-  buf_printf(&line, "  %-11s ", command->name);
+  buf_auto_t line = buf_of("  %-11s ", command->name);
   cli_wrap(&line, str_from(command->summary), BESIDE, BESIDE, cli_help_columns());
   puts(buf_c(&line));
 }

@@ -41,11 +41,9 @@ enum { REASON_BYTES = 4000, STOP_WORDS_MAX = 24 };
 /* ---- what the agent said last ---- */
 
 static void put_texts(struct buf *out, const json_t *content) {
-  size_t i;
-  const json_t *part;
   if (json_is_string(content))
     buf_append(out, json_string_value(content), json_string_length(content));
-  json_array_foreach(content, i, part) {
+  JSON_EACH(content, i, part) {
     const json_t *text = json_object_get(part, "text");
     if (json_is_string(text))
       buf_append(out, json_string_value(text), json_string_length(text));
@@ -311,8 +309,7 @@ static bool stop_hook_judge(const struct stop_hook *hook, const json_t *event,
   if (!ok)
     return false;
   if (*verdict == STOP_MUST_GO_ON && count >= hook->most) {
-    struct buf said = {0};
-    buf_printf(&said, "segue lets it stop after %u refusals: ", count);
+    struct buf said = buf_of("segue lets it stop after %u refusals: ", count);
     buf_append(&said, why->p, why->n);
     buf_deinit(why);
     *why = said;
@@ -419,11 +416,8 @@ static bool settings_path(const struct cli_args *args, char out[4096], struct er
 
 /* Finds our hook from an earlier install; returns the entry's object with the command, or NULL. */
 static json_t *find_installed_hook(const json_t *stop) {
-  size_t i, k;
-  const json_t *group;
-  json_t *hook;
-  json_array_foreach((json_t *)(size_t)stop, i, group)
-    json_array_foreach(json_object_get(group, "hooks"), k, hook) {
+  JSON_EACH(stop, i, group)
+    JSON_EACH(json_object_get(group, "hooks"), k, hook) {
       const char *command = cli_text(hook, "command");
       if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
         return hook;

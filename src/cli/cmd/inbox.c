@@ -5,6 +5,7 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 #include "daemon/client.h"
+#include "format/json_object.h"
 #include "host/resume_options.h"
 
 #include <stdlib.h>
@@ -20,12 +21,10 @@ static void inbox_put_text(struct str text) {
 }
 
 static void inbox_put_list(const char *before, const json_t *list, bool numbered) {
-  size_t i;
-  const json_t *v;
   if (json_array_size(list) == 0)
     return;
   printf("    %s", before);
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     if (numbered)
       printf("%s%zu ", i > 0 ? "   " : "", i + 1);
     else
@@ -53,11 +52,9 @@ static void put_runs(const json_t *item) {
 
 /* Shows what the session changed so far, as git diff --stat does. */
 static void inbox_put_files(const json_t *files) {
-  size_t i;
-  const json_t *file;
   if (json_array_size(files) > 0)
     printf("    changed so far:\n");
-  json_array_foreach((json_t *)files, i, file) {
+  JSON_EACH(files, i, file) {
     const json_t *added = json_object_get(file, "added"),
                  *removed = json_object_get(file, "removed");
     const json_t *more = json_object_get(file, "more");
@@ -105,9 +102,8 @@ static void inbox_put_stop(const json_t *item, bool alone) {
 /* Prints the sessions that have stopped for one cause, if `first` is the first of them. */
 static void inbox_put_stops(json_t *list, size_t first) {
   const char *cause = cli_word(json_array_get(list, first), "cause");
-  size_t i, count = 0;
-  json_t *item;
-  json_array_foreach(list, i, item) {
+  size_t count = 0;
+  JSON_EACH(list, i, item) {
     bool same = strcmp(cli_word(item, "cause"), cause) == 0;
     if (same && i < first)
       return;
@@ -116,7 +112,7 @@ static void inbox_put_stops(json_t *list, size_t first) {
   const char *colon = strchr(cause, ':'); /* a class of errors of one provider */
   bool alone = count == 1 || colon == NULL;
   cli_say(stdout, "%zu x %s\n", count, cause);
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     if (strcmp(cli_word(item, "cause"), cause) == 0)
       inbox_put_stop(item, alone);
   }
@@ -197,15 +193,13 @@ static int inbox_verb(const struct cli_args *args) {
 
 static int inbox_run(const struct cli_args *args) {
   struct err err = {0};
-  size_t i;
-  json_t *item;
   cli_errors_as_json(cli_flag(args, "json"));
   if (args->word_count > 0)
     return inbox_verb(args);
   json_auto_t *list = inbox_items(args, &err);
   if (list == NULL)
     return cli_fail("inbox", &err);
-  json_array_foreach(list, i, item) {
+  JSON_EACH(list, i, item) {
     if (cli_flag(args, "diff"))
       inbox_add_diff(args, item);
     if (cli_flag(args, "json"))

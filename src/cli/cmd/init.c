@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/trust.h"
+#include "format/json_object.h"
 #include "os/fs.h"
 #include "workflow/scope.h"
 
@@ -142,11 +143,9 @@ static int init_run(const struct cli_args *args) {
     json_io_put(
         json_pack("{ss sO sO}", "workflow", init.name, "written", init.written, "kept", init.kept));
   } else if (ok) {
-    size_t i;
-    const json_t *path;
-    json_array_foreach(init.written, i, path)
+    JSON_EACH(init.written, i, path)
       printf("wrote  %s\n", json_string_value(path));
-    json_array_foreach(init.kept, i, path)
+    JSON_EACH(init.kept, i, path)
       printf("kept   %s\n", json_string_value(path));
     printf("\nnext:\n  segue lint %s\n  segue plan %s --input 'check=make test' --task 'Fix the "
            "first failing test'\n  segue run %s --input 'check=make test' --task 'Fix the first "

@@ -6,6 +6,7 @@
 #include "cli/resolve_id.h"
 #include "core/record.h"
 #include "daemon/client.h"
+#include "format/json_object.h"
 #include "host/paths.h"
 #include "os/clock.h"
 #include "store/copy.h"
@@ -138,7 +139,6 @@ static bool is_tampered(struct ls *ls, const char *log) {
   AUTO(verified_close) struct verified_reader book = {0};
   struct err err;
   uint64_t bytes;
-  json_t *record;
   if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes))
     return false;
   if (bytes > ls->proof_left || !verified_open(&book, &ref, false, &err)) {
@@ -146,8 +146,7 @@ static bool is_tampered(struct ls *ls, const char *log) {
     return false;
   }
   ls->proof_left -= bytes;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   return book.state == VERIFIED_DAMAGED;
 }
 
@@ -180,8 +179,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
   while (ls->rows_left > 0) {
     AUTO(client_reply_deinit) struct client_reply reply = {0};
     buf_auto_t path = {0};
-    size_t i, page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
-    json_t *session;
+    size_t page = ls->rows_left < LIMIT_API_PAGE_COUNT ? ls->rows_left : LIMIT_API_PAGE_COUNT;
     buf_printf(&path, "/v1/sessions?limit=%zu", page);
     put_parameter(&path, "before", before);
     put_parameter(&path, "status", ls->wanted.statuses);
@@ -194,7 +192,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
       return -1;
     if (client_problem(&reply, err))
       return cli_fail("ls", err);
-    json_array_foreach(json_object_get(reply.value, "sessions"), i, session)
+    JSON_EACH(json_object_get(reply.value, "sessions"), i, session)
       print_session(ls, session);
     print_into(before, sizeof before, "%s", cli_word(reply.value, "next"));
     if (before[0] == '\0')

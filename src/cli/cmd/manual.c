@@ -1,6 +1,7 @@
 /* segue manual: prints a manual page, or writes them all, for those who install or package. */
 #include "base/resource.h"
 #include "cli/cli.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -193,9 +194,7 @@ static const json_t *manual_type(const json_t *defs, const json_t *value) {
 }
 
 static void manual_keys(struct buf *out, const json_t *schema, const json_t *defs) {
-  const char *key;
-  const json_t *value;
-  json_object_foreach(json_object_get(schema, "properties"), key, value) {
+  JSON_MEMBERS(json_object_get(schema, "properties"), key, value) {
     buf_puts(out, ".TP\n\\fB");
     manual_escaped(out, str_from(key));
     buf_puts(out, "\\fR  \\fI");
@@ -233,9 +232,7 @@ static bool format_page(struct buf *out, const char *page, const char *resource,
   manual_line(out, cli_word(schema, "description"));
   buf_puts(out, ".PP\n");
   manual_keys(out, schema, json_object_get(schema, "$defs"));
-  const char *name;
-  const json_t *definition;
-  json_object_foreach(json_object_get(schema, "$defs"), name, definition) {
+  JSON_MEMBERS(json_object_get(schema, "$defs"), name, definition) {
     if (json_object_size(json_object_get(definition, "properties")) == 0)
       continue;
     buf_printf(out, ".SH \"");

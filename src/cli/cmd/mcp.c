@@ -75,12 +75,10 @@ static json_t *mcp_properties(const json_t *tool) {
 }
 
 static json_t *tools_list(void) {
-  json_t *tools = mcp_tools(), *tool, *param;
-  const char *name;
-  size_t i;
-  json_array_foreach(tools, i, tool) {
+  json_t *tools = mcp_tools();
+  JSON_EACH(tools, i, tool) {
     json_object_del(tool, "command");
-    json_object_foreach(mcp_properties(tool), name, param) {
+    JSON_MEMBERS(mcp_properties(tool), name, param) {
       json_object_del(param, "at");
       json_object_del(param, "option");
     }
@@ -171,8 +169,6 @@ static bool mcp_place(struct mcp_run *run, const char *name, const json_t *param
                       const json_t *value, struct err *err) {
   const char *option = cli_text(param, "option");
   struct str at = json_view_at(param, "at");
-  size_t i;
-  const json_t *item;
   if (str_eq_c(at, "file"))
     return mcp_file(run, name, option, value, err);
   if (str_eq_c(at, "option")) {
@@ -185,7 +181,7 @@ static bool mcp_place(struct mcp_run *run, const char *name, const json_t *param
   } else if (str_eq_c(at, "input")) {
     run->timeout_s = (unsigned)json_integer_value(value);
   } else if (str_eq_c(at, "repeated")) {
-    json_array_foreach(value, i, item) {
+    JSON_EACH(value, i, item) {
       if (!json_is_string(item))
         return err_set(err, ERR_USAGE, "%s must be texts", name);
       mcp_word(run, option);

@@ -5,6 +5,7 @@
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
 #include "core/budget.h"
+#include "format/json_object.h"
 #include "provider/probe.h"
 
 #include <stdlib.h>
@@ -29,13 +30,10 @@ static size_t plan_provider(const struct versions *v, const char *name) {
 }
 
 static void plan_each_who(json_t *plan, void (*fn)(void *ctx, json_t *who), void *ctx) {
-  size_t i, k;
-  json_t *movement, *who;
-  json_array_foreach(json_object_get(plan, "movements"), i, movement) {
-    for (size_t r = 0; r < ARRAY_LEN(roles); r++) {
-      json_array_foreach(json_object_get(movement, roles[r]), k, who)
+  JSON_EACH(json_object_get(plan, "movements"), i, movement) {
+    for (size_t r = 0; r < ARRAY_LEN(roles); r++)
+      JSON_EACH(json_object_get(movement, roles[r]), k, who)
         fn(ctx, who);
-    }
   }
 }
 
@@ -135,9 +133,7 @@ static void plan_put_who(struct buf *out, const json_t *who) {
 
 /* Puts providers: "claude 2.1, exec; else codex", or a panel's with commas. */
 static void plan_put_list(struct buf *out, const json_t *list, const char *between) {
-  size_t i;
-  json_t *who;
-  json_array_foreach((json_t *)list, i, who) {
+  JSON_EACH(list, i, who) {
     if (i > 0)
       buf_puts(out, between);
     plan_put_who(out, who);
@@ -145,9 +141,7 @@ static void plan_put_list(struct buf *out, const json_t *list, const char *betwe
 }
 
 static void plan_put_words(struct buf *out, const json_t *list, const char *between) {
-  size_t i;
-  json_t *word;
-  json_array_foreach((json_t *)list, i, word)
+  JSON_EACH(list, i, word)
     buf_printf(out, "%s%s", i > 0 ? between : "", json_string_value(word));
 }
 
@@ -178,9 +172,7 @@ static void plan_print_judge(const struct plan_page *page, const json_t *m) {
 static void plan_print_more(const struct plan_page *page, const json_t *m) {
   const json_t *work = json_object_get(m, "work"), *secrets = json_object_get(m, "secrets");
   struct buf text = {0};
-  size_t i;
-  json_t *who;
-  json_array_foreach((json_t *)work, i, who) {
+  JSON_EACH(work, i, who) {
     const char *gap = cli_word(who, "permission_gap");
     if (gap[0] == '\0')
       continue;
@@ -281,9 +273,8 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
 
 /* Puts a map of amounts as it was written: "tokens 1000, time 90m". */
 static void put_amounts(struct buf *text, const json_t *limits) {
-  const char *key, *before = "";
-  json_t *value;
-  json_object_foreach((json_t *)limits, key, value) {
+  const char *before = "";
+  JSON_MEMBERS(limits, key, value) {
     buf_printf(text, "%s%s ", before, key);
     before = ", ";
     if (json_is_object(value))
@@ -296,11 +287,10 @@ static void put_amounts(struct buf *text, const json_t *limits) {
 }
 
 static void plan_print_budget(const struct plan_page *page, const json_t *budget) {
-  size_t i;
-  const json_t *one, *limits = json_object_get(budget, "limits");
+  const json_t *limits = json_object_get(budget, "limits");
   const json_t *unseen = json_object_get(budget, "unseen");
   struct buf text = {0};
-  json_array_foreach((json_t *)limits, i, one) {
+  JSON_EACH(limits, i, one) {
     const char *movement = cli_text(one, "movement");
     buf_printf(&text, "%s: ", movement ? movement : "session");
     put_amounts(&text, json_object_get(one, "limits"));
@@ -315,9 +305,7 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
 
 /* Prints each limit on what this user may use today. */
 static void plan_print_day(const struct plan_page *page, const json_t *day) {
-  size_t i;
-  const json_t *one;
-  json_array_foreach((json_t *)day, i, one) {
+  JSON_EACH(day, i, one) {
     struct buf text = {0};
     budget_note_tell(one, &text);
     plan_row(page, i == 0 ? "day" : "", COLOUR_DIM, &text);
@@ -326,9 +314,7 @@ static void plan_print_day(const struct plan_page *page, const json_t *day) {
 
 /* Prints the files that facets came from. */
 static void plan_print_facets(const struct plan_page *page, const json_t *facets) {
-  size_t i;
-  const json_t *entry;
-  json_array_foreach((json_t *)facets, i, entry) {
+  JSON_EACH(facets, i, entry) {
     struct buf text = {0};
     const char *from = cli_word(entry, "from");
     buf_puts(&text, cli_word(entry, "file"));
@@ -341,16 +327,14 @@ static void plan_print_facets(const struct plan_page *page, const json_t *facets
 static void plan_print(const json_t *plan) {
   struct plan_page page = {cli_colours(STDOUT_FILENO), cli_columns(STDOUT_FILENO), 8};
   struct buf text = {0};
-  size_t i;
-  json_t *m;
-  json_array_foreach(json_object_get(plan, "movements"), i, m) {
+  JSON_EACH(json_object_get(plan, "movements"), i, m) {
     int name = (int)strlen(cli_word(m, "name"));
     page.width = name > page.width ? name : page.width;
   }
   page.width = page.width > 24 ? 24 : page.width;
   buf_puts(&text, cli_word(plan, "workflow"));
   plan_row(&page, "workflow", COLOUR_DIM, &text);
-  json_array_foreach(json_object_get(plan, "movements"), i, m)
+  JSON_EACH(json_object_get(plan, "movements"), i, m)
     plan_print_movement(&page, m);
   if (json_object_get(plan, "commands") != NULL) {
     buf_puts(&text, "setup, invariants and checks of merges: sandbox ");

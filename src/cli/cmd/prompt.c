@@ -2,6 +2,7 @@
 #include "core/prompt.h"
 #include "cli/json_io.h"
 #include "cli/setup.h"
+#include "format/json_object.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,8 @@ static json_t *order_of(const struct chain_spec *spec, const struct movement *m,
 /* Returns each judge of the movement's panel with the order in which it sees the rules. New
  * reference. */
 static json_t *panel_votes(const struct chain_spec *spec, const struct movement *m) {
-  json_t *votes = json_array(), *name;
-  size_t i;
-  json_array_foreach((json_t *)m->judge.panel, i, name) {
+  json_t *votes = json_array();
+  JSON_EACH(m->judge.panel, i, name) {
     json_array_append_new(votes, json_pack("{si sO so}", "vote", (int)i + 1, "provider", name,
                                            "rules", order_of(spec, m, (int)i + 1)));
   }
@@ -41,13 +41,11 @@ static json_t *panel_votes(const struct chain_spec *spec, const struct movement 
 }
 
 static void note_panel(const json_t *votes, long shown) {
-  size_t i, k;
-  json_t *vote, *number;
   fprintf(stderr, "segue prompt: note: %zu judges vote; this is what vote %ld is asked\n",
           json_array_size(votes), shown);
-  json_array_foreach((json_t *)votes, i, vote) {
+  JSON_EACH(votes, i, vote) {
     fprintf(stderr, "  vote %zu, %s: rules in the order", i + 1, cli_text(vote, "provider"));
-    json_array_foreach(json_object_get(vote, "rules"), k, number)
+    JSON_EACH(json_object_get(vote, "rules"), k, number)
       fprintf(stderr, "%s%" JSON_INTEGER_FORMAT, k > 0 ? ", " : " ", json_integer_value(number));
     fputc('\n', stderr);
   }
@@ -190,9 +188,7 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
 
 static json_t *facets_of(const struct setup *setup, const char *movement) {
   json_t *list = json_array();
-  size_t i;
-  json_t *entry;
-  json_array_foreach(setup->facets, i, entry)
+  JSON_EACH(setup->facets, i, entry)
     if (setup_has_facet(entry, movement))
       json_array_append(list, entry);
   return list;

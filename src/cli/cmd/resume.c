@@ -1,5 +1,6 @@
 /* segue resume: resumes a stopped session, here or in the daemon. */
 #include "audit/ask_trace.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -36,15 +37,13 @@ enum { LOOK_MS = 50 };
 static bool resuming_be(const struct cli_args *args, const struct config *user, struct err *err) {
   static const char *labels[LIMIT_STORE_LABEL_COUNT + 2];
   size_t count = 0;
-  const char *folder, *word;
-  json_t *label;
+  const char *word;
   for (size_t i = 0; (word = cli_values(args, "label", i)) != NULL; i++)
     if (count <= LIMIT_STORE_LABEL_COUNT)
       labels[count++] = word;
-  json_object_foreach(user->shared_paths, folder, label) {
+  JSON_MEMBERS(user->shared_paths, folder, label)
     if (count < LIMIT_STORE_LABEL_COUNT)
       labels[count++] = xstrdup(json_string_value(label)); /* for the program's life */
-  }
   labels[count] = NULL;
   const struct worker_options me = {.lease_ms = LIMIT_STORE_LEASE_MS, .labels = labels};
   return worker_be(&me, err);
@@ -205,11 +204,9 @@ struct found {
 static bool resume_choose(void *ctx, const json_t *config, struct session_setup *setup,
                           struct err *err) {
   struct found *f = ctx;
-  size_t i;
-  json_t *name;
   const json_t *env = json_object_get(config, "env");
   const char *cwd = cli_text(config, "cwd");
-  if (!cli_is_folder(cwd))
+  if (!file_is_folder(cwd))
     return err_set(err, ERR_NOT_FOUND, "the working directory %.300s is gone", cwd ? cwd : "");
   if (strlen(cwd) >= sizeof f->cwd)
     return err_set(err, ERR_USAGE, "the working directory %.100s... is too long: %zu bytes", cwd,
@@ -218,7 +215,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   if (!replies_find(&f->replies, config, err))
     return false;
   f->env = xcalloc(json_array_size(env) + 1, sizeof *f->env);
-  json_array_foreach(env, i, name) {
+  JSON_EACH(env, i, name) {
     f->env[i] = json_string_value(name); /* lives with the session's config */
   }
   *setup = (struct session_setup){

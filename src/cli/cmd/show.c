@@ -164,10 +164,9 @@ static void show_print_row(const struct show *s, const char *name, struct str te
 }
 
 static void print_parent(const struct show *s) {
-  buf_auto_t text = {0};
-  buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
-             STR_ARG(json_view_at(s->parent, "session")),
-             json_integer_value(json_object_get(s->parent, "seq")));
+  buf_auto_t text = buf_of(STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
+                           STR_ARG(json_view_at(s->parent, "session")),
+                           json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
 }
 
@@ -262,15 +261,13 @@ static void print_status(const struct show *s) {
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
   json_auto_t *spent = turn_lines_spent(&s->summary);
-  json_t *part;
   buf_auto_t text = {0};
-  const char *name;
   spend_print(spent, &text);
   if (text.n > 0)
     show_print_row(s, "used", buf_view(&text));
   for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
     json_t *group = json_object_get(spent, groups[i]);
-    json_object_foreach(group, name, part) {
+    JSON_MEMBERS(group, name, part) {
       buf_auto_t line = {0}, own = {0};
       spend_print(part, &own);
       buf_printf(&line, "  %s: %s", name, buf_c(&own));
@@ -534,11 +531,9 @@ static bool show_turn_view(const struct store_ref *ref, const char *word, bool f
   AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
   struct view_judgment told;
-  json_t *record;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   size_t max = full ? SIZE_MAX : SHOW_TEXT_BYTES;
   bool ok = explain_find(&book, word, false, &found, err) &&
             view_judgment_read(&told, &book, found.turn, max, max, err);

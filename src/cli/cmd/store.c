@@ -1,10 +1,12 @@
 /* segue store: looks after a shared store. */
 #include "store/store.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/removal.h"
+#include "format/json_object.h"
 #include "store/copy.h"
 #include "store/shared.h"
 
@@ -23,8 +25,6 @@ static int store_init(const struct cli_args *args, const char *url) {
 }
 
 static void print_worker(const json_t *worker) {
-  size_t i;
-  json_t *label;
   double lease = json_number_value(json_object_get(worker, "lease_s"));
   cli_say(stdout, "worker    %s  holds %d  ", cli_word(worker, "name"),
           (int)json_integer_value(json_object_get(worker, "holds")));
@@ -32,7 +32,7 @@ static void print_worker(const json_t *worker) {
     printf("lease ends in %.1f s ", lease);
   else
     printf("lease expired %.1f s ago ", -lease);
-  json_array_foreach(json_object_get(worker, "labels"), i, label)
+  JSON_EACH(json_object_get(worker, "labels"), i, label)
     cli_say(stdout, " %s", json_string_value(label));
   putchar('\n');
 }
@@ -40,9 +40,8 @@ static void print_worker(const json_t *worker) {
 /* Prints the workers, those that are over and hold nothing only as a number: the store keeps them
  * for a day. */
 static void print_workers(const json_t *workers) {
-  size_t i, over = 0;
-  const json_t *worker;
-  json_array_foreach((json_t *)workers, i, worker) {
+  size_t over = 0;
+  JSON_EACH(workers, i, worker) {
     if (json_number_value(json_object_get(worker, "lease_s")) > 0 ||
         json_integer_value(json_object_get(worker, "holds")) > 0)
       print_worker(worker);
@@ -55,9 +54,7 @@ static void print_workers(const json_t *workers) {
 
 static int store_status(const struct cli_args *args, const char *url) {
   struct err err = {0};
-  size_t i;
-  const char *state;
-  json_t *value, *status = shared_status(url, &err);
+  json_t *status = shared_status(url, &err);
   if (status == NULL)
     return cli_fail("store", &err);
   if (cli_flag(args, "json")) {
@@ -67,17 +64,17 @@ static int store_status(const struct cli_args *args, const char *url) {
   printf("store     %s  version %d, PostgreSQL %s\n", cli_word(status, "store"),
          (int)json_integer_value(json_object_get(status, "version")), cli_word(status, "server"));
   fputs("sessions ", stdout);
-  json_object_foreach(json_object_get(status, "sessions"), state, value)
+  JSON_MEMBERS(json_object_get(status, "sessions"), state, value)
     printf(" %s %d", state, (int)json_integer_value(value));
   if (json_object_size(json_object_get(status, "sessions")) == 0)
     fputs(" none", stdout);
   printf("\nrecords   %lld\n", (long long)json_integer_value(json_object_get(status, "records")));
   printf("bytes    ");
-  json_object_foreach(json_object_get(status, "bytes"), state, value)
+  JSON_MEMBERS(json_object_get(status, "bytes"), state, value)
     printf(" %s %lld", state, (long long)json_integer_value(value));
   putchar('\n');
   print_workers(json_object_get(status, "workers"));
-  json_array_foreach(json_object_get(status, "providers"), i, value) {
+  JSON_EACH(json_object_get(status, "providers"), i, value) {
     const json_t *limit = json_object_get(value, "limit");
     double cools = json_number_value(json_object_get(value, "cools_s"));
     cli_say(stdout, "provider  %s", cli_word(value, "name"));
@@ -303,7 +300,7 @@ static int store_import(const struct cli_args *args, const char *url) {
     struct store from;
     struct store_ref ref;
     store_at(&from, word);
-    if (cli_is_folder(word))
+    if (file_is_folder(word))
       ok = store_copy_all(&c, &from, &err);
     else if (store_ref_named(word, &ref))
       store_copy_one(&c, &ref, true);

@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "daemon/client.h"
 #include "daemon/launch.h"
+#include "format/json_object.h"
 #include "host/key_leak.h"
 #include "host/paths.h"
 #include "host/single_session.h"
@@ -218,9 +219,7 @@ static bool make_body(const struct cli_args *args, json_t *body, bool *late, str
 /* Prints the errors of the workflow as `segue run` does. */
 static bool print_errors(const struct client_reply *reply) {
   const json_t *errors = json_object_get(reply->value, "errors");
-  size_t i;
-  json_t *item;
-  json_array_foreach(errors, i, item) {
+  JSON_EACH(errors, i, item) {
     const char *file = cli_text(item, "file");
     const char *message = cli_text(item, "message");
     struct err err = {0};

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "daemon/serve.h"
+#include "format/json_object.h"
 #include "format/test_counts.h"
 #include "http/http.h"
 #include "os/loop.h"
@@ -53,8 +54,6 @@ static int version_run(const struct cli_args *args) {
   json_t *libraries =
       json_pack("{ssssssssss}", "libuv", loop_library(), "openssl", OPENSSL_VERSION_STR, "jansson",
                 JANSSON_VERSION, "libyaml", yaml, "pcre2", pcre);
-  const char *name;
-  const json_t *version;
   if (cli_flag(args, "json")) {
     json_t *object =
         json_pack("{ssso*sO}", "segue", SEGUE_VERSION, "commit",
@@ -64,7 +63,7 @@ static int version_run(const struct cli_args *args) {
     json_io_put(object);
   } else {
     printf("segue %s%s%s\n", SEGUE_VERSION, SEGUE_COMMIT[0] ? ", commit " : "", SEGUE_COMMIT);
-    json_object_foreach(libraries, name, version)
+    JSON_MEMBERS(libraries, name, version)
       printf("%s %s\n", name, json_string_value(version));
     version_print_late(cli_flag(args, "all"));
   }

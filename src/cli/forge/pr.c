@@ -15,21 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"draft", 0, NULL, "open it as a draft", false},
-    {"title", 0, "TEXT", "its title (default: the output title, or else the issue's or the task's)",
-     false},
-    {"body", 0, "FILE|-",
-     "its text (default: the output body, or else the reports, or else a summary)", false},
-    {"into", 0, "BRANCH", "the branch to merge it into (default: the forge's default branch)",
-     false},
-    {"remote", 0, "NAME", "the remote to push to (default: origin, or the only one)", false},
-    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
-    {"json", 0, NULL, "print a JSON object: its branch and address", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
-
 struct pr {
   struct trees trees;
   const struct tree_item *own;
@@ -80,8 +65,6 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   AUTO(reader_close) struct log_reader r = {0};
   struct store store;
   struct str line;
-  const char *file;
-  json_t *state;
   char folder[STORE_NAME_BYTES];
   if (!reader_open(&r, ref, err))
     return false;
@@ -92,10 +75,9 @@ static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *e
   store_of(ref, &store);
   report_files_look(&files, &store, p->trees.session);
   store_report_folder(&store, p->trees.session, folder);
-  json_object_foreach(files.newest, file, state) {
-    buf_auto_t path = {0}, text = {0};
+  JSON_MEMBERS(files.newest, file, state) {
+    buf_auto_t path = buf_of("%s/%s", folder, file), text = {0};
     struct err why;
-    buf_printf(&path, "%s/%s", folder, file);
     if (str_eq_c(json_view(state), "same") &&
         file_read(buf_c(&path), LIMIT_TASK_BYTES, &text, &why))
       buf_printf(&p->body, "%s" STR_FMT "\n", p->body.n > 0 ? "\n" : "",
@@ -222,19 +204,4 @@ static int pr_run(const struct cli_args *args) {
   return cli_done("pr", ok, &err);
 }
 
-const struct cli_command cmd_pr = {
-    .name = "pr",
-    .arguments = "ID|last [--draft] [options]",
-    .words = {1, 1},
-    .summary = "push a session's branch and open a pull request for it",
-    .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
-            "the session's own branch is pushed, once it has the commits of its worktree, never by "
-            "force, and without running hooks or reading settings of the repository; not if the "
-            "remote's "
-            "address has changed since the session began. If a pull "
-            "request is open already, only its "
-            "commits are updated. For a session that was started with --issue N, the text says "
-            "Closes #N. To work on the review: segue fork --pr N --from MOVEMENT.",
-    .options = options,
-    .run = pr_run,
-};
+const struct cli_command cmd_pr = {COMMAND_PR, .run = pr_run};

@@ -1,19 +1,13 @@
 /* segue diff: shows what a session, or one of its movements, changed. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
+#include "format/json_object.h"
 
 #include <string.h>
 #include <unistd.h>
-
-static const struct cli_option options[] = {
-    {"stat", 0, NULL, "show only how many lines changed in which files", false},
-    {"item", 0, "N", "for a movement with for_each: only this item", false},
-    {"json", 0, NULL, "print one JSON object: the branch, its files and the diff", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
 
 /* Returns true if the word names the item's movement. A child is also named by the half after the
  * dot, and a group with items by the half before it. */
@@ -60,8 +54,6 @@ static void use_item(const struct trees *t, const struct tree_item *item, struct
 static bool use_movement(const struct trees *t, const char *movement, long item,
                          struct tree_diff *d, struct err *err) {
   const struct tree_item *child = child_of(t, movement, item);
-  const json_t *entry;
-  size_t i;
   if (child != NULL) {
     use_item(t, child, d);
     return true;
@@ -69,7 +61,7 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
   if (item > 0)
     return err_set(err, ERR_NOT_FOUND, "item %ld of movement %.80s has no worktree in session %s",
                    item, movement, t->session);
-  json_array_foreach(t->commits, i, entry) {
+  JSON_EACH(t->commits, i, entry) {
     const char *name = cli_text(entry, "movement");
     if (strcmp(name, movement) == 0)
       print_into(d->to, sizeof d->to, "%.64s", cli_text(entry, "commit"));
@@ -86,7 +78,7 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
 static bool use_whole(const struct trees *t, struct tree_diff *d, struct err *err) {
   struct err none;
   const struct tree_item *own = trees_own(t, &none);
-  if (own == NULL || trees_is_there(own->path))
+  if (own == NULL || file_is_folder(own->path))
     return tree_diff_begin(d, t, err) || (err->code == ERR_NONE && trees_own(t, err) != NULL);
   use_item(t, own, d);
   return true;
@@ -234,16 +226,4 @@ static int diff_run(const struct cli_args *args) {
   return cli_done("diff", ok, &err);
 }
 
-const struct cli_command cmd_diff = {
-    .name = "diff",
-    .arguments = "ID|last [MOVEMENT] [options]",
-    .words = {1, 2},
-    .summary = "show what a session changed in its worktree, or a movement in its commit",
-    .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
-            "For a session that worked directly in its folder: the files that it changed, as they "
-            "are now, compared with the commit at its start. With MOVEMENT: that movement's last "
-            "commit (--commit movement), or a child's worktree; with for_each each item's, in list "
-            "order. New files that are not committed are shown, too.",
-    .options = options,
-    .run = diff_run,
-};
+const struct cli_command cmd_diff = {COMMAND_DIFF, .run = diff_run};

@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-static const struct cli_option options[] = {
-    {"yes", 'y', NULL, "do not ask", false},
-    {"force", 'f', NULL, "even if work is not committed, or the session could continue", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
-
 static bool may_discard(const struct trees *t, bool force, struct err *err) {
   bool goes_on = str_among(str_from(t->status), "running stopped needs_input");
   if (t->count == 0)
@@ -51,15 +44,4 @@ static int discard_run(const struct cli_args *args) {
   return cli_done("discard", ok, &err);
 }
 
-const struct cli_command cmd_discard = {
-    .name = "discard",
-    .arguments = "ID|last [--yes] [--force]",
-    .words = {1, 1},
-    .summary = "remove a session's worktrees and branches",
-    .help = "Asks first. It refuses to discard uncommitted work, or a session that could continue, "
-            "unless --force is given. Commits that nothing else holds get a ref refs/segue/ID/N "
-            "first; segue worktrees --refs lists and removes these. The log stays; segue rm ID "
-            "removes it.",
-    .options = options,
-    .run = discard_run,
-};
+const struct cli_command cmd_discard = {COMMAND_DISCARD, .run = discard_run};

@@ -12,14 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli_option options[] = {
-    {"cwd", 'C', "DIR", "a folder of the repository (default: here)", false},
-    {"check", 0, "COMMAND",
-     "run this with sh after each branch; one after which it fails is put back", false},
-    {"json", 0, NULL, "print a JSON object: what was merged, checked and put back", false},
-    {0},
-};
-
 struct integration {
   char folder[PATH_MAX]; /* the top of the working tree */
   struct merging_note note;
@@ -46,8 +38,7 @@ static size_t integrate_tell_conflicts(const struct integration *in, bool marked
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
     const char *name = in->files.out.p + at;
-    buf_auto_t path = {0};
-    buf_printf(&path, "%s/%s", in->folder, name);
+    buf_auto_t path = buf_of("%s/%s", in->folder, name);
     if (!marked_only || merging_has_marks(buf_c(&path))) {
       if (n++ == 0 && !in->json)
         puts("these files are in conflict:");
@@ -66,8 +57,7 @@ static bool commit_merge(struct integration *in, struct err *err) {
                         .words = {"commit", "--quiet", "--no-verify", "--no-edit", NULL}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   trees_sign_as_nobody(&ask);
-  return git_now(&ask, &answer, err) &&
-         (answer.exit == 0 || git_complain("git commit", &answer, err));
+  return git_asked("git commit", &ask, &answer, err);
 }
 
 /* Goes on with a merge of its own that is under way; one of somebody else's is left alone. */
@@ -134,7 +124,7 @@ static bool integrate_take_work(const struct integration *in, const char *branch
   char_auto_t *path = worktree_of(in, branch, id, err);
   if (path == NULL)
     return err->code == ERR_NONE;
-  char_auto_t *base = trees_is_there(path) ? git_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
+  char_auto_t *base = file_is_folder(path) ? git_line(path, err, "rev-parse", "HEAD", NULL) : NULL;
   char_auto_t *shared = base ? git_line(in->folder, err, "merge-base", "HEAD", base, NULL) : NULL;
   if (err->code == ERR_IO)
     return false;
@@ -182,10 +172,8 @@ static int check_merged(struct integration *in, const char *branch, struct err *
                            json_io_string(buf_c(&last))));
   if (!in->json)
     cli_say(stdout, "put back: %s, the check ended with %d:\n", branch, exit);
-  for (struct str rest = buf_view(&last); !in->json && rest.n > 0;) {
-    struct str line = str_next_line(&rest);
-    cli_say(stdout, "  " STR_FMT "\n", STR_ARG(line));
-  }
+  if (!in->json)
+    merging_print(stdout, &last);
   return STATUS_ABORT;
 }
 
@@ -216,7 +204,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
   char_auto_t *tip = trees_tip(in->folder, branch, err);
   if (tip == NULL && err->code != ERR_IO) /* else git could not be run */
     err_set(err, ERR_NOT_FOUND, "there is no branch %.300s", branch);
-  if (tip == NULL || !merging_holds(in->folder, tip, "HEAD", &holds, err))
+  if (tip == NULL || !git_descends(in->folder, "HEAD", tip, &holds, err))
     return STATUS_USAGE;
   if (!holds) {
     if (!merging_begin(&in->note, tip, "HEAD", err) || !begin_merge(in, tip, branch, &answer, err))
@@ -226,7 +214,7 @@ static int merge_branch(struct integration *in, const char *branch, struct err *
     int status = in->check ? check_merged(in, branch, err) : STATUS_COMPLETE;
     if (status != STATUS_COMPLETE)
       return status;
-    if (!merging_holds(in->folder, tip, "HEAD", &holds, err))
+    if (!git_descends(in->folder, "HEAD", tip, &holds, err))
       return STATUS_USAGE;
     if (!holds) {
       err_set(err, ERR_INVALID, "git merged %.300s, but its commit %.10s is not in HEAD", branch,
@@ -319,21 +307,4 @@ static int integrate_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_integrate = {
-    .name = "integrate",
-    .arguments = "[BRANCH...] [--check COMMAND]",
-    .words = {0, CLI_WORDS},
-    .summary = "merge branches one after the other into what is checked out here",
-    .help =
-        "Without BRANCH it reads one branch a line from standard input. Movements with "
-        "integrate: run this command. With --check each merge is checked in the merged tree, "
-        "before "
-        "the next branch; one that does not pass is put back, and the others go on.\n"
-        "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
-        "conflict marks; resolve them and run it again, and it commits the merge and goes on; 3 "
-        "all but those that did not pass the check, which are named with its last lines; 2 for "
-        "everything else: a folder with uncommitted changes, a child whose worktree and branch "
-        "have grown apart, or a git that was ended twice: run it again.",
-    .options = options,
-    .run = integrate_run,
-};
+const struct cli_command cmd_integrate = {COMMAND_INTEGRATE, .run = integrate_run};

@@ -1,4 +1,5 @@
 /* segue merge: brings a session's branch into another one, or leaves everything as it was. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/forking.h"
 #include "cli/json_io.h"
@@ -11,23 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const struct cli_option options[] = {
-    {"squash", 0, NULL, "merge as one commit, without the branch's own history", false},
-    {"into", 0, "BRANCH",
-     "what to merge into (default: what is checked out there, as it was at the session's start)",
-     false},
-    {"check", 0, "COMMAND", "merge only if this succeeds, run with sh in the merged tree", false},
-    {"resolve", 0, "MOVEMENT",
-     "on a conflict, continue the workflow with this movement to resolve it", false},
-    {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
-    {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
-    {"message", 'm', "TEXT", "the commit's message", false},
-    {"yes", 'y', NULL, "do not ask whether another folder's session is meant", false},
-    {"json", 0, NULL, "print a JSON object: the commit, or the files in conflict", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
 
 struct merging {
   const struct trees *t;
@@ -86,7 +70,7 @@ static bool merge_find_place(struct merging *m, struct err *err) {
   m->place = git_line(m->t->cwd, err, "for-each-ref", "--format=%(worktreepath)", m->ref, NULL);
   if (m->place == NULL || m->place[0] == '\0')
     return m->place != NULL;
-  if (!trees_is_there(m->place))
+  if (!file_is_folder(m->place))
     return err_set(err, ERR_NOT_FOUND,
                    "%.200s is checked out in %.200s, which is gone: git worktree prune forgets it",
                    m->into, m->place);
@@ -130,7 +114,7 @@ static bool find_work(struct merging *m, FILE *out, struct err *err) {
   m->tip = trees_tip(t->cwd, m->branch, err);
   if (m->tip == NULL && err->code != ERR_IO)
     return err_set(err, ERR_NOT_FOUND, "its branch %.200s is gone", m->branch);
-  return m->tip != NULL && merging_holds(t->cwd, m->tip, m->target, &m->merged, err);
+  return m->tip != NULL && git_descends(t->cwd, m->target, m->tip, &m->merged, err);
 }
 
 /* A squashed merge leaves no line in the history: its trailer names what was merged, or there is
@@ -150,11 +134,10 @@ static bool find_squashed(struct merging *m, struct err *err) {
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
-  json_t *conflicts = json_array();
+  json_auto_t *conflicts = json_array();
   m->tree = merging_tree(m->t->cwd, m->target, m->tip, conflicts, err);
   if (m->tree != NULL && json_array_size(conflicts) > 0)
     m->conflicts = json_incref(conflicts);
-  json_decref(conflicts);
   return m->tree != NULL && (!m->squash || m->conflicts != NULL || find_squashed(m, err));
 }
 
@@ -186,13 +169,10 @@ static bool make_commit(struct merging *m, const char *message, struct err *err)
 static bool furnish(const struct merging *m, const char *path, struct err *err) {
   static const char *const settings[] = {"copy", "link"};
   char_auto_t *top = git_line(m->t->cwd, err, "rev-parse", "--show-toplevel", NULL);
-  size_t i;
-  const json_t *name;
   for (size_t k = 0; top != NULL && k < ARRAY_LEN(settings); k++)
-    json_array_foreach((json_t *)core_worktree_setting(m->t->config, settings[k]), i, name) {
-      buf_auto_t from = {0}, to = {0};
-      buf_printf(&from, "%s/%s", top, json_string_value(name));
-      buf_printf(&to, "%s/%s", path, json_string_value(name));
+    JSON_EACH(core_worktree_setting(m->t->config, settings[k]), i, name) {
+      buf_auto_t from = buf_of("%s/%s", top, json_string_value(name));
+      buf_auto_t to = buf_of("%s/%s", path, json_string_value(name));
       while (buf_c(&to)[to.n - 1] == '/') /* a link cannot be made there */
         to.p[--to.n] = '\0';
       const struct git_ask copy = {.folder = "/",
@@ -235,7 +215,7 @@ static bool check_merge(struct merging *m, struct err *err) {
             git_did(m->t->cwd, err, "worktree", "add", "--quiet", "--detach", buf_c(&path),
                     m->commit, NULL) &&
             furnish(m, buf_c(&path), err) &&
-            merging_check(trees_is_there(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
+            merging_check(file_is_folder(buf_c(&within)) ? buf_c(&within) : buf_c(&path), m->check,
                           m->t->config, &m->exit, &m->last, err);
   struct err ignored;
   (void)clear_tree(m, buf_c(&path), &ignored);
@@ -248,8 +228,8 @@ static bool check_merge(struct merging *m, struct err *err) {
 static bool merge_verify(struct merging *m, struct err *err) {
   bool moved, holds = m->squash;
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  if (!merging_holds(m->t->cwd, m->commit, m->ref, &moved, err) ||
-      (!holds && !merging_holds(m->t->cwd, m->tip, m->ref, &holds, err)) ||
+  if (!git_descends(m->t->cwd, m->ref, m->commit, &moved, err) ||
+      (!holds && !git_descends(m->t->cwd, m->ref, m->tip, &holds, err)) ||
       !git_run(m->t->cwd, &answer, err, "diff-tree", "--quiet", m->tree, m->commit, NULL))
     return false;
   return (moved && holds && answer.exit == 0) ||
@@ -277,8 +257,6 @@ static bool move_branch(struct merging *m, struct err *err) {
 }
 
 static int tell_conflicts(const struct merging *m, bool json) {
-  const json_t *file;
-  size_t i;
   if (json) {
     json_io_put(json_pack("{ss ss sO}", "session", m->t->session, "into", m->into, "conflicts",
                           m->conflicts));
@@ -286,7 +264,7 @@ static int tell_conflicts(const struct merging *m, bool json) {
   }
   cli_say(stderr, "segue merge: nothing was changed; these files are in conflict with %s:\n",
           m->into);
-  json_array_foreach(m->conflicts, i, file)
+  JSON_EACH(m->conflicts, i, file)
     cli_say(stderr, "  %s\n", json_string_value(file));
   return STATUS_FAILED;
 }
@@ -306,10 +284,7 @@ static void tell_merged(const struct merging *m, bool json) {
   } else if (m->put_back) {
     cli_say(stderr, "segue merge: %s is put back, %s is as it was: the check ended with %d:\n",
             m->branch, m->into, m->exit);
-    for (struct str rest = buf_view(&m->last); rest.n > 0;) {
-      struct str line = str_next_line(&rest);
-      cli_say(stderr, "  " STR_FMT "\n", STR_ARG(line));
-    }
+    merging_print(stderr, &m->last);
   } else if (m->commit != NULL) {
     cli_say(stdout, "%s is in %s: %.10s\n", m->branch, m->into, m->commit);
   } else {
@@ -321,14 +296,12 @@ static int merge_session(const struct cli_args *args, const struct trees *t,
                          const struct store_ref *ref, struct err *err);
 
 static void put_conflict_task(const struct merging *m, struct buf *out) {
-  const json_t *file;
-  size_t i;
   buf_puts(out, "The work on this task, on branch ");
   buf_safe(out, str_from(m->branch), false);
   buf_puts(out, ", is being merged with ");
   buf_safe(out, str_from(m->into), false);
   buf_puts(out, " in the working directory, and these files are in conflict:\n\n");
-  json_array_foreach(m->conflicts, i, file) {
+  JSON_EACH(m->conflicts, i, file) {
     buf_puts(out, "- ");
     buf_safe(out, json_view(file), false);
     buf_putc(out, '\n');
@@ -429,26 +402,4 @@ static int merge_run(const struct cli_args *args) {
   return status;
 }
 
-const struct cli_command cmd_merge = {
-    .name = "merge",
-    .arguments = "ID|last... [--squash] [--into BRANCH] [--check COMMAND]",
-    .words = {1, CLI_WORDS},
-    .summary = "merge sessions' branches into another one",
-    .help =
-        "The merge is worked out outside of any working tree first. In a conflict nothing is "
-        "changed and the files are named (exit 1); with --resolve, a new session continues "
-        "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
-        "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
-        "must have no uncommitted changes. What an agent committed elsewhere in its worktree is "
-        "taken over by the session's branch first, and said; if one of the two lacks commits of "
-        "the other, nothing is merged and both are named. Without --into the branch must be the "
-        "one that was checked out when the session began.\n"
-        "With --check the command runs in a worktree of its own at the merge (with what "
-        "workspace: {copy, link} name), and only if it exits with 0 the branch is moved; several "
-        "sessions are merged one after the other, each on what has passed before.\n"
-        "Exit: 0 merged; 1 a conflict; 3 the check failed and the branch is as it was; 2 for "
-        "everything else. The session's branch stays; segue discard ID removes it together with "
-        "its worktree.",
-    .options = options,
-    .run = merge_run,
-};
+const struct cli_command cmd_merge = {COMMAND_MERGE, .run = merge_run};

@@ -29,23 +29,10 @@ enum { CHECK_LINES = 20 };
 bool merging_has_marks(const char *path) {
   buf_auto_t text = {0};
   struct err err;
-  bool marked = false;
-  if (file_read(path, LIMIT_OUTPUT_BYTES, &text, &err)) {
-    struct str all = buf_view(&text);
-    bool opens = str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ");
-    marked = opens && str_has(all, "\n>>>>>>> ");
-  }
-  return marked;
-}
-
-bool merging_holds(const char *folder, const char *commit, const char *target, bool *holds,
-                   struct err *err) {
-  AUTO(git_answer_deinit) struct git_answer answer = {0};
-  *holds = false;
-  if (!git_run(folder, &answer, err, "merge-base", "--is-ancestor", commit, target, NULL))
+  if (!file_read(path, LIMIT_OUTPUT_BYTES, &text, &err))
     return false;
-  *holds = answer.exit == 0;
-  return answer.exit <= 1 || git_complain("git merge-base", &answer, err);
+  struct str all = buf_view(&text);
+  return (str_starts(all, "<<<<<<< ") || str_has(all, "\n<<<<<<< ")) && str_has(all, "\n>>>>>>> ");
 }
 
 char *merging_tree(const char *folder, const char *into, const char *tip, json_t *conflicts,
@@ -78,8 +65,6 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   AUTO(work_deinit) struct work w = {0};
   buf_auto_t text = {0};
   struct err first;
-  size_t i;
-  const json_t *other;
   if (!work_find(where, &w, err))
     return false;
   if (!work_adopt(where, &w, &first)) {
@@ -91,7 +76,7 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   work_tell(where, &w, &text);
   if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN)
     cli_say(out, "%s\n", buf_c(&text));
-  json_array_foreach(w.others, i, other)
+  JSON_EACH(w.others, i, other)
     cli_say(stderr, "segue: %s (%.10s) has more of its work, and is left alone\n",
             json_word_at(other, "branch"), json_word_at(other, "commit"));
   return true;
@@ -135,6 +120,13 @@ bool merging_check(const char *folder, const char *command, const json_t *config
   return true;
 }
 
+void merging_print(FILE *out, const struct buf *last) {
+  for (struct str rest = buf_view(last); rest.n > 0;) {
+    struct str line = str_next_line(&rest);
+    cli_say(out, "  " STR_FMT "\n", STR_ARG(line));
+  }
+}
+
 /* --- locks of git's --- */
 
 /* git closes a lock before it has done with it: so one that is at work counts, too. */
@@ -152,9 +144,8 @@ void merging_await(const char *folder, bool any) {
  * killed git of ours left it. */
 static bool is_unlocked(const char *git_dir, const char *name, const char *folder, bool ours,
                         struct err *err) {
-  buf_auto_t age = {0}, path = {0};
+  buf_auto_t age = {0}, path = buf_of("%s/%s.lock", git_dir, name);
   struct stat st;
-  buf_printf(&path, "%s/%s.lock", git_dir, name);
   if (lstat(buf_c(&path), &st) != 0)
     return true;
   view_put_age(&age, clock_real_ms() - (int64_t)st.st_mtim.tv_sec * 1000);
@@ -194,8 +185,7 @@ bool merging_open(struct merging_note *n, const char *folder, struct err *err) {
   if (n->git_dir == NULL)
     return false;
   n->own = getenv("SEGUE_SESSION") != NULL && strstr(n->git_dir, "/worktrees/") != NULL;
-  struct buf path = {0};
-  buf_printf(&path, "%s/" GIT_SEGUE_MERGE, n->git_dir);
+  struct buf path = buf_of("%s/" GIT_SEGUE_MERGE, n->git_dir);
   n->path = buf_take(&path);
   bool again = true;
   while (again) { /* the one that had it may have removed it at its end */
@@ -326,8 +316,7 @@ static bool hash_files(const struct giving *g, struct git_answer *answer, struct
   const struct git_ask ask = {.folder = g->folder,
                               .words = {"hash-object", "--stdin-paths", NULL},
                               .input = buf_view(&names)};
-  return git_now(&ask, answer, err) &&
-         (answer->exit == 0 || git_complain("git hash-object", answer, err));
+  return git_asked("git hash-object", &ask, answer, err);
 }
 
 /* Sorts the files, and checks that nothing there is somebody's. */
@@ -348,12 +337,11 @@ static bool look_at_files(struct giving *g, struct err *err) {
     bool known = !there || str_eq_c(hash, f.will) || str_eq_c(hash, f.was);
     if (!known && !is_gits_own(g, &f, path, &st, err))
       return false;
-    struct buf *into = f.status == 'A' ? NULL : &g->kept;
     if (strcmp(f.mode, "160000") == 0)
       continue; /* a submodule's folder is its own */
     buf_printf(&g->all, "%s%c", f.name, '\0');
-    if (into != NULL)
-      buf_printf(into, "%s%c", f.name, '\0');
+    if (f.status != 'A')
+      buf_printf(&g->kept, "%s%c", f.name, '\0');
   }
   return true;
 }
@@ -375,15 +363,18 @@ static void remove_added(const struct giving *g) {
   }
 }
 
+/* Lists the files that `tree` has otherwise than HEAD. */
+static bool list_files(struct giving *g, const char *tree, struct err *err) {
+  return git_told(g->folder, &g->raw, err, "diff-tree", "-r", "--raw", "--no-renames",
+                  "--no-abbrev", "-z", "HEAD", tree, NULL);
+}
+
 static bool ask_of_names(const struct giving *g, const char *const *words, const struct buf *names,
                          struct err *err) {
-  struct git_ask ask = {
-      .folder = g->folder, .input = buf_view(names), .extra = {"GIT_LITERAL_PATHSPECS=1"}};
+  struct git_ask ask = {.input = buf_view(names), .extra = {"GIT_LITERAL_PATHSPECS=1"}};
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  for (size_t i = 0; words[i] != NULL; i++)
-    ask.words[i] = words[i];
-  return names->n == 0 || (git_now(&ask, &answer, err) &&
-                           (answer.exit == 0 || git_complain(words[0], &answer, err)));
+  git_ask_set(&ask, g->folder, words);
+  return names->n == 0 || git_asked(words[0], &ask, &answer, err);
 }
 
 /* Gives all files back as HEAD has them that were on their way to `tree`. */
@@ -393,10 +384,7 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
   static const char *const checkout[] = {"checkout-index", "--force", "--quiet", "-z",
                                          "--stdin",        NULL};
   struct giving g = {.folder = folder};
-  bool ok = git_run(folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev",
-                    "-z", "HEAD", tree, NULL) &&
-            (g.raw.exit == 0 || git_complain("git diff-tree", &g.raw, err)) &&
-            look_at_files(&g, err);
+  bool ok = list_files(&g, tree, err) && look_at_files(&g, err);
   if (ok)
     remove_added(&g);
   ok = ok && ask_of_names(&g, reset, &g.all, err) && ask_of_names(&g, checkout, &g.kept, err);
@@ -411,9 +399,8 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
 /* Undoes it in a session's own worktree, where all that is not committed is the merge's. */
 static bool undo_own(const struct merging_note *n, struct err *err) {
   struct giving g = {.folder = n->folder};
-  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) &&
-            git_run(n->folder, &g.raw, err, "diff-tree", "-r", "--raw", "--no-renames",
-                    "--no-abbrev", "-z", "HEAD", n->tip, NULL);
+  bool ok =
+      git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) && list_files(&g, n->tip, err);
   if (ok) /* none of these existed before, or git would have refused */
     remove_added(&g);
   git_answer_deinit(&g.raw);

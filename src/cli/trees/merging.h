@@ -47,9 +47,6 @@ void merging_close(struct merging_note *n);
 void merging_await(const char *folder, bool any);
 /* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
 bool merging_has_marks(const char *path);
-/* Is the commit in the target? False: git could not say. */
-bool merging_holds(const char *folder, const char *commit, const char *target, bool *holds,
-                   struct err *err) MUST_CHECK;
 /* Returns the tree of the merge of two commits, new, worked out without touching any folder.
  * conflicts: gets the files in conflict, or NULL. NULL: err says why not. */
 char *merging_tree(const char *folder, const char *into, const char *tip, json_t *conflicts,
@@ -66,5 +63,7 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
  * denied. False: it could not be run. */
 bool merging_check(const char *folder, const char *command, const json_t *config, int *exit,
                    struct buf *last, struct err *err) MUST_CHECK;
+/* Prints them, indented. */
+void merging_print(FILE *out, const struct buf *last);
 
 #endif

@@ -1,6 +1,7 @@
 /* Asks git about the worktrees of a session. */
 #include "cli/trees/session_trees.h"
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/trees/merging.h"
 #include "format/json_object.h"
@@ -20,13 +21,11 @@ bool trees_is_clean(const char *folder, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   if (!git_run(folder, &answer, err, "status", "--porcelain", "--untracked-files=no", NULL))
     return false;
-  bool clean = answer.exit == 0 && answer.out.n == 0;
   if (answer.exit != 0)
-    (void)git_complain(folder, &answer, err);
-  else if (!clean)
-    err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s", folder,
-            getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
-  return clean;
+    return git_complain(folder, &answer, err);
+  return answer.out.n == 0 ||
+         err_set(err, ERR_USAGE, "%.300s has uncommitted changes: commit or stash them first%s",
+                 folder, getenv("SEGUE_SESSION") ? "; in a workflow, commit: movement does" : "");
 }
 
 /* --- where the work is --- */
@@ -63,8 +62,6 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
   AUTO(work_deinit) struct work w = {0};
   json_auto_t *kept = json_array();
   struct work_where where;
-  size_t i;
-  const json_t *one;
   trees_where(t, item, &where);
   where.commits_only = true;
   if (!work_find(&where, &w, err))
@@ -74,11 +71,11 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
     return false;
   if (w.on[0] != '\0' && strcmp(w.on, item->branch) != 0)
     cli_say(stderr, "segue: this branch stays, on which its worktree stands: %s\n", w.on);
-  json_array_foreach(w.others, i, one)
+  JSON_EACH(w.others, i, one)
     if (strcmp(json_word_at(one, "branch"), w.on) != 0)
       cli_say(stderr, "segue: this branch stays, which has work of it: %s\n",
               json_word_at(one, "branch"));
-  json_array_foreach(kept, i, one)
+  JSON_EACH(kept, i, one)
     cli_say(stderr, "segue: %.10s is on no other branch and stays as %s\n",
             json_word_at(one, "commit"), json_word_at(one, "ref"));
   return true;
@@ -86,10 +83,8 @@ static bool keep_commits(const struct trees *t, const struct tree_item *item, bo
 
 bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
   json_auto_t *kept = json_array();
-  const json_t *one;
   bool ok = true;
-  size_t i;
-  for (i = 0; ok && i < t->count; i++) {
+  for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     const struct submodules_where where = {t->session, t->cwd, item->path, item->base};
     ok = submodules_keep(&where, kept, err);
@@ -98,7 +93,7 @@ bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) {
       ok = true;
     }
   }
-  json_array_foreach(kept, i, one)
+  JSON_EACH(kept, i, one)
     cli_say(stderr, "segue: submodule %s keeps %.10s as %s\n", json_view_at(one, "submodule").p,
             json_view_at(one, "commit").p, json_view_at(one, "ref").p);
   return ok;
@@ -117,13 +112,10 @@ void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
 }
 
 void trees_sign_as_nobody(struct git_ask *ask) {
-  static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
-                                       "GIT_COMMITTER_NAME=segue",
-                                       "GIT_COMMITTER_EMAIL=segue@localhost"};
   struct err err;
   char_auto_t *mail = git_line(ask->folder, &err, "config", "user.email", NULL);
-  for (size_t i = 0; mail == NULL && i < ARRAY_LEN(nobody); i++)
-    ask->extra[i] = nobody[i];
+  if (mail == NULL)
+    git_sign_as_nobody(ask);
 }
 
 static bool git_lists(const struct trees *t, const char *path) {
@@ -152,12 +144,12 @@ static bool remove_worktree(const struct trees *t, const char *path, struct err 
   if (last == NULL || n == 0 || strncmp(last + 1, t->session, n) != 0)
     return err_set(err, ERR_INVALID, "%.300s is no worktree of session %s", path, t->session);
   if (git_did(t->cwd, err, "worktree", "remove", "--force", "--force", path, NULL) ||
-      !trees_is_there(path))
+      !file_is_folder(path))
     return true;
   if (!git_lists(t, path) || !git_now(&files, &answer, err))
     return false;
   (void)git_did(t->cwd, &ignored, "worktree", "remove", "--force", "--force", path, NULL);
-  return !trees_is_there(path);
+  return !file_is_folder(path);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {

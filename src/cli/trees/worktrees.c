@@ -16,16 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct cli_option options[] = {
-    {"refs", 0, NULL, "list instead the refs of this repository that hold removed work", false},
-    {"older-than", 0, "AGE", "with --refs: only those made longer ago than this: 30d, 12h", false},
-    {"remove", 0, NULL, "with --refs --older-than: remove these", false},
-    {"cwd", 'C', "DIR", "with --refs: a folder of the repository (default: here)", false},
-    {"json", 0, NULL, "print one JSON object per line", false},
-    {"logs", 'l', "DIR", "where session logs are", false},
-    {0},
-};
-
 static uint64_t walked_bytes; /* nftw takes no argument for its callback */
 
 static int add_size(const char *path, const struct stat *st, int type, struct FTW *at) {
@@ -200,14 +190,4 @@ static int worktrees_run(const struct cli_args *args) {
   return STATUS_COMPLETE;
 }
 
-const struct cli_command cmd_worktrees = {
-    .name = "worktrees",
-    .arguments = "[options]",
-    .summary = "list the worktrees of sessions, with size and age",
-    .help = "STATUS is the session's; unknown means that its log is not in the log folder. segue "
-            "discard ID removes a worktree, segue rm ID the session with it. Commits that would be "
-            "lost with them, or by an agent's rebase, stay as refs/segue/ID/N: --refs lists these "
-            "with age, commit and subject. git branch NAME COMMIT gives one a branch.",
-    .options = options,
-    .run = worktrees_run,
-};
+const struct cli_command cmd_worktrees = {COMMAND_WORKTREES, .run = worktrees_run};

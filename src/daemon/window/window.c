@@ -858,10 +858,9 @@ static void get_file(void *ctx, struct server_request *r) {
 static void post_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char cookie[AUTH_COOKIE_BYTES], header[SERVER_VALUE_BYTES];
-  json_t *body = json_loadb(server_body(r).p, server_body(r).n, JSON_REJECT_DUPLICATES, NULL);
+  json_auto_t *body = json_loadb(server_body(r).p, server_body(r).n, JSON_REJECT_DUPLICATES, NULL);
   const char *code = json_string_value(json_object_get(body, "code"));
   unsigned number = code != NULL ? auth_pass_enter(&w->pass, code, window_now(), cookie) : 0;
-  json_decref(body);
   if (number == 0) {
     server_problem(r, 404, NULL, "this code is no longer valid: run segue web again");
     return;

@@ -64,8 +64,8 @@ static void on_done(void *ctx, struct call_result *r) {
     start_one(one);
     return;
   }
-  json_t *out = json_object();
-  struct buf line = {0};
+  json_auto_t *out = json_object();
+  buf_auto_t line = {0};
   json_object_set(out, "id", json_object_get(one->spec, "id"));
   json_object_set_new(out, "class", json_string(error_class_name(r->class)));
   json_object_set_new(out, "message", json_text(str_from(r->message)));
@@ -90,8 +90,6 @@ static void on_done(void *ctx, struct call_result *r) {
   json_write(out, &line);
   puts(buf_c(&line));
   fflush(stdout);
-  buf_deinit(&line);
-  json_decref(out);
   call_result_deinit(r);
   if (one->has_timer && !uv_is_closing((uv_handle_t *)&one->cancel))
     uv_close((uv_handle_t *)&one->cancel, NULL);
@@ -114,10 +112,9 @@ static void on_probe(void *ctx, struct api_probe_result *result) {
                           "reachable", (int)result->reachable, "status", result->status,
                           "model_count", (json_int_t)result->model_count, "version",
                           result->version, "models", result->models);
-  struct buf line = {0};
+  buf_auto_t line = {0};
   json_write(out, &line);
   puts(buf_c(&line));
-  buf_deinit(&line);
   json_decref(out);
   open_count--;
   start_more();
@@ -193,12 +190,11 @@ int main(void) {
   env.pass_env = pass;
   if (getline(&line, &cap, stdin) < 0)
     die("no settings on standard input");
-  json_t *settings = json_loads(line, 0, NULL);
+  json_auto_t *settings = json_loads(line, 0, NULL);
   registry = registry_new(settings);
   if (!api_register(registry, settings, &err)) {
     puts(err.text);
     registry_free(registry);
-    json_decref(settings);
     free(line);
     return 2;
   }
@@ -225,6 +221,5 @@ int main(void) {
     buf_deinit(&calls[i].thinking);
   }
   registry_free(registry);
-  json_decref(settings);
   return uv_loop_close(&loop) == 0 && open_count == 0 ? 0 : 3;
 }

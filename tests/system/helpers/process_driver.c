@@ -110,7 +110,7 @@ static void say_times(const struct driver *d, uint64_t took_ns) {
 
 int main(int argc, char **argv) {
   static struct driver d;
-  struct arena arena = {0};
+  AUTO(arena_deinit) struct arena arena = {0};
   struct err err;
   uv_loop_t loop;
   if (argc != 6)
@@ -147,6 +147,5 @@ int main(int argc, char **argv) {
     say_times(&d, took_ns);
   printf("}\n");
   free(memory);
-  arena_deinit(&arena);
   return 0;
 }

@@ -42,11 +42,10 @@ static json_t *error_json(const struct adapt_error *e) {
 
 /* The images of a schema, one a dialect. */
 static json_t *outcome(const char *name, const json_t *c) {
-  json_t *out = json_object(), *dialect;
+  json_t *out = json_object();
   const struct adapt_opts opts = options_of(c);
   char place[400];
-  size_t i;
-  json_array_foreach(json_object_get(c, "dialects"), i, dialect) {
+  JSON_EACH(json_object_get(c, "dialects"), i, dialect) {
     struct adapt_error error;
     struct adapted *adapted =
         adapt(json_object_get(c, "schema"), dialect_of(dialect), &opts, &error);
@@ -73,12 +72,9 @@ static void outcome_text(const json_t *all, struct buf *out) {
        at = json_object_iter_next((json_t *)all, at)) {
     const json_t *one = json_object_iter_value(at);
     const json_t *error = json_object_get(one, "error"), *schema = json_object_get(one, "schema");
-    json_t *change;
-    size_t i;
-    char *text = json_dumps(error ? error : schema, error ? JSON_COMPACT : JSON_INDENT(1));
+    char_auto_t *text = json_dumps(error ? error : schema, error ? JSON_COMPACT : JSON_INDENT(1));
     buf_printf(out, "== %s\n%s%s\n", json_object_iter_key(at), error ? "error: " : "", text);
-    free(text);
-    json_array_foreach(json_object_get(one, "changes"), i, change) {
+    JSON_EACH(json_object_get(one, "changes"), i, change) {
       buf_printf(out, "%s %s %s: %s\n", json_string_value(json_object_get(change, "effect")),
                  json_string_value(json_object_get(change, "keyword")),
                  json_string_value(json_object_get(change, "pointer")),
@@ -95,10 +91,9 @@ static void same(const char *name, const char *what, const json_t *got, const js
 }
 
 static void turn_values(const char *name, const json_t *c) {
-  const json_t *pairs = json_object_get(c, "pairs"), *back = json_object_get(c, "back"), *pair;
+  const json_t *pairs = json_object_get(c, "pairs"), *back = json_object_get(c, "back");
   const struct adapt_opts opts = options_of(c);
   json_t *got;
-  size_t i;
   if (!pairs && !back)
     return;
   const json_t *doc = json_object_get(c, "schema");
@@ -108,7 +103,7 @@ static void turn_values(const char *name, const json_t *c) {
   assert_non_null(canonical);
   assert_non_null(adapted);
   struct schema *shape = schema_compile(adapted_schema(adapted), NULL, NULL, NULL);
-  json_array_foreach((json_t *)pairs, i, pair) {
+  JSON_EACH(pairs, i, pair) {
     const json_t *value = json_array_get(pair, 0), *image = json_array_get(pair, 1);
     if (!schema_valid(canonical, value) || !schema_valid(shape, image))
       fail_msg("%s: pair %zu is not valid", name, i);
@@ -119,7 +114,7 @@ static void turn_values(const char *name, const json_t *c) {
     same(name, "and back", got, value);
     json_decref(got);
   }
-  json_array_foreach((json_t *)back, i, pair) {
+  JSON_EACH(back, i, pair) {
     assert_int_equal(adapt_reverse(adapted, json_array_get(pair, 0), &got), ADAPT_OK);
     same(name, "back", got, json_array_get(pair, 1));
     json_decref(got);
@@ -343,11 +338,11 @@ TEST(names_given_twice_are_seen) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
       json_auto_t *answer = data_json(rows[i].answer), *out = NULL;
       assert_int_equal(adapt_reverse(adapted, answer, &out), ADAPT_OK);
-      char *text = json_dumps(out, JSON_COMPACT), wanted[16];
+      char wanted[16];
+      char_auto_t *text = json_dumps(out, JSON_COMPACT);
       print_into(wanted, sizeof wanted, "\"%s\\u0000\":", rows[i].name ? rows[i].name : "");
       if (rows[i].name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
         fail_msg("%s, row %zu: %s", dialect->name, i, text);
-      free(text);
     }
     adapted_free(adapted);
   }

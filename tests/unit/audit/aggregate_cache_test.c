@@ -8,8 +8,7 @@
 
 static char *totals_text(const struct aggregate *c) {
   json_auto_t *totals = aggregate_totals_json(c);
-  char *text = json_dump_text(totals, JSON_COMPACT);
-  return text;
+  return json_dump_text(totals, JSON_COMPACT);
 }
 
 /* The aggregate is that of the logs, and so many of them were not read. */

@@ -4,6 +4,7 @@
 #include "audit/explain.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
 #include "support/test.h"
@@ -124,8 +125,6 @@ TEST(holes) {
                                      "type",  "call",   "turn", "errors", "text_blob"};
   buf_auto_t text = {0};
   char path[200];
-  size_t i;
-  json_t *record;
   print_into(path, sizeof path, "%s/hole.ndjson", drive.dir);
   for (size_t hole = 0; hole < json_array_size(drive.records); hole++)
     for (size_t k = 0; k <= ARRAY_LEN(keys); k++) {
@@ -136,7 +135,7 @@ TEST(holes) {
           json_object_get(json_array_get(drive.records, hole), keys[k]) == NULL)
         continue;
       memcpy(hash, record_line_first_hash, SHA256_HEX);
-      json_array_foreach(drive.records, i, record) {
+      JSON_EACH(drive.records, i, record) {
         json_auto_t *copy = json_copy(record);
         if (i == hole && k < ARRAY_LEN(keys))
           json_object_set_new(copy, keys[k], json_pack("[s{}i]", "x", 7));
@@ -156,8 +155,6 @@ TEST(numbers_of_any_size) {
   static const json_int_t numbers[] = {INT64_MAX, INT64_MIN};
   buf_auto_t text = {0};
   char path[200];
-  size_t i;
-  json_t *record;
   print_into(path, sizeof path, "%s/numbers.ndjson", drive.dir);
   for (size_t k = 0; k < ARRAY_LEN(keys) * ARRAY_LEN(numbers); k++) {
     const char *key = keys[k / ARRAY_LEN(numbers)];
@@ -165,7 +162,7 @@ TEST(numbers_of_any_size) {
     AUTO(verified_close) struct verified_reader b;
     char hash[SHA256_HEX];
     memcpy(hash, record_line_first_hash, SHA256_HEX);
-    json_array_foreach(drive.records, i, record) {
+    JSON_EACH(drive.records, i, record) {
       json_auto_t *copy = json_copy(record);
       if (json_is_integer(json_object_get(copy, key)))
         json_object_set_new(copy, key, json_integer(numbers[k % ARRAY_LEN(numbers)]));

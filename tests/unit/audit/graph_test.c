@@ -31,11 +31,10 @@ static void feed(struct graph *g, const char *text) {
 
 static struct graph *graph_of(const char *text) {
   struct err err = {0};
-  json_t *doc = json_loads(text, 0, NULL);
+  json_auto_t *doc = json_loads(text, 0, NULL);
   struct workflow *wf = workflow_build(doc, &err);
   if (wf == NULL)
     fail_msg("%s", err.text);
-  json_decref(doc);
   struct graph *g = graph_new(wf);
   workflow_unref(wf);
   return g;
@@ -119,7 +118,7 @@ TEST(an_error_is_a_way_out) {
       graph_of("{\"name\":\"w\",\"movements\":[{\"name\":\"a\",\"command\":[\"a\"],\"rules\":["
                "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}],\"on_error\":["
                "{\"class\":\"timeout\",\"to\":\"a\"},{\"to\":\"ABORT\"}]}]}");
-  struct buf out = {0};
+  buf_auto_t out = {0};
   feed(g, "{\"type\":\"turn_start\",\"movement\":\"a\",\"turn\":1}");
   feed(g, "{\"type\":\"turn_end\",\"turn\":1,\"outcome\":\"error\",\"class\":\"timeout\","
           "\"next\":\"a\"}");
@@ -140,6 +139,5 @@ TEST(an_error_is_a_way_out) {
                                  0, NULL);
   const json_t *a = json_array_get(json_object_get(told, "movements"), 0);
   assert_true(json_equal(json_object_get(a, "on_error"), want));
-  buf_deinit(&out);
   graph_free(g);
 }

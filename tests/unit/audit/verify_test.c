@@ -4,6 +4,7 @@
  * can write is here and fits the schema. */
 #include "audit/verified_reader.h"
 #include "audit/verify.h"
+#include "format/json_object.h"
 #include "store/record_line.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
@@ -288,7 +289,7 @@ TEST(moved_lines) {
 /* Writes the log anew with the i-th record (from 0) changed. */
 static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *record, void *arg),
                     void *arg) {
-  struct buf log = {0};
+  buf_auto_t log = {0};
   char hash[SHA256_HEX];
   size_t i;
   json_t *record;
@@ -300,7 +301,6 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
     drive_line(copy, &log, hash);
   }
   folder_write(d->path, (struct str){log.p, log.n});
-  buf_deinit(&log);
 }
 
 /* Appends the line of a record with a comma behind its n-th bracket that opens a value. False: it
@@ -385,9 +385,7 @@ static void apply_change(json_t *record, void *arg) {
 }
 
 static size_t first_of(const struct drive *d, const char *type) {
-  size_t i;
-  json_t *record;
-  json_array_foreach(d->records, i, record) {
+  JSON_EACH(d->records, i, record) {
     if (strcmp(json_string_value(json_object_get(record, "type")), type) == 0)
       return i;
   }

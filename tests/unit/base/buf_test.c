@@ -76,9 +76,8 @@ TEST(a_maximum_keeps_what_fits) {
 
 TEST(taking_gives_the_bytes_away) {
   buf_auto_t b = {.max = 10};
-  char *empty = buf_take(&b);
+  char_auto_t *empty = buf_take(&b);
   assert_string_equal(empty, "");
-  free(empty);
   buf_puts(&b, "mine");
   char_auto_t *text = buf_take(&b);
   assert_string_equal(text, "mine");

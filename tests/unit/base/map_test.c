@@ -14,7 +14,7 @@ static struct str key_at(char out[32], uint32_t i) {
 }
 
 TEST(each_key_keeps_its_value_while_the_table_grows) {
-  struct map map = {0};
+  AUTO(map_deinit) struct map map = {0};
   AUTO(arena_deinit) struct arena arena = {0};
   char text[32];
   uint32_t value = 0;
@@ -27,8 +27,6 @@ TEST(each_key_keeps_its_value_while_the_table_grows) {
     assert_true(map_get(&map, key_at(text, i), &value));
     assert_int_equal(value, i * 3);
   }
-  map_deinit(&map);
-  map_deinit(&map);
 }
 
 TEST(a_put_replaces_and_an_add_does_not) {

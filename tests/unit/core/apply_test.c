@@ -227,10 +227,8 @@ TEST(every_member_may_be_anything) {
   AUTO(play_deinit) struct play p;
   play_log(&p);
   for (size_t at = 0; at < play_lines(&p); at++) {
-    const char *key;
-    json_t *ignored;
     json_t *original = play_record(&p, at);
-    json_object_foreach(original, key, ignored) {
+    JSON_MEMBERS(original, key, ignored) {
       for (size_t v = 0; v <= ARRAY_LEN(values); v++) {
         AUTO(core_deinit) struct core core;
         struct err err = {0};

@@ -266,7 +266,7 @@ TEST(time_left_is_the_least_that_is_left) {
 
 TEST(a_refusal_says_who_used_it) {
   struct bed b;
-  struct buf told = {0};
+  buf_auto_t told = {0};
   struct budget_hit hit;
   bed_begin(&b, workflow, "free");
   use(&b, "free", 500, 0, 0);
@@ -291,7 +291,6 @@ TEST(a_refusal_says_who_used_it) {
       .of = BUDGET_OF_MOVEMENT, .movement = STR("a"), .unit = BUDGET_TIME, .used = 2, .limit = 1};
   budget_tell(&b.core, &hit, &told);
   assert_string_equal(buf_c(&told), "the budget of \"a\" is used up: 0.0s of 0.0s (0.0s over)");
-  buf_deinit(&told);
   bed_end(&b);
 }
 
@@ -301,7 +300,7 @@ TEST(four_movements_are_told_at_most) {
                              "{'name':'a'," DONE "},{'name':'b'," DONE "},{'name':'c'," DONE "},"
                              "{'name':'d'," DONE "},{'name':'e'," DONE "}]}";
   struct bed b;
-  struct buf told = {0};
+  buf_auto_t told = {0};
   struct budget_hit hit;
   bed_begin(&b, many, "a");
   use(&b, "e", 7, 0, 0);
@@ -311,7 +310,6 @@ TEST(four_movements_are_told_at_most) {
   budget_tell(&b.core, &hit, &told);
   assert_string_equal(buf_c(&told), "the session's budget is used up: 27 of 10 tokens (17 over)"
                                     "; e 7, a 5, b 5, c 5");
-  buf_deinit(&told);
   bed_end(&b);
 }
 

@@ -85,9 +85,7 @@ TEST(a_judgment_says_who_judged) {
   assert_int_equal(
       json_integer_value(json_object_get(json_object_get(judgment, "usage"), "output")), 12);
   buf_auto_t prompt = {0};
-  const json_t *part;
-  size_t i;
-  json_array_foreach(json_object_get(start, "prompt"), i, part) {
+  JSON_EACH(json_object_get(start, "prompt"), i, part) {
     struct str place = data_get(part, "ref");
     buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
   }
@@ -435,7 +433,7 @@ TEST(a_repeat_after_a_crash_resumes) {
   AUTO(play_deinit) struct play p;
   play_init(&p, "crash", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, "{'a':'ok'}");
   play_start(&p);
-  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  json_auto_t *id = json_pack("{ss}", "provider_session", "abc");
   struct event ev = play_event(&p, EVENT_CALL_NEWS);
   ev.call = 1;
   ev.news_kind = "session";
@@ -447,7 +445,6 @@ TEST(a_repeat_after_a_crash_resumes) {
   assert_true(str_eq_c(data_get(session_of(&p, 1), "id"), "abc"));
   assert_int_equal(json_integer_value(json_object_get(play_find(&p, "call_start", 1), "repeats")),
                    1);
-  json_decref(id);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
 }
@@ -740,14 +737,13 @@ static void gate_says(struct play *p, enum admission_answer answer, const char *
 }
 
 static void call_fails(struct play *p, enum error_class class, const struct event_away *away) {
-  struct call_result result = {.class = class};
+  AUTO(call_result_deinit) struct call_result result = {.class = class};
   struct event ev = play_event(p, EVENT_CALL_END);
   print_into(result.message, sizeof result.message, "away");
   ev.call = 1;
   ev.result = &result;
   ev.away = *away;
   play_decide(p, &ev);
-  call_result_deinit(&result);
   play_commit(p);
 }
 
@@ -853,9 +849,8 @@ TEST(a_crash_during_an_attempt_of_an_outage) {
   struct outage o = {"sim", "network", 0, 600 * MINUTE, 0, NULL};
   outage_play(&p, "in an attempt", ONE("{'condition':'done','next':'COMPLETE'}"), NULL, &o, true);
   play_start(&p);
-  while (play_count(&p, "call_start") < 6) {
+  while (play_count(&p, "call_start") < 6)
     play_step(&p);
-  }
   p.now_ms += 8 * 60 * MINUTE;
   play_crash(&p, 0);
   play_send(&p, EVENT_RESUME, "crash", NULL);
@@ -1135,8 +1130,7 @@ TEST(an_error_leads_on) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct play p;
-    struct buf workflow = {0};
-    buf_printf(&workflow, with_a_way, cases[i].protect, cases[i].ways);
+    buf_auto_t workflow = buf_of(with_a_way, cases[i].protect, cases[i].ways);
     play_init(&p, cases[i].title, buf_c(&workflow), NULL, cases[i].script);
     play_start(&p);
     play_run(&p);
@@ -1147,7 +1141,6 @@ TEST(an_error_leads_on) {
     if (play_count(&p, "turn_start") != cases[i].turns)
       fail_msg("%s: %d turns", cases[i].title, play_count(&p, "turn_start"));
     play_deinit(&p);
-    buf_deinit(&workflow);
   }
 }
 
@@ -1394,9 +1387,8 @@ TEST(a_drain_asks_no_judge) {
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
-  while (play_count(&p, "turn_start") < 2) {
+  while (play_count(&p, "turn_start") < 2)
     play_step(&p);
-  }
   p.env.draining = true;
   size_t from = play_lines(&p);
   play_decide_next(&p); /* the answer of review comes */
@@ -1509,7 +1501,7 @@ TEST(news_of_a_running_call_are_records) {
             "{'fix':'x','review':'y','review/structured_output':{'structured':{'step':1,"
             "'reason':'r'}}}");
   play_start(&p);
-  json_t *id = json_pack("{ss}", "provider_session", "abc");
+  json_auto_t *id = json_pack("{ss}", "provider_session", "abc");
   struct event ev = play_event(&p, EVENT_CALL_NEWS);
   ev.call = 1;
   ev.news_kind = "session";
@@ -1531,11 +1523,10 @@ TEST(news_of_a_running_call_are_records) {
   assert_int_equal(play_lines(&p), before);
   ev.call = 1;
   ev.news_kind = "note";
-  char *big = malloc(LIMIT_CALL_EVENT_BYTES + 1);
+  char_auto_t *big = malloc(LIMIT_CALL_EVENT_BYTES + 1);
   memset(big, 'x', LIMIT_CALL_EVENT_BYTES);
   big[LIMIT_CALL_EVENT_BYTES] = '\0';
-  json_t *note = json_pack("{ss}", "text", big);
-  free(big);
+  json_auto_t *note = json_pack("{ss}", "text", big);
   ev.news = note;
   tell(&p, &ev);
   assert_int_equal(play_lines(&p), before);
@@ -1543,8 +1534,6 @@ TEST(news_of_a_running_call_are_records) {
   for (unsigned i = 0; i < LIMIT_CALL_EVENT_COUNT + 5; i++)
     tell(&p, &ev);
   assert_int_equal(play_count(&p, "call_event"), LIMIT_CALL_EVENT_COUNT);
-  json_decref(id);
-  json_decref(note);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
 }
@@ -1667,11 +1656,10 @@ TEST(judge_calls_are_read_only) {
   assert_false(r.edit);
   assert_int_equal(r.timeout_ms, LIMIT_JUDGE_WALL_MS);
   assert_null(r.options); /* nobody asked for any */
-  json_t *numbers = data_json("[0,1,2]");
+  json_auto_t *numbers = data_json("[0,1,2]");
   assert_true(json_equal(
       json_object_get(json_object_get(json_object_get(r.schema, "properties"), "step"), "enum"),
       numbers));
-  json_decref(numbers);
   play_run(&p);
   expect_end(&p, END_COMPLETE);
 }
@@ -1815,11 +1803,10 @@ TEST(votes_are_asked_in_turned_order) {
              "{'a':'done','a/structured_output':[" SAYS(1) "," SAYS(2) "," SAYS(1) "]}");
     expect_providers(&p, "sim sim other third");
     for (int vote = 1; vote <= 3; vote++) {
-      const json_t *start = play_find(&p, "call_start", vote), *part;
+      const json_t *start = play_find(&p, "call_start", vote);
       buf_auto_t prompt = {0};
-      size_t i;
       assert_int_equal(json_integer_value(json_object_get(start, "vote")), vote);
-      json_array_foreach(json_object_get(start, "prompt"), i, part) {
+      JSON_EACH(json_object_get(start, "prompt"), i, part) {
         struct str place = data_get(part, "ref");
         buf_str(&prompt, place.n > 0 ? play_place(&p, place.p) : data_str(part));
       }

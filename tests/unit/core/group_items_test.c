@@ -33,9 +33,7 @@ TEST(each_item_has_a_child) {
     char_auto_t *text = json_dumps(play_find(&p, "call_start", i), JSON_COMPACT | JSON_ENCODE_ANY);
     json_auto_t *prompt = json_loads(text, 0, NULL);
     buf_auto_t all = {0};
-    const json_t *part;
-    size_t k;
-    json_array_foreach(json_object_get(prompt, "prompt"), k, part) {
+    JSON_EACH(json_object_get(prompt, "prompt"), k, part) {
       if (json_is_string(part))
         buf_puts(&all, json_string_value(part));
     }

@@ -315,9 +315,8 @@ TEST(siblings_fork_a_conversation) {
   struct play p;
   play_init(&p, "fork", AFTER_A_PLAN("sim"), NULL, FORK_SCRIPT);
   play_start(&p);
-  while (play_count(&p, "call_start") < 2) {
+  while (play_count(&p, "call_start") < 2)
     play_step(&p);
-  }
   play_crash(&p, 0);
   play_send_and_run(&p, EVENT_RESUME, "crash", NULL);
   assert_true(p.core.outcome == END_COMPLETE);
@@ -482,8 +481,7 @@ static char *verdicts_of(const struct play *p) {
       json_array_append(list, json_object_get(r, "rule"));
     }
   }
-  char *text = json_dumps(found, JSON_SORT_KEYS | JSON_COMPACT);
-  return text;
+  return json_dumps(found, JSON_SORT_KEYS | JSON_COMPACT);
 }
 
 TEST(no_order_of_ends_changes_a_verdict) {

@@ -96,7 +96,7 @@ TEST(a_movement_in_a_row_is_told_at_its_time) {
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct core core = {.workflow = guarded(cases[i].guards)};
-    struct buf why = {0};
+    buf_auto_t why = {0};
     for (long n = 0; n < cases[i].row; n++)
       guards_see_turn(&core, 0);
     if (guard_of_next(&core, &why) != cases[i].action)
@@ -107,7 +107,6 @@ TEST(a_movement_in_a_row_is_told_at_its_time) {
     core.next = 0;
     guards_see_turn(&core, 1);
     assert_int_equal(guard_of_next(&core, &why), GUARD_IGNORE);
-    buf_deinit(&why);
     workflow_unref(core.workflow);
   }
 }

@@ -24,14 +24,12 @@ TEST(places_by_field) {
       {TEXT_INSTRUCTION, 1, "12#/workflow/movements/1/instruction"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct texts texts = {0};
+    AUTO(texts_deinit) struct texts texts = {0};
     char place[TEXTS_PLACE_BYTES];
     assert_false(texts_find(&texts, STR(long_text), place));
     texts_add(&texts, STR(long_text), 12, cases[i].field, cases[i].index);
     assert_true(texts_find(&texts, STR(long_text), place));
     assert_string_equal(place, cases[i].place);
-    texts_deinit(&texts);
-    texts_deinit(&texts);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/resource.h"
+#include "format/json_object.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -230,12 +231,11 @@ TEST(references_in_a_list_are_told) {
 TEST(the_schema_names_the_same_members) {
   const struct resource *r = resource_find("schemas/session-log.json");
   json_t *schema = json_loadb(r->p, r->n, 0, NULL), *defs = json_object_get(schema, "$defs");
-  json_t *seen = json_object(), *member;
-  const char *name;
+  json_t *seen = json_object();
   for (int type = 0; type < RECORD_TYPE_COUNT; type++) {
     json_t *def = json_object_get(defs, record_type_name((enum record_type)type));
     assert_non_null(def);
-    json_object_foreach(json_object_get(def, "properties"), name, member) {
+    JSON_MEMBERS(json_object_get(def, "properties"), name, member) {
       struct record_draft d;
       json_auto_t *one =
           json_pack("{ss si}", "type", record_type_name((enum record_type)type), name, 5);

@@ -6,6 +6,7 @@
 #include "core/monitor.h"
 #include "core/step.h"
 #include "core/value_ref.h"
+#include "format/json_object.h"
 #include "support/data.h"
 #include "support/test.h"
 
@@ -141,8 +142,7 @@ TEST(a_reference_names_a_part_of_a_value) {
 /* --- what a session returns --- */
 
 static json_t *outputs_of(const char *outputs, const json_t *values) {
-  buf_auto_t text = {0};
-  buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", outputs);
+  buf_auto_t text = buf_of("{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", outputs);
   struct workflow *wf = build(buf_c(&text));
   struct prompt_view view = {.workflow = wf,
                              .movement = &wf->movements[0],
@@ -162,9 +162,7 @@ TEST(outputs_are_values_or_texts) {
       outputs_of("'outputs':{'v':' {structured:a.n} ','s':'n is {structured:a.n}',"
                  "'none':'{structured:a.m}','t':'{task}','other':'{structured:b.n}'},",
                  values);
-  const char *name;
-  json_t *value;
-  json_object_foreach(wanted, name, value) {
+  JSON_MEMBERS(wanted, name, value) {
     bool same = json_equal(json_object_get(out, name), value);
     if (!same && strcmp(name, "other") != 0)
       fail_msg("%s", name);

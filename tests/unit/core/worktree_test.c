@@ -213,9 +213,8 @@ TEST(what_git_was_asked_is_asked_again) {
   for (size_t cut = 2;; cut++) {
     play_init(&p, "crash", children, NULL, children_script);
     play_start(&p);
-    while (play_lines(&p) < cut && p.pending_count > 0) {
+    while (play_lines(&p) < cut && p.pending_count > 0)
       play_step(&p);
-    }
     bool over = p.pending_count == 0;
     if (!over) {
       play_crash(&p, 0);

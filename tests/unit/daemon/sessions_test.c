@@ -238,15 +238,13 @@ TEST_ON(struct fixture *f, setup_empty, teardown, the_queue_is_in_order_of_the_i
 static struct daemon_entry *submit(struct fixture *f, int delay_ms, struct err *err) {
   char text[2048];
   struct launch l;
-  struct err_list errors = {0};
+  AUTO(err_list_deinit) struct err_list errors = {0};
   print_into(text, sizeof text, SUBMITTED, f->dir, delay_ms);
-  json_t *body = json_loads(text, 0, NULL);
+  json_auto_t *body = json_loads(text, 0, NULL);
   assert_non_null(body);
   launch_init(&l, &f->env);
   if (!launch_parse(&l, LAUNCH_SESSION, body, err, &errors))
     fail_msg("%s", errors.count > 0 ? errors.items[0].text : err->text);
-  json_decref(body);
-  err_list_deinit(&errors);
   launch_share(&l);
   return sessions_submit(&f->sessions, &l, err);
 }

@@ -111,9 +111,8 @@ TEST(refusals_say_where_and_why) {
 
 TEST(external_schemas_come_from_the_registry) {
   struct schema_registry *registry = schema_registry_new();
-  json_t *doc = data_json("{'$defs':{'n':{'type':'integer','minimum':3}}}");
+  json_auto_t *doc = data_json("{'$defs':{'n':{'type':'integer','minimum':3}}}");
   schema_registry_add(registry, "https://example.org/common.json", doc);
-  json_decref(doc);
   struct gbnf_opts opts = {.registry = registry};
   struct gbnf_result r;
   assert_int_equal(convert("{'$ref':'https://example.org/common.json#/$defs/n'}", &opts, &r),

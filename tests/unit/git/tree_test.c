@@ -1,6 +1,7 @@
 /* A working tree before and after: with git on its stand-in, and without. */
 
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/tree.h"
 #include "os/tmpdir.h"
@@ -94,9 +95,7 @@ static void expect_between(struct tree *t, const struct tree_picture *before,
                            const struct tree_picture *after, const char *expected) {
   assert_int_equal(drive(t, tree_compare(t, before, after)), TREE_DONE);
   buf_auto_t text = {0};
-  size_t i;
-  const json_t *file;
-  json_array_foreach(t->changed, i, file) {
+  JSON_EACH(t->changed, i, file) {
     const json_t *added = json_object_get(file, "added");
     buf_printf(&text, "%s%s", i ? ", " : "", json_string_value(json_object_get(file, "path")));
     if (added)

@@ -46,8 +46,7 @@ static int teardown(void **state) {
 TEST_GROUP(setup, teardown)
 
 static void sh(const char *command) {
-  buf_auto_t text = {0};
-  buf_printf(&text, "exec >out 2>&1; set -e; %s", command);
+  buf_auto_t text = buf_of("exec >out 2>&1; set -e; %s", command);
   if (system(buf_c(&text)) != 0) {
     (void)!system("cat out");
     fail_msg("%s", command);
@@ -62,8 +61,6 @@ static void put_subject(struct buf *out, const char *word, const char *commit) {
 }
 
 static void put_work(struct buf *out, const struct work *w) {
-  size_t i;
-  const json_t *one;
   buf_printf(out, "%s", work_state_name(w->state));
   if (w->head[0])
     put_subject(out, "head", w->head);
@@ -71,10 +68,9 @@ static void put_work(struct buf *out, const struct work *w) {
   buf_printf(out, " on %s", strncmp(on, LIT("segue/")) == 0 ? "branch" : on);
   if (w->lacks[0])
     put_subject(out, "lacks", w->lacks);
-  json_array_foreach(w->others, i, one) {
+  JSON_EACH(w->others, i, one)
     buf_printf(out, " other %s", json_word_at(one, "branch"));
-  }
-  json_array_foreach(w->old, i, one)
+  JSON_EACH(w->old, i, one)
     put_subject(out, "old", json_string_value(one));
   buf_puts(out, w->dirty ? " dirty" : "");
 }

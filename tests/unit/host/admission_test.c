@@ -18,10 +18,9 @@ struct fixture {
 };
 
 static void begin(struct fixture *f, const char *settings) {
-  json_t *json = json_loads(settings, 0, NULL);
+  json_auto_t *json = json_loads(settings, 0, NULL);
   *f = (struct fixture){.registry = registry_new(json), .now = 1000};
   admission_init(&f->admission, f->registry);
-  json_decref(json);
 }
 
 static void end(struct fixture *f) {
@@ -250,12 +249,11 @@ TEST(settings_are_checked) {
     char text[80];
     struct err err;
     print_into(text, sizeof text, "{\"script\": {\"concurrency\": %s}}", bad[i]);
-    json_t *json = json_loads(text, 0, NULL);
+    json_auto_t *json = json_loads(text, 0, NULL);
     struct provider_registry *registry = registry_new(json);
     assert_false(admission_check(registry_find(registry, STR("script")), &err));
     assert_non_null(strstr(err.text, "providers.script.concurrency"));
     assert_true(admission_check(registry_find(registry, STR("command")), &err));
     registry_free(registry);
-    json_decref(json);
   }
 }

@@ -142,10 +142,9 @@ TEST_WITH(setup, teardown, a_template_that_is_no_text) {
 TEST_WITH(setup, teardown, a_file_that_is_too_big) {
   struct config c;
   struct err err = {0};
-  char *big = malloc(100000);
+  char_auto_t *big = malloc(100000);
   memset(big, '#', 100000);
   put("segue/config.yaml", big, 100000);
-  free(big);
   assert_false(config_load(&c, &err));
   assert_int_equal(err.code, ERR_LIMIT);
 }
@@ -185,7 +184,7 @@ TEST_WITH(setup, teardown, overrides_that_replace_nothing) {
     char name[128];
     print_into(name, sizeof name, "segue/prompts/%s", cases[i].file);
     put(name, "x", 1);
-    struct err_list found = {0};
+    AUTO(err_list_deinit) struct err_list found = {0};
     overrides_check(&found);
     bool told = found.count == (cases[i].warning ? 2 : 1); /* de/ and this one */
     for (size_t k = 0; k < found.count && cases[i].warning; k++)
@@ -193,7 +192,6 @@ TEST_WITH(setup, teardown, overrides_that_replace_nothing) {
                       strstr(found.items[k].text, "prompts/de") != NULL);
     if (!told)
       fail_msg("%s: %zu: %s", cases[i].file, found.count, found.items[found.count - 1].text);
-    err_list_deinit(&found);
     char path[800];
     print_into(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(unlink(path), 0);

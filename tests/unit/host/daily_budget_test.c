@@ -10,8 +10,7 @@ static json_t *read_text(const char *text, struct err *err) {
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
-  json_t *budget = day_set_read("config.yaml", root, err);
-  return budget;
+  return day_set_read("config.yaml", root, err);
 }
 
 TEST(limits_are_kept_with_the_registry) {

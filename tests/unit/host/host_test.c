@@ -63,9 +63,8 @@ static void begin(struct fixture *f) {
   f->dir = folder_make();
   assert_true(store_open(&f->store, f->dir, &err));
   f->store.lock_wait_ms = LIMIT_LOCK_WAIT_MS;
-  json_t *own = settings ? json_loads(settings, 0, NULL) : NULL;
+  json_auto_t *own = settings ? json_loads(settings, 0, NULL) : NULL;
   f->registry = registry_new(own);
-  json_decref(own);
   if (!host_init(&f->host, &f->loop, &f->store, f->registry, &err))
     fail_msg("%s", err.text);
   f->has_host = true;
@@ -369,7 +368,7 @@ TEST_AGAIN(setup_sync_now, teardown, many_run_at_once)
 /* The command prints the logs that are there: its own call_start is among them. */
 TEST_ON(struct fixture *f, setup, teardown, a_start_is_in_the_log_first) {
   struct seen seen = {0};
-  struct buf log = {0};
+  buf_auto_t log = {0};
   struct err err;
   use_scenario(f, 0);
   start(f, &seen);
@@ -390,7 +389,6 @@ TEST_ON(struct fixture *f, setup, teardown, a_start_is_in_the_log_first) {
     }
   }
   assert_true(found);
-  buf_deinit(&log);
   session_free(seen.session);
 }
 TEST_AGAIN(setup_sync_now, teardown, a_start_is_in_the_log_first)

@@ -13,8 +13,7 @@ static json_t *read_text(const char *text, struct err *err) {
   const struct yaml_node *root = yaml_parse(&arena, "config.yaml", str_from(text), 10000, &errors);
   if (root == NULL)
     fail_msg("no YAML: %s", text);
-  json_t *set = notify_config_set_read("config.yaml", root, err);
-  return set;
+  return notify_config_set_read("config.yaml", root, err);
 }
 
 static void assert_reads(const char *text, const char *wanted) {

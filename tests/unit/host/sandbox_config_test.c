@@ -12,8 +12,7 @@ static json_t *read_words(const char *text, struct err *err) {
   AUTO(arena_deinit) struct arena arena = {0};
   const struct yaml_node *root = yaml_parse(&arena, "c.yaml", str_from(text), 1000, &errors);
   assert_non_null(root);
-  json_t *out = sandbox_read("c.yaml", root, err);
-  return out;
+  return sandbox_read("c.yaml", root, err);
 }
 
 TEST(words_are_read) {

@@ -39,14 +39,12 @@ TEST(the_same_is_shared) {
   assert_ptr_equal(first, again);
   assert_ptr_not_equal(first, other);
   assert_int_equal(first->references, 3); /* two and the cache's */
-  json_t *start = start_of(first);
+  json_auto_t *start = start_of(first);
   assert_ptr_equal(found(cache, start), first);
   json_object_set_new(start, "workflow", json_object()); /* a hash alone proves nothing */
   assert_null(workflow_cache_find(cache, start));
-  json_decref(start);
-  json_t *odd = json_pack("{ss}", "workflow_sha256", "short");
+  json_auto_t *odd = json_pack("{ss}", "workflow_sha256", "short");
   assert_null(workflow_cache_find(cache, odd));
-  json_decref(odd);
   workflow_unref(first);
   workflow_unref(again);
   workflow_unref(other);
@@ -56,16 +54,14 @@ TEST(the_same_is_shared) {
 TEST(what_nobody_uses_is_dropped) {
   struct workflow_cache *cache = workflow_cache_new();
   struct workflow *one = workflow_cache_share(cache, build("one"));
-  json_t *start = start_of(one);
+  json_auto_t *start = start_of(one);
   workflow_unref(one);
   assert_non_null(found(cache, start));
   struct workflow *two = build("two");
-  json_t *second = start_of(two);
+  json_auto_t *second = start_of(two);
   workflow_cache_put(cache, second, two);
   assert_null(workflow_cache_find(cache, start));
   assert_ptr_equal(found(cache, second), two);
-  json_decref(start);
-  json_decref(second);
   workflow_unref(two);
   workflow_cache_free(cache);
   workflow_cache_free(NULL);

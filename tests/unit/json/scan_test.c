@@ -11,8 +11,7 @@
 static enum jscan_code scan(const char *text, size_t n, struct jscan_result *r) {
   AUTO(jscan_deinit) struct jscan js;
   jscan_init(&js, text, n);
-  enum jscan_code code = jscan_value(&js, 0, r);
-  return code;
+  return jscan_value(&js, 0, r);
 }
 
 /* text, code, offset of the failure or of the end */
@@ -204,13 +203,12 @@ TEST(test_against_jansson) {
     if (text[0] != '{' && text[0] != '[')
       continue;
     json_error_t error;
-    json_t *theirs = json_loadb(text, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &error);
+    json_auto_t *theirs = json_loadb(text, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &error);
     struct jscan_result r;
     enum jscan_code code = scan(text, n, &r);
     if ((theirs != NULL) != (code == JSCAN_OK) || (theirs && !json_equal(theirs, r.value)))
       fail_msg("seed 88172645 round %zu: %s", round, text);
     accepted += theirs != NULL;
-    json_decref(theirs);
     json_decref(r.value);
   }
   assert_true(accepted > 1000);

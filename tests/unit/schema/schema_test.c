@@ -533,7 +533,8 @@ static size_t memory_bytes(void) {
 /* {"properties": {"p0": {"pattern": "^" piece... "0$"}, ...}} */
 static json_t *many_patterns(int patterns, const char *piece, int pieces) {
   json_t *doc = json_object(), *properties = json_object();
-  char *text = malloc(strlen(piece) * (size_t)pieces + 32), name[16];
+  char_auto_t *text = malloc(strlen(piece) * (size_t)pieces + 32);
+  char name[16];
   json_object_set_new(doc, "properties", properties);
   for (int i = 0; i < patterns; i++) {
     char *at = stpcpy(text, "^");
@@ -543,7 +544,6 @@ static json_t *many_patterns(int patterns, const char *piece, int pieces) {
     snprintf(name, sizeof name, "p%d", i);
     json_object_set_new(properties, name, json_pack("{ss}", "pattern", text));
   }
-  free(text);
   return doc;
 }
 

@@ -202,7 +202,7 @@ static void expect_file(const char *path, struct str wanted) {
 TEST_ON(struct fixture *f, setup, teardown, records_come_back) {
   struct err err;
   struct answer a = {0};
-  struct buf all = {0};
+  buf_auto_t all = {0};
   char notification[256];
   uint64_t count, seq = 1;
   struct store_log *log = store_create(&f->store, id, &err);
@@ -235,7 +235,6 @@ TEST_ON(struct fixture *f, setup, teardown, records_come_back) {
   assert_non_null(log);
   assert_int_equal(count, 12);
   store_close(log);
-  buf_deinit(&all);
   buf_deinit(&a.lines);
 }
 
@@ -905,7 +904,7 @@ TEST_ON(struct fixture *f, setup, teardown, a_failed_blob_has_no_name) {
     int n = 0, status;
     do {
       char fault[64];
-      struct buf back = {0};
+      buf_auto_t back = {0};
       struct err err;
       print_into(fault, sizeof fault, "%s:%d", faults[i], ++n);
       assert_int_equal(setenv("SEGUE_FAULT", fault, 1), 0);
@@ -917,7 +916,6 @@ TEST_ON(struct fixture *f, setup, teardown, a_failed_blob_has_no_name) {
         assert_true(status == UNTOUCHED || status == 99);
       if (access(path, F_OK) == 0) /* a name means all bytes */
         assert_true(store_blob_get(&f->store, name, &back, &err));
-      buf_deinit(&back);
       (void)unlink(path);
     } while (status != UNTOUCHED && n < 100);
     assert_true(n > 1 && n < 100);

@@ -82,11 +82,10 @@ TEST_WITH(setup, teardown, blobs_are_meant_where_they_are_named) {
   buf_auto_t out = {0};
   struct err err;
   const struct resolve recall = {NULL, record, &store};
-  json_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
+  json_auto_t *parts = json_loads("[\"[\", {\"ref\": \"3#/text\"}, \"]\"]", 0, NULL);
   assert_true(resolve_parts(&recall, parts, &out, &err));
   assert_int_equal(out.n, wanted.n + 2);
   assert_memory_equal(out.p + 1, wanted.p, wanted.n);
-  json_decref(parts);
 
   json_auto_t *three = record(NULL, 3, &err);
   buf_clear(&out);

@@ -346,7 +346,7 @@ TEST(words_and_places_of_their_own) {
 
 TEST(bounds) {
   json_t *value = json_object(), *numbers = json_array(), *all = json_array();
-  struct schema_errors errs = {0};
+  AUTO(schema_errors_deinit) struct schema_errors errs = {0};
   enum schema_status status;
   for (int i = 0; i < 3000; i++)
     json_array_append_new(numbers, json_integer(i));
@@ -369,7 +369,6 @@ TEST(bounds) {
       fail_msg("%s: %s", runs[i].expr, schema_status_name(status));
     assert_int_equal(invariants_check(invariants, value, NULL), status);
     assert_int_equal(errs.count > 0, status != SCHEMA_OK);
-    schema_errors_deinit(&errs);
     invariants_free(invariants);
   }
   for (int i = 0; i <= INVARIANTS_MAX; i++)

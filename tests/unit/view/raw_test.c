@@ -81,9 +81,7 @@ static void in_pieces(const char *ref, struct str whole) {
 
 TEST(excerpts) {
   in_pieces("1#/task", STR("Mend the queue.\nIt loses its oldest item when it is full."));
-  size_t i;
-  json_t *record;
-  json_array_foreach(drive.records, i, record) {
+  JSON_EACH(drive.records, i, record) {
     char ref[40];
     print_into(ref, sizeof ref, "%zu", i + 1);
     in_pieces(ref, line_of(i + 1));
@@ -96,9 +94,8 @@ TEST(excerpts) {
 
 /* A text that is not UTF-8 stands in a blob: its bytes are what is read. */
 TEST(from_a_blob) {
-  size_t i, blobs = 0;
-  json_t *record;
-  json_array_foreach(drive.records, i, record) {
+  size_t blobs = 0;
+  JSON_EACH(drive.records, i, record) {
     struct view_excerpt e;
     struct err err;
     char ref[40];

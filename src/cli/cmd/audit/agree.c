@@ -29,8 +29,7 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
 
 static void show_pair(const struct agree_pair *p) {
   struct kappa k = agree_kappa(p);
-  buf_auto_t line = {0}, raters = {0}, advice = {0};
-  buf_printf(&raters, "%s/%s", p->workflow, p->movement);
+  buf_auto_t line = {0}, raters = buf_of("%s/%s", p->workflow, p->movement), advice = {0};
   (void)cli_fit(&line, buf_view(&raters), 40);
   buf_puts(&line, ": ");
   (void)cli_fit(&line, str_from(p->first), 60);

@@ -28,8 +28,7 @@ static void verdict_text(const struct compare_turn *t, struct buf *out) {
 }
 
 static void show_side(const char *name, const struct compare_side *side) {
-  buf_auto_t line = {0};
-  buf_printf(&line, "%s  ", name);
+  buf_auto_t line = buf_of("%s  ", name);
   buf_safe(&line, str_from(side->session), false);
   buf_puts(&line, "  ");
   (void)cli_fit(&line, str_from(compare_word(side->workflow, "?")), 30);
@@ -53,10 +52,11 @@ static void show_row(const struct compare_row *row, bool colours) {
   bool parts = (row->differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0;
   bool shared = (row->differs & COMPARE_SHARED) != 0;
   char mark = parts ? '*' : ' ';
-  buf_auto_t line = {0}, cell = {0};
-  buf_printf(&line, "%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
+  buf_auto_t line =
+      buf_of("%s%c %4ld %4ld  ", cli_paint(colours, parts ? COLOUR_YELLOW : COLOUR_NONE),
              shared ? '=' : mark, compare_number(row->a, any, shared),
              compare_number(row->b, any, shared));
+  buf_auto_t cell = {0};
   (void)cli_cell(&line, str_from(compare_word(any->movement, "?")), MOVEMENT_COLUMNS,
                  MOVEMENT_COLUMNS);
   buf_puts(&line, "  ");

@@ -113,8 +113,7 @@ static void show_text(struct str text) {
 static void show_rules(const struct workflow *wf) {
   const struct movement *m = &wf->movements[0];
   for (size_t i = 0; i < m->rule_count; i++) {
-    buf_auto_t line = {0};
-    buf_printf(&line, "%3d  ", m->rules[i].number);
+    buf_auto_t line = buf_of("%3d  ", m->rules[i].number);
     if (m->rules[i].kind == RULE_WHEN)
       buf_printf(&line, "(an expression: " STR_FMT ")", STR_ARG(m->rules[i].when_text));
     else
@@ -324,11 +323,9 @@ static bool label_locate(struct labelling *l, const struct store_ref *ref, char 
                          struct err *err) {
   AUTO(verified_close) struct verified_reader book = {0};
   struct explain_found found;
-  json_t *record;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   bool ok = book.state != VERIFIED_DAMAGED ||
             err_set(err, ERR_CORRUPT, "the log is damaged: segue verify says more");
   ok = ok && explain_find(&book, words[1], true, &found, err);

@@ -3,6 +3,7 @@
 #include "audit/aggregate.h"
 #include "audit/kappa.h"
 #include "audit/rejudged.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/utf8.h"
@@ -250,8 +251,7 @@ static void again_told(const struct again *a, size_t i, long repeat, const char 
   }
   if (rule == t->rule)
     return;
-  buf_auto_t line = {0};
-  buf_printf(&line, "%s  turn %ld, ", t->session, t->turn);
+  buf_auto_t line = buf_of("%s  turn %ld, ", t->session, t->turn);
   (void)cli_fit(&line, movement, 30);
   buf_puts(&line, ": recorded ");
   again_put_rule(&line, t->rule);
@@ -679,7 +679,7 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
     return err_set(err, ERR_USAGE, "--provider: name one judge; several vote with --panel");
   if (language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     return err_set(err, ERR_USAGE, "--language must be en or ja");
-  if (prompts != NULL && !cli_is_folder(prompts))
+  if (prompts != NULL && !file_is_folder(prompts))
     return err_set(err, ERR_USAGE, "--prompts %.200s is not a folder", prompts);
   if (prompts != NULL && !config_templates(&a->setup.user, prompts, err))
     return false;
@@ -710,17 +710,15 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
 /* Names the run: "ollama/tiny, ai_judge", or "as recorded" if nothing differs. */
 static void again_default_name(const struct again *a, struct buf *out) {
   const struct rejudge_as *as = &a->as;
-  size_t i;
-  const json_t *word;
   if (as->provider != NULL)
     buf_puts(out, as->provider);
-  json_array_foreach(as->panel, i, word)
+  JSON_EACH(as->panel, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : "", json_string_value(word));
   if (out->n == 0)
     buf_puts(out, "as recorded");
   if (as->model != NULL)
     buf_printf(out, "/%s", as->model);
-  json_array_foreach(as->stages, i, word)
+  JSON_EACH(as->stages, i, word)
     buf_printf(out, "%s%s", i > 0 ? "+" : ", ", json_string_value(word));
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);

@@ -1,6 +1,7 @@
 /* segue report: writes one file about sessions, for people without segue. */
 #include "web/report.h"
 #include "audit/verified_reader.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
@@ -33,12 +34,10 @@ static size_t text_max(const struct view_session *v) {
 static bool report_all_turns(struct reporting *r, const struct view_session *v,
                              const struct store_ref *ref, struct err *err) {
   AUTO(verified_close) struct verified_reader book = {0};
-  json_t *record;
   bool ok = true;
   if (!verified_open(&book, ref, true, err))
     return false;
-  while ((record = verified_next(&book)) != NULL)
-    json_decref(record);
+  verified_rest(&book);
   for (size_t i = 0; i < v->turn_count && ok; i++) {
     AUTO(view_judgment_deinit) struct view_judgment told = {0};
     if (v->turns[i].unproven || !report_wants(&r->report))
@@ -84,7 +83,7 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
 
 static bool report_word(struct reporting *r, const char *word, struct err *err) {
   struct store_ref ref;
-  if (cli_is_folder(word))
+  if (file_is_folder(word))
     return report_store(r, word, err);
   return resolve_id_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
 }
@@ -125,7 +124,7 @@ static bool report_title(const struct reporting *r, const struct cli_args *args,
                          struct err *err) {
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (args->word_count != 1 || cli_is_folder(args->words[0])) {
+  if (args->word_count != 1 || file_is_folder(args->words[0])) {
     buf_puts(out, "segue: sessions");
     return true;
   }

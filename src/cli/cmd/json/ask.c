@@ -408,9 +408,7 @@ static json_t *summary_of(const struct ask_tally *t) {
 }
 
 static void put_counts(struct buf *out, const json_t *counts) {
-  const char *class;
-  json_t *n;
-  json_object_foreach((json_t *)counts, class, n)
+  JSON_MEMBERS(counts, class, n)
     buf_printf(out, " %s %d", class, (int)json_integer_value(n));
   buf_putc(out, '\n');
 }

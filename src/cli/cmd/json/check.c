@@ -112,7 +112,7 @@ static bool invariants_in_check(const struct invariants *invariants, const json_
   assert(status != NULL);
   *status = invariants_check(invariants, value, errs);
   bool run = *status == SCHEMA_OK && schema_holds && invariants_need(invariants, INVARIANT_COMMAND);
-  struct buf input = {0};
+  buf_auto_t input = {0};
   bool ok = true;
   if (run) {
     json_io_write(value, JSON_IO_COMPACT, &input);
@@ -126,7 +126,6 @@ static bool invariants_in_check(const struct invariants *invariants, const json_
     ok = one != SCHEMA_TOO_COMPLEX;
     *status = one == SCHEMA_OK ? *status : one;
   }
-  buf_deinit(&input);
   return ok;
 }
 

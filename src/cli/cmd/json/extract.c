@@ -38,9 +38,7 @@ static void extract_put_count(json_t *object, const char *key, size_t n) {
 
 static void add_schema_errors(json_t *list, const char *code, const struct schema_errors *errs) {
   json_auto_t *items = schema_errors_json(errs);
-  json_t *item;
-  size_t i;
-  json_array_foreach(items, i, item) {
+  JSON_EACH(items, i, item) {
     json_t *coded = json_pack("{s:s}", "code", code);
     json_object_update(coded, item);
     json_array_append_new(list, coded);
@@ -325,7 +323,7 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
 static int extract_run(const struct cli_args *args) {
   struct extract_batch b = {0};
   struct schema *schema = NULL;
-  struct buf text = {0};
+  buf_auto_t text = {0};
   struct err err = {0};
   int status;
   const char *want = cli_value(args, "want"), *path = args->word_count ? args->words[0] : NULL;
@@ -352,7 +350,6 @@ static int extract_run(const struct cli_args *args) {
     said.n -= str_ends(said, "\n"); /* it is the file's, and hides where a cut text ends */
     status = extract_one(&b.how, &b.given, cli_flag(args, "json"), said);
   }
-  buf_deinit(&text);
   schema_free(schema);
   json_decref((json_t *)b.given.doc);
   return status;

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/schema_in.h"
+#include "format/json_object.h"
 #include "gbnf/gbnf.h"
 #include "render/describe.h"
 #include "render/example.h"
@@ -89,9 +90,8 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;
   for (size_t i = 0; i < result.note_count; i++) {
-    buf_auto_t place = {0};
-    buf_printf(&place, "%s%s%s", result.notes[i].pointer, *result.notes[i].keyword ? "/" : "",
-               result.notes[i].keyword);
+    buf_auto_t place = buf_of("%s%s%s", result.notes[i].pointer,
+                              *result.notes[i].keyword ? "/" : "", result.notes[i].keyword);
     note(notes, buf_c(&place), result.notes[i].keyword, NULL, result.notes[i].why);
   }
   if (status == GBNF_OK)
@@ -180,9 +180,8 @@ static void print_text(const struct buf *text) {
 /* Counts the rules that are not enforced; one in another shape is. */
 static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
-  const json_t *item;
-  size_t i, n = 0;
-  json_array_foreach(notes, i, item)
+  size_t n = 0;
+  JSON_EACH(notes, i, item)
     n += strcmp(cli_word(item, "effect"), rewritten) != 0;
   return n;
 }
@@ -211,12 +210,11 @@ static int cmd_schema_report(const struct rendering_job *job, const struct rende
       continue;
     buf_auto_t text = {0};
     struct err err = {0};
-    json_t *notes = json_array(), *item;
-    size_t k;
+    json_t *notes = json_array();
     if (!renderings[i].make(job, renderings[i].name, &text, notes, &err) &&
         json_array_size(notes) == 0)
       note(notes, "", "", NULL, err.text);
-    json_array_foreach(notes, k, item) {
+    JSON_EACH(notes, k, item) {
       json_t *line = json_pack("{s:s}", "as", renderings[i].name);
       json_object_update(line, item);
       json_io_put(line);
