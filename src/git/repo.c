@@ -351,3 +351,15 @@ bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,
     ok = write_text(folder, "info/exclude", buf_view(&text), err);
   return ok && (!with_index || copy_index(repo, folder, err));
 }
+
+char *repo_address(struct str url) {
+  struct buf out = {0};
+  const char *scheme = memmem(url.p, url.n, "://", strlen("://"));
+  size_t from = scheme != NULL ? (size_t)(scheme - url.p) + strlen("://") : 0, end = from;
+  while (scheme != NULL && end < url.n && url.p[end] != '/' && url.p[end] != '@')
+    end++;
+  buf_append(&out, url.p, from);
+  from = end < url.n && url.p[end] == '@' ? end + 1 : from;
+  buf_append(&out, url.p + from, url.n - from);
+  return buf_take(&out);
+}

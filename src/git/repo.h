@@ -56,5 +56,7 @@ bool repo_has_branch(const struct repo *repo, const char *name);
  * every file counts as unknown to git. */
 bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,
                    struct err *err) MUST_CHECK;
+/* Returns a remote's address without a login in it; owned. */
+char *repo_address(struct str url);
 
 #endif

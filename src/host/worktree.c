@@ -601,7 +601,7 @@ static bool take_remotes(struct git_job *job, const struct git_answer *answer) {
     if (tab == NULL || !str_ends(line, " (push)"))
       continue;
     size_t n = (size_t)(tab - line.p);
-    char_auto_t *address = trees_address((struct str){tab + 1, line.n - n - 1 - strlen(" (push)")});
+    char_auto_t *address = repo_address((struct str){tab + 1, line.n - n - 1 - strlen(" (push)")});
     json_object_setn_new(job->remotes, line.p, n, json_text(str_from(address)));
   }
   return true;

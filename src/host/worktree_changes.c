@@ -178,18 +178,6 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   return ok;
 }
 
-char *trees_address(struct str url) {
-  struct buf out = {0};
-  const char *scheme = memmem(url.p, url.n, "://", strlen("://"));
-  size_t from = scheme != NULL ? (size_t)(scheme - url.p) + strlen("://") : 0, end = from;
-  while (scheme != NULL && end < url.n && url.p[end] != '/' && url.p[end] != '@')
-    end++;
-  buf_append(&out, url.p, from);
-  from = end < url.n && url.p[end] == '@' ? end + 1 : from;
-  buf_append(&out, url.p + from, url.n - from);
-  return buf_take(&out);
-}
-
 void trees_deinit(struct trees *t) {
   for (size_t i = 0; i < t->count; i++)
     item_free(&t->items[i]);

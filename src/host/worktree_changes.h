@@ -60,8 +60,6 @@ struct trees {
 };
 
 bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
-/* Returns a remote's address without a login in it; owned. */
-char *trees_address(struct str url);
 void trees_deinit(struct trees *t);
 /* Returns the session's own worktree. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);

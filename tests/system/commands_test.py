@@ -33,7 +33,7 @@ class Place(DaemonBox):
         os.makedirs(os.path.dirname(self.key))
         Path(self.key).write_text(KEY + "\n")
         os.makedirs(self.dir + "/home/config/segue/providers")
-        program = self.file("stranger", "#!/bin/sh\ncat >/dev/null\nsh ./do.sh 2>&1\nprintf 'done\\n\\n[%s:1]\\n' "
+        program = self.file("stranger", "#!/bin/sh\nmark=$(grep -o ':N\\] [a-z0-9]*' | sed 's/.* //')\nsh ./do.sh 2>&1\nprintf \"Done.\\n\\n[%s:1] $mark\\n\" "
                             "$(cat $TMPDIR/../../word 2>/dev/null || echo WORK)\n")
         os.chmod(program, 0o755)
         self.file("home/config/segue/providers/stranger.yaml",

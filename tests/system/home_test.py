@@ -64,7 +64,7 @@ def configure(box, mechanism="landlock", **sandbox):
 
 def agent(box, script, name="stranger", state=(), out=0):
     """Runs a shell script as the program of a provider; what it printed."""
-    program = box.file("agent-" + name, f"#!/bin/sh\ncat >/dev/null\n{script}\necho; echo '[WORK:1]'\n")
+    program = box.file("agent-" + name, f"#!/bin/sh\nmark=$(grep -o ':N\\] [a-z0-9]*' | sed 's/.* //')\n{script}\necho Done.; echo \"[WORK:1] $mark\"\n")
     os.chmod(program, 0o755)
     box.file(f"home/config/segue/providers/{name}.yaml",
              f"summary: s\nprogram: {program}\nargv: []\noutput: text\ntext: all\nstate: {json.dumps(list(state))}\n")

@@ -140,11 +140,11 @@ class Stage(DaemonBox):
         self.provider()
 
     def provider(self):
-        program = self.file("home/bin/hostile", f"#!/bin/sh\ncat >/dev/null\ncd {self.cwd}\n"
+        program = self.file("home/bin/hostile", f"#!/bin/sh\nmark=$(grep -o '\\[WORK:N\\] [a-z0-9]*' | sed 's/.* //')\ncd {self.cwd}\n"
                             "stands=$(grep -c next- /proc/$PPID/cmdline)\n"
-                            "if [ -s earlier ] && [ $stands = 0 ]; then sed -i 1d earlier; echo '[WORK:2]'; exit; fi\n"
+                            "if [ -s earlier ] && [ $stands = 0 ]; then sed -i 1d earlier; echo \"[WORK:2] $mark\"; exit; fi\n"
                             "echo $stands\n"
-                            f"{PYTHON} {self.home}/bin/deeds.py {self.cwd}/orders.json\necho '[WORK:1]'\n")
+                            f"{PYTHON} {self.home}/bin/deeds.py {self.cwd}/orders.json\necho Done.\necho \"[WORK:1] $mark\"\n")
         os.chmod(program, 0o755)
         shutil.copyfile(DEEDS, self.home + "/bin/deeds.py")
         self.file("home/config/segue/providers/hostile.yaml",

@@ -265,7 +265,7 @@ def submit_asks_at_once():
 
 
 def agent(box, script):
-    program = box.file("stranger", f"#!/bin/sh\ncat > /dev/null\n{script}\nprintf 'done\\n\\n[WORK:1]\\n'\n")
+    program = box.file("stranger", f"#!/bin/sh\nmark=$(grep -o ':N\\] [a-z0-9]*' | sed 's/.* //')\n{script}\nprintf \"Done.\\n\\n[WORK:1] $mark\\n\"\n")
     os.chmod(program, 0o755)
     os.makedirs(box.dir + "/home/config/segue/providers", exist_ok=True)
     box.file("home/config/segue/providers/stranger.yaml", f"summary: a stranger\nprogram: {program}\nargv: []\noutput: text\ntext: all\n")

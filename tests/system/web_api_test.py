@@ -125,7 +125,7 @@ def pieces(box: DaemonBox):
         piece = box.get(f"{of}/text?ref={quote('%d#/text' % end['seq'])}&offset={offset}&limit=50001")
         expect(piece["offset"] == len(text.encode()), piece["offset"])
         text, offset = text + piece["text"], piece["next"]
-    expect(text == big + "\n[WORK:1]")
+    expect(text == big + "\n[WORK:1] " + of_type(log, "call_start")[0]["mark"])
     for wrong in ("/calls/99", "/calls/x", "/turns/0", "/text?ref=99%23/text", "/text?ref=1%23/nothing"):
         expect(box.ask("GET", of + wrong)[0] == 404, wrong)
     for wrong in ("/text", "/find", "/find?text=", "/records?after=x", "/records?limit=0",

@@ -9,6 +9,7 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 #include "format/json_object.h"
+#include "git/repo.h"
 #include "store/reader.h"
 #include "store/summary.h"
 
@@ -119,7 +120,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 static bool pr_address_stands(const struct pr *p, const char *remote, const char *url,
                               struct err *err) {
   const char *then = cli_text(p->trees.remotes, remote);
-  char_auto_t *now = trees_address(str_from(url));
+  char_auto_t *now = repo_address(str_from(url));
   if (p->trees.remotes == NULL || (then != NULL && strcmp(then, now) == 0))
     return true;
   return err_set(err, ERR_INVALID,
@@ -130,7 +131,7 @@ static bool pr_address_stands(const struct pr *p, const char *remote, const char
 
 static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
   const struct forge *f = &p->forge;
-  char_auto_t *shown = trees_address(str_from(f->url));
+  char_auto_t *shown = repo_address(str_from(f->url));
   char_auto_t *up = f->owner != NULL ? forge_address(f, "upstream", err) : NULL;
   if (!pr_address_stands(p, f->remote, f->url, err) ||
       (f->owner != NULL && (up == NULL || !pr_address_stands(p, "upstream", up, err))))

@@ -370,6 +370,7 @@ TEST(bounds) {
     assert_int_equal(invariants_check(invariants, value, NULL), status);
     assert_int_equal(errs.count > 0, status != SCHEMA_OK);
     invariants_free(invariants);
+    schema_errors_deinit(&errs);
   }
   for (int i = 0; i <= INVARIANTS_MAX; i++)
     json_array_append_new(all, json_string("true"));
