@@ -28,12 +28,13 @@ static void tmpdir_folder(struct buf *out) {
 }
 
 /* Programs with something in the folder hold it together (flock); whoever has it alone finds only
- * what others have left that were killed. */
+ * what others have left that were killed. There are several if TMPDIR is changed in between. */
+enum { HOLDS_MAX = 4 };
 static struct {
   pthread_mutex_t lock;
-  unsigned count; /* of ours in it */
-  int fd;
-} hold = {PTHREAD_MUTEX_INITIALIZER, 0, -1};
+  unsigned count;         /* of ours in them */
+  int folders[HOLDS_MAX]; /* open; 0: none */
+} hold = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool remove_all(const char *path, bool *there, struct err *err);
 
@@ -51,27 +52,49 @@ static void tmpdir_sweep(const char *folder) {
     closedir(all);
 }
 
-/* For one that is about to be made. A folder that somebody removed meanwhile is held anew. */
+/* Returns whether the folder is held, and a place for it if not: a free one, or that of a folder
+ * which somebody has removed. NULL: there is none. */
+static bool holds_already(const struct stat *st, int **place) {
+  *place = NULL;
+  for (size_t i = 0; i < HOLDS_MAX; i++) {
+    struct stat held;
+    bool open = hold.folders[i] > 0 && fstat(hold.folders[i], &held) == 0 && held.st_nlink > 0;
+    if (open && held.st_ino == st->st_ino && held.st_dev == st->st_dev)
+      return true;
+    if (!open)
+      *place = &hold.folders[i];
+  }
+  return false;
+}
+
+static void give_up(int *folder) {
+  if (*folder > 0)
+    (void)close(*folder);
+  *folder = 0;
+}
+
+/* For one that is about to be made. */
 static void tmpdir_hold(const char *folder, const struct stat *st) {
-  struct stat held;
+  int *place;
   (void)pthread_mutex_lock(&hold.lock);
-  if (hold.count++ == 0 || fstat(hold.fd, &held) != 0 || held.st_ino != st->st_ino) {
-    fs_close(hold.fd);
-    hold.fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (hold.fd >= 0 && flock(hold.fd, LOCK_EX | LOCK_NB) == 0)
+  hold.count++;
+  if (!holds_already(st, &place) && place != NULL) {
+    give_up(place);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd > 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
       tmpdir_sweep(folder);
-    if (hold.fd >= 0)
-      (void)flock(hold.fd, LOCK_SH);
+    if (fd > 0)
+      (void)flock(fd, LOCK_SH);
+    *place = fd > 0 ? fd : 0;
   }
   (void)pthread_mutex_unlock(&hold.lock);
 }
 
 static void tmpdir_release(void) {
   (void)pthread_mutex_lock(&hold.lock);
-  if (hold.count > 0 && --hold.count == 0) {
-    fs_close(hold.fd);
-    hold.fd = -1;
-  }
+  if (hold.count > 0 && --hold.count == 0)
+    for (size_t i = 0; i < HOLDS_MAX; i++)
+      give_up(&hold.folders[i]);
   (void)pthread_mutex_unlock(&hold.lock);
 }
 
