@@ -1,4 +1,4 @@
-/* Folders of calls: a program that has one keeps others from taking it for what a killed one left. */
+/* Folders of calls: whoever has one keeps others from taking it for what a killed program left. */
 #include "os/tmpdir.h"
 
 #include "support/test.h"
@@ -49,7 +49,7 @@ TEST(held_while_it_has_one_wherever_tmpdir_leads) {
   free(outer);
 }
 
-/* What a killed program left goes with the first one that makes one. */
+/* Whatever a killed program left goes with the first one that makes one. */
 TEST(left_folders_are_swept) {
   char path[256];
   struct err err;
