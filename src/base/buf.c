@@ -43,7 +43,8 @@ void buf_puts(struct buf *b, const char *s) {
   buf_append(b, s, strlen(s));
 }
 
-static void append_formatted(struct buf *b, const char *fmt, va_list ap) {
+__attribute__((format(printf, 2, 0))) static void append_formatted(struct buf *b, const char *fmt,
+                                                                   va_list ap) {
   char small[256];
   va_list again;
   va_copy(again, ap);

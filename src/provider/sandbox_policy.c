@@ -357,7 +357,7 @@ static void open_installed(struct confining *c, struct arena_list *list, const c
   const bool of_home = holds_home(c, root), guard = c->secret_count > 0;
   const bool hidden = below != NULL && !of_home && below[1] == '.' && !strchr(below + 1, '/');
   if (!of_home &&
-      (!bin || !below || (guard ? !hidden && is_prefix(root) : strcmp(below, "/.local")))) {
+      (!bin || !below || (guard ? !hidden && is_prefix(root) : strcmp(below, "/.local") != 0))) {
     open_path(c, list, root);
     return;
   }

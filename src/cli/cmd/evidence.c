@@ -1,5 +1,6 @@
 /* segue evidence: what a check shows about a piece of work, without a session. */
 #include "base/file.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
@@ -14,9 +15,6 @@
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/tmpdir.h"
-
-#include "base/file.h"
-#include "base/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Prints the rules, one kind of access after the other, and what is reached. */
 static int sandbox_put(const json_t *out) {
   static const char *const accesses[] = {"write", "read", "closed"};
