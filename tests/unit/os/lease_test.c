@@ -51,6 +51,20 @@ TEST(a_lease_that_ends_is_no_exit) {
   assert_int_equal(end_of("sleep 600 & sleep 600", 300), PROCESS_END_SHIM_LOST);
 }
 
+/* Waits until a spawned program has its environment: it is started before that is in place. */
+static void has_environment(pid_t pid) {
+  char path[64];
+  size_t n = 0;
+  print_into(path, sizeof path, "/proc/%ld/environ", (long)pid);
+  while (n == 0) {
+    char first;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    n = fread(&first, 1, 1, f);
+    (void)fclose(f);
+  }
+}
+
 /* After the lease a process of the session may be its new owner's. */
 TEST(leftovers_of_an_ended_lease_stay) {
   char session[64], variable[128];
@@ -62,6 +76,7 @@ TEST(leftovers_of_an_ended_lease_stay) {
   print_into(variable, sizeof variable, ORPHAN_VARIABLE "=%s", session);
   char *argv[] = {"sleep", "600", NULL}, *envp[] = {variable, NULL};
   assert_int_equal(posix_spawn(&pid, "/bin/sleep", NULL, NULL, argv, envp), 0);
+  has_environment(pid);
   lease_begin(clock_boot_ms());
   assert_int_equal(orphan_end(session), 0);
   assert_int_equal(waitpid(pid, &status, WNOHANG), 0);

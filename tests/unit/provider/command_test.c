@@ -30,16 +30,17 @@ static void on_done(void *ctx, struct call_result *result) {
 
 static struct provider_run *begin(struct call_bed *bed, const char *const *argv, struct str prompt,
                                   uint64_t timeout_ms) {
-  const struct call_request request = {.session = "0199-test",
-                                       .turn = 3,
-                                       .call = 7,
-                                       .attempt = 2,
-                                       .purpose = PURPOSE_EXECUTE,
-                                       .stage = STAGE_COUNT,
-                                       .movement = STR("go"),
-                                       .argv = argv,
-                                       .prompt = prompt,
-                                       .timeout_ms = timeout_ms};
+  static struct call_request request; /* borrowed until the call is over */
+  request = (struct call_request){.session = "0199-test",
+                                  .turn = 3,
+                                  .call = 7,
+                                  .attempt = 2,
+                                  .purpose = PURPOSE_EXECUTE,
+                                  .stage = STAGE_COUNT,
+                                  .movement = STR("go"),
+                                  .argv = argv,
+                                  .prompt = prompt,
+                                  .timeout_ms = timeout_ms};
   const struct provider_sink sink = {NULL, on_done, bed};
   return provider_command.ops->start(&provider_command, &bed->env, &request, &sink);
 }
