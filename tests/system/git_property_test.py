@@ -350,6 +350,7 @@ class Play:
             missing = self.missing([before.get(self.session.path)], new.base)
             self.check(not missing, words, "begins without", missing)
         self.session = new
+        self.on = self.git("branch", "--show-current") or self.on  # where the new one began
         self.remember(after)
 
     def pr(self, words, before, _after, well):
