@@ -17,6 +17,9 @@
 
 #include <jansson.h>
 
+/* Names the place of `replace` in errors. */
+#define WORKFLOW_REPLACED "the command line"
+
 struct workflow_source {
   const char *path; /* path of the workflow file; relative facet paths start at its folder */
   const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
@@ -28,10 +31,11 @@ struct workflow_source {
   /* Two folders in which workflows are looked for that are called by name ("" is none); or
    * NULL. */
   const char *const *workflows;
-  const json_t *inputs; /* values for the file's params: name -> text; or NULL; borrowed */
-  bool starts;          /* a session will be made from it: each param needs a value */
-  json_t *facet_files;  /* an array: where facets came from (facets.h); or NULL; borrowed */
-  bool named_by_user;   /* false: merely found, so command: movements are refused */
+  const json_t *inputs;  /* values for the file's params: name -> text; or NULL; borrowed */
+  const json_t *replace; /* keys of a workflow that a person gave beside the file; or NULL */
+  bool starts;           /* a session will be made from it: each param needs a value */
+  json_t *facet_files;   /* an array: where facets came from (facets.h); or NULL; borrowed */
+  bool named_by_user;    /* false: merely found, so command: movements are refused */
 };
 
 /* The params of a file: [{"name", "description", "default"}], in its order; a new reference. Empty
