@@ -7,7 +7,6 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/fs.h"
-#include "workflow/load.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -1105,18 +1104,19 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
 }
 
 const struct yaml_node *expand_replace(struct parse *p, const struct yaml_node *root,
-                                       const json_t *words) {
-  static const struct yaml_origin origin = {WORKFLOW_REPLACED};
+                                       const json_t *words, const char *file) {
+  struct yaml_origin *origin = arena_alloc(p->arena, sizeof *origin);
   struct expand e = {.p = p};
   buf_auto_t text = {0};
   if (json_object_size(words) == 0 || root->kind != YAML_MAP)
     return root;
+  *origin = (struct yaml_origin){file};
   json_write(words, &text);
-  const struct yaml_node *given = yaml_parse(
-      p->arena, origin.file, arena_str(p->arena, buf_view(&text)), LIMIT_WORKFLOW_BYTES, p->errors);
+  const struct yaml_node *given = yaml_parse(p->arena, file, arena_str(p->arena, buf_view(&text)),
+                                             LIMIT_WORKFLOW_BYTES, p->errors);
   if (given == NULL)
     return root;
-  given = expand_plain(&e, &origin, given);
+  given = expand_plain(&e, origin, given);
   struct yaml_node *copy = arena_alloc(p->arena, sizeof *copy);
   *copy = *root;
   copy->pairs = arena_array(p->arena, root->count + given->count, sizeof *copy->pairs);

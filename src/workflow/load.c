@@ -215,7 +215,7 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   if (source->facets == NULL)
     facets_beside(&parse.facets, arena, source->path);
   marks->root = expand_workflow(&parse, marks->root, &inputs);
-  marks->root = expand_replace(&parse, marks->root, source->replace);
+  marks->root = expand_replace(&parse, marks->root, source->replace, WORKFLOW_REPLACED);
   json_t *doc = parse_workflow(&parse, marks->root);
   gates_expand(doc);
   integrate_expand(doc);
