@@ -101,22 +101,6 @@ const struct cli_command *const cli_commands[] = {
         NULL,
 };
 
-const struct cli_noun cli_nouns[] = {COMMAND_NOUNS{0}};
-
-const struct cli_noun *cli_find_noun(const char *name) {
-  for (const struct cli_noun *noun = cli_nouns; noun->name != NULL; noun++)
-    if (strcmp(noun->name, name) == 0)
-      return noun;
-  return NULL;
-}
-
-const struct cli_command *cli_find_verb(const struct cli_noun *noun, const char *verb) {
-  for (size_t i = 0; noun->verbs[i].verb != NULL; i++)
-    if (strcmp(noun->verbs[i].verb, verb) == 0 || strcmp(noun->verbs[i].command, verb) == 0)
-      return cli_find(noun->verbs[i].command);
-  return NULL;
-}
-
 static bool is_help(const char *word) {
   return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
