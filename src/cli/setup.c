@@ -441,7 +441,9 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
     if (!setup_has_facet(entry, movement))
       continue;
     cli_say(out, "    %s  %s", cli_text(entry, "kind"), cli_text(entry, "file"));
-    if (strcmp(from, "workflow") != 0)
+    if (strcmp(from, "takt") == 0 || strcmp(from, "segue") == 0)
+      fprintf(out, "  (%s's)", from);
+    else if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);
   }

@@ -20,6 +20,8 @@
 /* Names the place of `replace` in errors. */
 #define WORKFLOW_REPLACED "the command line"
 
+struct facets_more;
+
 struct workflow_source {
   const char *path; /* path of the workflow file; relative facet paths start at its folder */
   const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
@@ -28,6 +30,9 @@ struct workflow_source {
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
   const char *home_facets;    /* HOME/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
+  /* Further folders; those of takt and segue have one of each language below. Ends with a NULL
+   * folder; or NULL. */
+  const struct facets_more *more_facets;
   /* Two folders in which workflows are looked for that are called by name ("" is none); or
    * NULL. */
   const char *const *workflows;
