@@ -496,7 +496,8 @@ static void turn_lines_keep_spent(struct turn_lines *s, const struct record *rec
 /* Appends the options that must or can be given with `segue resume` after a stop with this status:
  * " --max-movements N", " --add-budget tokens=N", or nothing. budget: the record of a budget that
  * was used up, or NULL. */
-static void resume_flags(struct str status, const json_t *budget, struct buf *out) {
+static void resume_flags(struct str status, struct str class, bool names_model,
+                         const json_t *budget, struct buf *out) {
   if (budget != NULL) {
     /* No option raises a call's budget, which begins anew with the next call, or a day's, which
      * ends by itself. */
@@ -511,6 +512,10 @@ static void resume_flags(struct str status, const json_t *budget, struct buf *ou
     }
   } else if (str_eq_c(status, "max_movements"))
     buf_puts(out, " --max-movements N");
+  else if (str_eq_c(class, "auth"))
+    buf_puts(out, " (after its login or key: segue doctor)");
+  else if (names_model && (str_eq_c(class, "not_found") || str_eq_c(class, "bad_request")))
+    buf_puts(out, " -m MODEL");
   else if (str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed"))
     buf_puts(out, " (or with your verdict: --rule N)");
 }
@@ -547,7 +552,8 @@ static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
   if (strcmp(reason, "after") == 0)
     buf_puts(&s->resume_flags, " --now");
   else
-    resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
+    resume_flags(str_from(s->status), class, strcasestr(buf_c(&s->message), "model") != NULL,
+                 record_tree(record, MEMBER_BUDGET), &s->resume_flags);
 }
 
 static void on_session_resume(struct turn_lines *s) {

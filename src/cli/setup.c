@@ -313,9 +313,18 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
 
 /* Returns the page of the key in the error's line, or of the key to write instead. */
 static const char *page_of_error(const struct err *e) {
+  static const char meant[] = "did you mean ";
   buf_auto_t line = {0};
   size_t at = 0;
-  const char *page = NULL;
+  const char *page = NULL, *near = strstr(e->text, meant);
+  if (e->line > 0 && near != NULL) { /* the page of what was meant */
+    near += strlen(meant);
+    buf_append(&line, near, strcspn(near, "?"));
+    page = help_key_of_name(buf_c(&line));
+    buf_clear(&line);
+  }
+  if (page != NULL)
+    return page;
   if (e->line > 0 && cli_line_of(e, &line, &at))
     page = help_key_of_line(buf_view(&line), at);
   return page;
