@@ -346,6 +346,22 @@ void turn_lines_hear(struct turn_lines *s, long turn, int64_t now_ms) {
       line->heard_ms = now_ms;
 }
 
+void turn_lines_output(struct turn_lines *s, long turn, struct str text) {
+  struct turn_line *line = s->open;
+  while (line != NULL && line->turn != turn)
+    line = line->next;
+  if (line == NULL || !str_eq_c(buf_view(&line->provider), "command"))
+    return;
+  text = str_trim(text);
+  size_t n = text.n;
+  while (n > 0 && text.p[n - 1] != '\n' && text.p[n - 1] != '\r')
+    n--;
+  if (text.n == 0)
+    return;
+  buf_clear(&line->tool);
+  buf_str(&line->tool, (struct str){text.p + n, text.n - n});
+}
+
 bool turn_lines_outage(const struct record *record, struct buf *out) {
   const json_t *outage = record_tree(record, MEMBER_OUTAGE);
   char next[RECORD_TIME_BYTES];

@@ -64,6 +64,9 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
 const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t *json);
 /* Notes that a piece of that turn's answer came at this (real) time, which no record says. */
 void turn_lines_hear(struct turn_lines *s, long turn, int64_t now_ms);
+/* Takes what the turn's command has printed: its last line is shown as a tool's use is. Does
+ * nothing for an agent's words. */
+void turn_lines_output(struct turn_lines *s, long turn, struct str text);
 void turn_lines_deinit(struct turn_lines *s);
 
 /* Returns the time of all turns together, including turns without a judgment. */

@@ -539,7 +539,7 @@
 #define LIMIT_SPINNER_MS       100
 #define LIMIT_LIVE_SILENT_MS   2000  /* silence before the live line mentions it */
 #define LIMIT_LIVE_LINES       8u    /* open turns that are drawn */
-#define LIMIT_LIVE_TEXT_BYTES  4096u /* an agent's words without a line end */
+#define LIMIT_LIVE_TEXT_BYTES  4096u /* words without a line end; a piece of a command's output */
 /* between two looks for a signal while standard output is full */
 #define LIMIT_OUTPUT_LOOK_MS 100
 #define LIMIT_OUTPUT_WAIT_MS 2000 /* wait for a reader that does not read, after a signal to stop */
