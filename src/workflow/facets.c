@@ -170,8 +170,8 @@ static bool facets_at(const struct facets *f, size_t i, struct facets_more *at) 
   if (i >= FROM_COUNT && f->more == NULL)
     return false;
   *at = i < FROM_COUNT ? known[i] : f->more[i - FROM_COUNT];
-  if (strcmp(at->from, "takt") == 0 && !f->foreign)
-    at->folder = NULL;
+  if (!f->foreign && i >= FROM_COUNT && strcmp(at->from, "config") != 0)
+    at->folder = NULL; /* a facet of one's own that is gone is not replaced by another's */
   return true;
 }
 

@@ -4,11 +4,12 @@
  * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the
  * workflow file, in the folder above it when the file lies in a workflows or pieces folder (there
  * also in facets/, and paths may begin with ../), in the project's facets, in the user's, in
- * further folders (an installed takt's only for files of its dialect); else the value is the text
- * itself. One line with white space that ends in .md or .txt is a path when there is such a file,
- * else a text. A value that looks like a name (letters, digits, _ . - only) and is found nowhere
- * is an error. No path leaves the folder it starts in, neither by .. nor by a symbolic link. A
- * workflow that came without a file has no folder; its facets can be given with it.
+ * further folders (those of an installed takt and segue's own only for files of takt's dialect);
+ * else the value is the text itself. One line with white space that ends in .md or .txt is a path
+ * when there is such a file, else a text. A value that looks like a name (letters, digits, _ . -
+ * only) and is found nowhere is an error. No path leaves the folder it starts in, neither by ..
+ * nor by a symbolic link. A workflow that came without a file has no folder; its facets can be
+ * given with it.
  *
  * With `files` each file that a movement's facet came from is noted there, as session_start has it:
  * {"kind", "from": "workflow" | "project" | "home" | "user" | "config" | "takt" | "segue", "file",
@@ -44,7 +45,7 @@ struct facets {
   const json_t *given;              /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct facets_more *more;    /* ends with a NULL folder; NULL = none */
-  bool foreign;                      /* the file is of takt's dialect, so that its facets count */
+  bool foreign;                      /* the file is of takt's dialect: takt's and segue's count */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
   json_t *files;                                      /* an array, borrowed; NULL: not wanted */
   struct str movement;     /* the movement whose facet is looked up; empty: nothing is noted */

@@ -163,12 +163,12 @@ def facets_of(box, name, text):
 
 
 def names_that_takt_ships_are_found(box):
-    """Those of an installed takt for files of its dialect; segue's own for every file, in its language."""
-    ours = facets_of(box, "own.yaml", FILE % "edit: false")
+    """For files of its dialect: those of an installed takt, and segue's own, in the file's language."""
+    ours = facets_of(box, "own.yaml", FILE % "allowed_tools: [Read]")
     for kind, name in (("persona", "en/personas/architecture-reviewer.md"), ("policy", "en/policies/coding.md"),
                        ("instruction", "en/instructions/plan.md")):
         expect(ours[kind].endswith(f"/{name}  (segue's)"), kind, ours)
-    ja = facets_of(box, "ja.yaml", FILE % "edit: false" + "language: ja\n")
+    ja = facets_of(box, "ja.yaml", FILE % "allowed_tools: [Read]" + "language: ja\n")
     expect("/ja/policies/coding.md" in ja["policy"], ja)
     for place in ("work/node_modules/takt", "lib/node_modules/takt"):
         for language in ("en", "ja"):
@@ -185,7 +185,8 @@ def names_that_takt_ships_are_found(box):
         said = facets_of(box, name, text)
         expect("/work/node_modules/takt/builtins/en/" in said["policy"] and "(takt's)" in said["policy"], said)
         expect("(segue's)" in said["persona"], "what takt does not have here", said)
-    expect("(segue's)" in facets_of(box, "own.yaml", FILE % "edit: false")["policy"], "not of its dialect")
+    box.file("work/own.yaml", FILE % "edit: false")
+    box.segue("lint", "own.yaml", status=2, err="there is no persona named architecture-reviewer")
     shutil.rmtree(box.cwd + "/node_modules")
     said = facets_of(box, "a.yaml", theirs + "language: ja\n")
     expect("/lib/node_modules/takt/builtins/ja/" in said["policy"], said)
@@ -200,7 +201,9 @@ def further_folders_of_facets(box):
     box.file("team/policies/coding.md", "the team's")
     os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
     box.file("home/config/segue/config.yaml", f"facets: [{box.dir}/team, ~/nowhere]\n")
-    expect("/team/policies/coding.md" in facets_of(box, "own.yaml", FILE % "edit: false")["policy"], "team")
+    own = FILE % "edit: false"
+    own = own.replace("architecture-reviewer", "You look.").replace("instruction: plan", "instruction: Plan it.")
+    expect("/team/policies/coding.md" in facets_of(box, "own.yaml", own)["policy"], "team")
     for wrong, said in (("[team]", "absolute path"), ("team", "a list"), ("[1]", "absolute path")):
         box.file("home/config/segue/config.yaml", f"facets: {wrong}\n")
         box.segue("lint", "own.yaml", status=2, err=said)
