@@ -242,6 +242,33 @@ static void show_top(const struct aggregate *c, enum aggregate_table table, cons
   }
 }
 
+/* Shows what became of the marks that agents were asked for. */
+static void show_marks(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_MARKS];
+  struct aggregate_client client;
+  size_t shown = 0;
+  for (size_t i = 0; i < t->count && shown < LIMIT_AUDIT_LIST_COUNT; i++) {
+    const struct group_by_row *g = &t->groups[i];
+    uint64_t turns = aggregate_marked(g);
+    buf_auto_t line = {0}, name = {0};
+    if (turns == 0)
+      continue;
+    if (shown++ == 0)
+      show_title("Marks of agents' tags\n    turns  present  elsewhere  wrong  missing");
+    audit_group_name(c, AGGREGATE_MARKS, g, &name);
+    buf_printf(&line, "%9llu %8llu %10llu %6llu %8llu  ", (count)turns,
+               (count)g->marks[TAG_PRESENT], (count)g->marks[TAG_ELSEWHERE],
+               (count)g->marks[TAG_WRONG], (count)g->marks[TAG_MISSING]);
+    show_cell(&line, buf_c(&name), 40);
+    show_line(&line);
+  }
+  for (size_t at = 0; aggregate_next_client(c, &at, &client);) {
+    struct buf line = buf_of("  ");
+    aggregate_client_text(&client, &line);
+    show_line(&line);
+  }
+}
+
 static void show_forms(const struct group_by_row *all) {
   buf_auto_t line = {0};
   if (all->readings > 0)
@@ -253,6 +280,11 @@ static void show_forms(const struct group_by_row *all) {
                (count)all->reading_mended[1],
                (count)(all->reading_mended[2] + all->reading_mended[3] + all->reading_mended[4] +
                        all->reading_mended[5]));
+  if (all->again > 0) {
+    buf_printf(&line, "Asked again: %llu question%s, ", (count)all->again, PLURAL(all->again));
+    show_use(&line, &all->again_use);
+    buf_putc(&line, '\n');
+  }
   if (all->values > 0)
     buf_printf(&line,
                "Values asked for: %llu, %.1f %% at once, %llu after a correction, %llu after"
@@ -309,6 +341,7 @@ static void audit_show_screen(const struct aggregate *c) {
     show_top(c, AGGREGATE_JUDGES, "Judges that most often cannot be read", aggregate_unreadable,
              true);
   }
+  show_marks(c);
   show_forms(all);
   show_failures(c);
 }
