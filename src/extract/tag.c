@@ -63,8 +63,7 @@ static bool says_something(struct str s) {
   return signs_at(s) < s.n;
 }
 
-/* Returns the text without the signs at both ends. */
-static struct str without_signs(struct str s) {
+struct str tag_without_signs(struct str s) {
   size_t end = 0;
   s = tag_skip(s, signs_at(s));
   for (size_t at = 0; at < s.n;) {
@@ -287,7 +286,7 @@ static bool leads_on(struct str before) {
 
 /* Returns the signs at the end of the words. */
 static struct str last_signs(struct str s) {
-  struct str bare = without_signs(s);
+  struct str bare = tag_without_signs(s);
   return bare.n > 0 ? tag_skip(s, (size_t)(bare.p - s.p) + bare.n) : s;
 }
 
@@ -299,7 +298,7 @@ static bool ends_well(struct str after, const struct tag_query *q, long number, 
     struct str own = {0};
     for (size_t i = 0; i < q->word_count; i++)
       if (q->words[i].number == number)
-        own = without_signs(q->words[i].words);
+        own = tag_without_signs(q->words[i].words);
     if (own.n == 0 || own.n > words.n || !tag_folded_equal((struct str){words.p, own.n}, own))
       return false;
     words = tag_skip(words, own.n);
@@ -410,9 +409,9 @@ static void note_doubts(struct pass *pass, struct str line) {
   for (size_t at = 0; next_tag(line, at, q, &tag); at = tag.at + tag.n)
     if (has_mark(line, q, &tag))
       doubt(pass, (struct str){line.p + tag.at, tag.n}, tag.number);
-  said = without_signs(line);
+  said = tag_without_signs(line);
   for (size_t i = 0; i < q->word_count && said.n > 0; i++)
-    if (tag_folded_equal(said, without_signs(q->words[i].words)))
+    if (tag_folded_equal(said, tag_without_signs(q->words[i].words)))
       doubt(pass, said, q->words[i].number);
 }
 

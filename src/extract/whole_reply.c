@@ -113,7 +113,7 @@ bool whole_reply_placeholder(const json_t *value) {
       continue;
     struct str s =
         extract_trim((struct str){json_string_value(member), json_string_length(member)});
-    if (s.n == 0 ||
+    if ((s.n == 0 && strcmp(key, "rule") != 0) ||
         (s.p[0] == '<' && s.p[s.n - 1] == '>' && memchr(s.p + 1, '<', s.n - 1) == NULL) ||
         str_eq_c(s, "...") || str_eq_c(s, "\xE2\x80\xA6") || str_eq_c(s, "string"))
       return true;
