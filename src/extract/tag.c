@@ -354,7 +354,8 @@ static bool is_verdict(struct str line, const struct tag_query *q, const struct 
 
 /* Returns true if a line is closed: what stands below it is no part of its sentence. */
 static bool tag_line_closes(struct str line, const struct tag_query *q) {
-  static const char *const ends[] = {".", "!", "。", "！", "…", "．", "｡", NULL};
+  static const char *const ends[] = {".", "!", "。", "！", "…", "．", "｡", "।", "॥", "։",
+                                     "۔", "።", "။",  "།",  "។", "៕",  "᠃", "᙮", NULL};
   static const char *const behind[] = {" ", "*", "_",  "`",  "\"", "'",  ")",  "]",  "}",  "”", "’",
                                        "»", "›", "」", "』", "）", "】", "）", "］", "\t", NULL};
   struct tag_here tag = {0};
