@@ -27,6 +27,29 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
           p->first, t->first, p->second, t->second);
 }
 
+static void show_share(const struct kappa_share *s) {
+  if (s->n > 0)
+    printf("%.6g of %.6g (%.1f %%, %.1f to %.1f)", s->hit, s->of, 100 * s->share, 100 * s->low,
+           100 * s->high);
+  else
+    printf("not known");
+}
+
+/* Shows how a judge and a person meet at each rule. */
+static void show_rules(const struct agree_pair *p) {
+  struct kappa_rule r;
+  const char *judge;
+  for (int i = 0; i < KAPPA_CATEGORIES && agree_person(p, &judge) != NULL; i++) {
+    if (!agree_rule(p, i, &r))
+      continue;
+    printf("      rule %d: found ", i);
+    show_share(&r.found);
+    printf(", right when named ");
+    show_share(&r.right);
+    printf("\n");
+  }
+}
+
 static void show_pair(const struct agree_pair *p) {
   struct kappa k = agree_kappa(p);
   buf_auto_t line = {0}, raters = buf_of("%s/%s", p->workflow, p->movement), advice = {0};
@@ -42,13 +65,15 @@ static void show_pair(const struct agree_pair *p) {
                kappa_shown(k.high));
   else
     buf_puts(&line, ", kappa undefined: " KAPPA_UNKNOWN);
+  buf_printf(&line, ", AC1 %.2f", kappa_shown(kappa_ac1(&p->table)));
   if (p->stratum_count > 0)
     buf_printf(&line, ", from a sample of %zu strat%s", p->stratum_count,
                p->stratum_count == 1 ? "um" : "a");
   agree_advice(p, &advice);
   buf_puts(&line, advice.n > 0 ? "\n    " : "");
-  (void)cli_fit(&line, buf_view(&advice), 160);
+  (void)cli_fit(&line, buf_view(&advice), 400);
   puts(buf_c(&line));
+  show_rules(p);
   for (int i = 0; i < KAPPA_CATEGORIES; i++)
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && p->table.cell[i][j] > 0)
