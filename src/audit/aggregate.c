@@ -466,7 +466,7 @@ static json_t *mended_json(const uint64_t mended[GROUP_BY_MENDED_COUNT]) {
 }
 
 /* Puts what became of marks, and what was asked again. */
-static void put_marks(json_t *out, const struct group_by_row *g) {
+static void put_mark_counts(json_t *out, const struct group_by_row *g) {
   json_t *marks = json_object();
   for (int i = TAG_UNASKED + 1; i < TAG_MARK_COUNT; i++)
     json_object_set_new_nocheck(marks, tag_mark_name((enum tag_mark)i), count_json(g->marks[i]));
@@ -519,7 +519,7 @@ static void put_numbers(json_t *out, const struct aggregate *c, const struct gro
   json_put(out, "tokens", spread_json(&g->tokens, 1));
   json_put(out, "cost_usd", spread_json(&g->cost, nano));
   put_answers(out, g);
-  put_marks(out, g);
+  put_mark_counts(out, g);
 }
 
 static void put_keys(json_t *out, const struct aggregate *c, const struct group_by_table *t,

@@ -414,10 +414,10 @@ static void advise_on(const struct agree_pair *pair, const char *judge, const ch
       const struct kappa_share *s = &both[k].share;
       if (s->n >= LEAST && s->high < share_wanted) {
         buf_printf(out, "%s cannot stand for %s in %s: ", judge, person, pair->movement);
-        buf_printf(out,
-                   k == 0 ? "at most %.1f %% of what it calls %d is that"
-                          : "it finds at most %.1f %% of the turns of %d",
-                   100 * s->high, i);
+        if (k == 0)
+          buf_printf(out, "at most %.1f %% of what it calls %d is that", 100 * s->high, i);
+        else
+          buf_printf(out, "it finds at most %.1f %% of the turns of %d", 100 * s->high, i);
         return;
       }
       if (s->n < LEAST || s->low < share_wanted) {
@@ -452,7 +452,7 @@ static json_t *share_json(const struct kappa_share *s) {
   return s->n > 0 ? json_pack("[fff]", s->share, s->low, s->high) : json_null();
 }
 
-static json_t *rules_json(const struct agree_pair *pair) {
+static json_t *agree_rules_json(const struct agree_pair *pair) {
   json_t *list = json_array();
   for (int i = 0; i < KAPPA_CATEGORIES; i++) {
     struct kappa_rule r;
@@ -492,7 +492,7 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
   const char *judge, *person = agree_person(pair, &judge);
   if (person != NULL) {
     json_object_set_new(out, "reference", json_text(str_from(person)));
-    json_object_set_new(out, "rules", rules_json(pair));
+    json_object_set_new(out, "rules", agree_rules_json(pair));
   }
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
   json_put_count(out, "strata", (json_int_t)pair->stratum_count);

@@ -12,22 +12,14 @@
 static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 static const char *const key_names[GROUP_BY_KEY_COUNT] = {
-    [GROUP_BY_METHOD] = "method",
-    [GROUP_BY_MATCH_METHOD] = "match_method",
-    [GROUP_BY_MOVEMENT] = "movement",
-    [GROUP_BY_WORKFLOW] = "workflow",
-    [GROUP_BY_PROVIDER] = "provider",
-    [GROUP_BY_MODEL] = "model",
-    [GROUP_BY_WORKER] = "worker",
-    [GROUP_BY_WORKER_MODEL] = "worker_model",
-    [GROUP_BY_SCHEMA] = "schema",
-    [GROUP_BY_OUTCOME] = "outcome",
-    [GROUP_BY_RULE] = "rule",
-    [GROUP_BY_MARK] = "mark",
-    [GROUP_BY_DAY] = "day",
-    [GROUP_BY_STAGE] = "stage",
-    [GROUP_BY_REASON] = "reason",
-    [GROUP_BY_TO] = "to",
+    [GROUP_BY_METHOD] = "method",     [GROUP_BY_MATCH_METHOD] = "match_method",
+    [GROUP_BY_MOVEMENT] = "movement", [GROUP_BY_WORKFLOW] = "workflow",
+    [GROUP_BY_PROVIDER] = "provider", [GROUP_BY_MODEL] = "model",
+    [GROUP_BY_WORKER] = "worker",     [GROUP_BY_WORKER_MODEL] = "worker_model",
+    [GROUP_BY_SCHEMA] = "schema",     [GROUP_BY_OUTCOME] = "outcome",
+    [GROUP_BY_RULE] = "rule",         [GROUP_BY_MARK] = "mark",
+    [GROUP_BY_DAY] = "day",           [GROUP_BY_STAGE] = "stage",
+    [GROUP_BY_REASON] = "reason",     [GROUP_BY_TO] = "to",
 };
 
 const char *group_by_key_name(enum group_by_key key) {

@@ -53,9 +53,9 @@ struct group_by_row {
   struct row_use use;        /* of judges: by all stages of the units, and by calls that none has */
   struct row_use unsure_use; /* the part that no judge would have used, had each stage decided */
   struct row_use work;
-  uint64_t marks[TAG_MARK_COUNT]; /* judgments by what became of their turn's mark */
-  uint64_t again;                 /* questions to judges that were asked more than once */
-  struct row_use again_use;       /* the part of `use` that did so */
+  uint64_t marks[TAG_MARK_COUNT];      /* judgments by what became of their turn's mark */
+  uint64_t again;                      /* questions to judges that were asked more than once */
+  struct row_use again_use;            /* the part of `use` that did so */
   struct percentiles ms, tokens, cost; /* per unit; cost: only where known, in nanodollars */
   /* Answers that must have a form: those of judges, and those of movements. */
   uint64_t readings, reading_first_pass, reading_mended[GROUP_BY_MENDED_COUNT];

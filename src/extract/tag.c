@@ -185,7 +185,7 @@ static int take_digit(struct str *s) {
   return digit;
 }
 
-/* Returns the offset, from `from` on, of a byte that may begin a tag; the text's length for none. */
+/* Returns the offset, from `from` on, of a byte that may begin a tag, or the text's length. */
 static size_t may_begin(struct str text, size_t from) {
   while (from < text.n && text.p[from] != '[' && text.p[from] != '\xEF' && text.p[from] != '\xE3')
     from++;

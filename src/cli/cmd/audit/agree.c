@@ -2,6 +2,7 @@
 #include "audit/agree.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
@@ -36,7 +37,7 @@ static void show_share(const struct kappa_share *s) {
 }
 
 /* Shows how a judge and a person meet at each rule. */
-static void show_rules(const struct agree_pair *p) {
+static void show_rule_shares(const struct agree_pair *p) {
   struct kappa_rule r;
   const char *judge;
   for (int i = 0; i < KAPPA_CATEGORIES && agree_person(p, &judge) != NULL; i++) {
@@ -73,7 +74,7 @@ static void show_pair(const struct agree_pair *p) {
   buf_puts(&line, advice.n > 0 ? "\n    " : "");
   (void)cli_fit(&line, buf_view(&advice), 400);
   puts(buf_c(&line));
-  show_rules(p);
+  show_rule_shares(p);
   for (int i = 0; i < KAPPA_CATEGORIES; i++)
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && p->table.cell[i][j] > 0)
@@ -95,13 +96,29 @@ static bool agree_log(void *ctx, const struct store_ref *ref, struct err *err) {
   return true;
 }
 
-static void agree_print(const struct agreeing *a) {
+/* Gives what --fail-if may name of a pair: as --json, but agreement and kappa are numbers. */
+static void agree_gate(const struct agree_pair *p, struct gate *gate) {
+  struct kappa k = agree_kappa(p);
+  buf_auto_t name = {0};
+  if (gate->expr == NULL)
+    return;
+  json_t *figures = agree_pair_json(p);
+  json_object_set_new(figures, "agreement", json_real(k.agreement));
+  json_object_set_new(figures, "agreement_low", json_real(k.agreement_low));
+  json_object_set_new(figures, "kappa", k.known ? json_real(k.kappa) : json_null());
+  json_object_set_new(figures, "kappa_low", k.known ? json_real(k.low) : json_null());
+  buf_printf(&name, "%s/%s: %s and %s", p->workflow, p->movement, p->first, p->second);
+  gate_check(gate, buf_c(&name), figures);
+}
+
+static void agree_print(const struct agreeing *a, struct gate *gate) {
   agree_sort(a->agree);
   for (size_t i = 0; i < a->agree->pair_count; i++) {
     if (a->json)
       json_io_put(agree_pair_json(a->agree->pairs[i]));
     else
       show_pair(a->agree->pairs[i]);
+    agree_gate(a->agree->pairs[i], gate);
   }
   if (a->agree->pair_count == 0 && !a->json) {
     if (a->agree->raters != NULL)
@@ -134,6 +151,7 @@ static bool agree_raters(struct agree *a, const char *list, struct err *err) {
 
 static int agree_run(const struct cli_args *args) {
   struct agreeing a = {0};
+  struct gate gate = {0};
   struct err err = {0};
   struct aggregate *c = aggregate_new();
   a.json = cli_flag(args, "json");
@@ -145,14 +163,15 @@ static int agree_run(const struct cli_args *args) {
   }
   const struct resolve_id_each each = {agree_store, agree_log, a.agree};
   bool ok =
+      gate_begin(&gate, "agree", args, &err) &&
       agree_raters(a.agree, cli_value(args, "rater"), &err) &&
       audit_filters(c, args, false, &err) &&
       resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   if (ok)
-    agree_print(&a);
+    agree_print(&a, &gate);
   agree_free(a.agree);
   aggregate_free(c);
-  return cli_done("agree", ok, &err);
+  return gate_end(&gate, cli_done("agree", ok, &err));
 }
 
 const struct cli_command cmd_agree = {COMMAND_AGREE, .run = agree_run};
