@@ -1,95 +1,175 @@
 #!/usr/bin/env python3
-"""--fail-if and --junit of audit, agree, replay, test, verify and rejudge: what a build asks of the figures decides
-its exit status, what is not known is not passed, and a name that is no figure is bad usage."""
+"""Gates behind a movement, and paths that no movement may change."""
 import json
+import os
 import sys
-import xml.etree.ElementTree as xml
 
-from audit_logs import write
-from support import Box, expect, main
+from support import expect, main, of_type, records, verified, verdicts
 
-RULES = """
-name: rev
-initial_movement: look
+FLOW = """
+name: gated
+provider: script
 movements:
-  - name: look
-    instruction: "Look at it and say."
+  - name: build
+    instruction: Build it.
+    gate_runs: 3
+    gates:
+      - {command: [sh, -c, 'echo no rule to make >&2; test -e made'], timeout: 5m}
+      - {name: check, command: [cat, made], cwd: .}
     rules:
-      - condition: approved
-        next: COMPLETE
-      - condition: needs fix
-        next: ABORT
+      - {condition: when(movement_iteration == 9), next: ABORT}
+      - {condition: when(movement_iteration == 8), next: COMPLETE}
+      - {condition: when(movement_iteration == 7), next: build}
+      - {condition: when(true), next: review}
+  - name: review
+    instruction: Review it.
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+PROTECTED = """
+name: protected
+provider: script
+protect: [tests/**, '*.lock']
+movements:
+  - name: build
+    instruction: Build it.
+    rules: [{condition: when(true), next: test}]
+  - name: test
+    command: [sh, -c, 'echo ran >> ran']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
 """
 
 
-def ends(box, status, *words, said=None):
-    done = box.segue(*words)
-    expect(done.returncode == status, words, done.returncode, done.stderr[-400:])
-    expect(said is None or said in done.stderr.decode(), words, said, done.stderr)
+def run(box, text, replies, *more, status=0):
+    done = box.segue("run", box.file("flow.yaml", text), "--cwd", box.cwd, "--logs", box.logs, "-s",
+                     box.file("replies.json", json.dumps({"replies": replies})), *more, status=status)
+    return box.log_paths()[-1], done.stdout.decode()
 
 
-def cases(path):
-    suite = xml.parse(path).getroot()
-    found = {c.get("name"): c.find("failure") for c in suite.iter("testcase")}
-    expect(int(suite.get("tests")) == len(found), suite.attrib, len(found))
-    expect(int(suite.get("failures")) == sum(f is not None for f in found.values()), suite.attrib)
-    return {name: None if f is None else f.get("message") for name, f in found.items()}
+def path_of(log):
+    return [v[1] for v in verdicts(log)]
 
 
-def counts(box: Box):
-    folder, path = box.dir + "/many", box.dir + "/j.xml"
-    write(folder, 30, 8, seed=4)
-    unsure = json.loads(box.segue("audit", folder, "--json").stdout)["totals"]
-    share = unsure["unsure"] / unsure["judgments"]
-    ends(box, 1, "audit", folder, "--fail-if", f"unsure > {share - 0.01:.3f}", said="all judgments: unsure > ")
-    ends(box, 0, "audit", folder, "--fail-if", f"unsure > {share + 0.01:.3f}")
-    ends(box, 1, "audit", folder, "--fail-if", "counts.sessions.counted == 30 && judgments > 10")
-    ends(box, 2, "audit", folder, "--fail-if", "unsre > 0.2", "--junit", path, said="unsre is no figure: there are judgments, ")
-    ends(box, 2, "audit", folder, "--fail-if", "unsure >", said="--fail-if, byte ")
-    groups = json.loads(box.segue("audit", folder, "--by", "movement", "--json").stdout)["groups"]
-    ends(box, 1, "audit", folder, "--by", "movement", "--fail-if", "unsure >= 0", "--junit", path)
-    expect(cases(path) == {g["movement"]: "unsure >= 0" for g in groups}, cases(path))
-    ends(box, 0, "audit", folder, "--by", "movement", "--fail-if", "unsure > 1", "--junit", path)
-    expect(set(cases(path).values()) == {None}, cases(path))
-    ends(box, 1, "audit", folder, "--errors", "--fail-if", "answers > 0")
-    ends(box, 2, "audit", folder, "--fail-if", "unsure > 1", "--junit", box.dir + "/no/such.xml", said="cannot write ")
+def a_failure_goes_back_with_its_output(box):
+    path, _ = run(box, FLOW, [
+        {"movement": "build", "text": "built 1"},
+        {"movement": "build", "contains": "no rule to make", "text": "built 2", "write": {"made": "yes\n"}},
+        {"movement": "review", "contains": "built 2", "text": "fine"}])
+    log = records(path)
+    expect(path_of(log) == ["build", "build.gate1 > review", "build", "build.gate1 > review",
+                             "build.check > review", "review"], path_of(log))
+    workflow = log[0]["workflow"]
+    expect("gates" not in json.dumps(workflow["movements"]), workflow)
+    gate = [m for m in workflow["movements"] if m["name"] == "build.gate1 > review"][0]
+    expect(gate["gate"] is True and gate["timeout"] == "5m", gate)
+    expect("build.gate1" in [m["name"] for m in workflow["movements"]], workflow)
+    verified(box, path)
 
 
-def verdicts(box: Box):
-    flow, path = box.file("rev.yaml", RULES), box.dir + "/j.xml"
-    for rule in (1, 1, 2):
-        scenario = box.file("s.json", json.dumps({"replies": [
-            {"purpose": "execute", "text": "looked"}, {"purpose": "judge", "text": json.dumps({"reason": "r", "step": rule})}]}))
-        box.segue("run", flow, "--scenario", scenario, "--provider", "script", "--logs", box.logs, "--cwd", box.cwd, "--task", "t")
-    ends(box, 0, "verify", box.logs, "--fail-if", "bad > 0", "--junit", path)
-    expect(len(cases(path)) == 4 and set(cases(path).values()) == {None}, cases(path))  # the logs, and the expression
-    ends(box, 1, "verify", box.logs, "--fail-if", "complete < 4", said="all logs: complete < 4")
-    ends(box, 0, "replay", box.logs, "--fail-if", "changed > 0", "--junit", path)
-    expect(len(cases(path)) == 4 and set(cases(path).values()) == {None}, cases(path))
-    ends(box, 1, "replay", box.logs, "--fail-if", "judgments < 4")
-    again = box.file("again.json", json.dumps({"replies": [{"text": '{"reason": "r", "step": 1}', "times": 0}]}))
-    words = ("rejudge", box.logs, "--provider", "script", "--scenario", again, "--yes", "--as", "x")
-    ends(box, 1, *words, "--fail-if", "changed > 0", "--junit", path, said="all judgments: changed > 0")
-    got = cases(path)
-    expect(len(got) == 4 and sum(m is not None for m in got.values()) == 2, got)
-    expect(any(m == "rule 2 was recorded, now it is rule 1" for m in got.values()), got)
-    ends(box, 0, *words, "--fail-if", "changed > 1")
-    ends(box, 1, "agree", box.logs, "--fail-if", "agreement < 0.9", "--junit", path)
-    expect(cases(path) == {"rev/look: rejudge x and verdict": "agreement < 0.9"}, cases(path))
-    ends(box, 0, "agree", box.logs, "--fail-if", "agreement < 0.5")
-    ends(box, 1, "agree", box.logs, "--fail-if", "kappa < 0.5", said="cannot be told")  # one never varied
+def one_that_takes_too_long_goes_back_too(box):
+    text = FLOW.replace("echo no rule to make >&2; test -e made'], timeout: 5m", "echo working; test -e made || sleep 60'], timeout: 300ms")
+    path, _ = run(box, text, [
+        {"movement": "build", "text": "built 1"},
+        {"movement": "build", "contains": "working\nsh: still running after 300 ms, so it was ended", "text": "built 2", "write": {"made": "yes\n"}},
+        {"movement": "review", "text": "fine"}])
+    ends = [r for r in of_type(records(path), "call_end") if "exit" in r]
+    expect([r["exit"] for r in ends] == [124, 0, 0] and "error" not in ends[0], ends)
+    verified(box, path)
 
 
-def tried_cases(box: Box):
-    told = box.file("cases.ndjson", "".join(json.dumps(c) + "\n" for c in (
-        {"id": "a", "text": "fine", "rules": ["yes", "no"], "expected": 1},
-        {"id": "b", "text": "bad", "rules": ["yes", "no"], "expected": 2})))
-    scenario = box.file("t.json", json.dumps({"replies": [{"text": '{"reason": "r", "step": 1}', "times": 0}]}))
-    words = ("test", told, "--provider", "script", "--scenario", scenario)
-    ends(box, 1, *words)
-    ends(box, 0, *words, "--fail-if", "wrong > 1")
-    ends(box, 1, *words, "--fail-if", "pass < cases", said="script: pass < cases")
+def its_runs_are_bounded(box):
+    path, _ = run(box, FLOW, [{"text": "built", "times": 0}], status=4)
+    expect(path_of(records(path)).count("build.gate1 > review") == 3, path_of(records(path)))
+    box.segue("resume", path, "--rule", "1", "--why", "I looked", out="build.check")
+    verified(box, path)
 
 
-if __name__ == "__main__":
-    sys.exit(main([counts, verdicts, tried_cases]))
+def a_gate_without_its_program_stops_before_money_is_spent(box):
+    text = FLOW.replace("[cat, made]", "[no-such-program-here]")
+    done = box.segue("run", box.file("flow.yaml", text), "--logs", box.logs, "-s",
+                     box.file("r.json", json.dumps({"replies": [{"text": "x"}]})))
+    expect(done.returncode == 2 and b"no-such-program-here" in done.stderr, done.stderr)
+    expect(not box.log_paths(), "a session began")
+
+
+def mistakes_are_told(box):
+    child = FLOW.replace("  - name: review", "  - name: all\n    parallel:\n      - name: one\n        instruction: Look at it.\n"
+                         "        gates: [{command: [ls]}]\n        rules: [{condition: when(true)}]\n"
+                         "    rules: [{condition: when(true), next: review}]\n  - name: review", 1)
+    for text, word in ((FLOW.replace("timeout: 5m", "timeout: 5 minutes"), "must be a duration"),
+                       (FLOW.replace("timeout: 5m", "timout: 5m"), "did you mean timeout"),
+                       (FLOW.replace("gate_runs: 3", "gate_runs: 0"), "from 1 to 1000"),
+                       (PROTECTED.replace("[tests/**, '*.lock']", "tests"), "protect must be a list"),
+                       (child, "gates")):
+        box.segue("run", box.file("flow.yaml", text), "--logs", box.logs, status=2, err=word)
+
+
+def what_is_protected_stops_the_session(box):
+    touches = {"text": "built", "write": {"a": "1\n", "tests/run.sh": "exit 0\n", "deep/x.lock": "2\n"}}
+    path, said = run(box, PROTECTED, [touches], status=7)
+    stop = records(path)[-1]
+    expect(stop["reason"] == "protected" and stop["message"] ==
+           '"build" changed what is protected: tests/run.sh +1 -0, deep/x.lock +1 -0; '
+           "put it back, or resume to let it be", stop)
+    expect(not os.path.exists(box.cwd + "/ran"), "the next movement ran")
+    done = box.segue("resume", path)
+    expect(done.returncode == 0 and os.path.exists(box.cwd + "/ran"), done.stdout)
+    expect(len(of_type(records(path), "call_start")) == 2, "the work was done again")
+    verified(box, path)
+    os.unlink(box.cwd + "/ran")
+    path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=7)
+    refused = box.segue("reject", path)
+    expect(refused.returncode == 1 and not os.path.exists(box.cwd + "/ran"), refused)
+    done = box.segue("approve", path)
+    expect(done.returncode == 0 and os.path.exists(box.cwd + "/ran"), done)
+    verified(box, path)
+    path, _ = run(box, PROTECTED, [{"text": "built", "write": {"a": "2\n", "src/tests.c": "1\n"}}])
+    verified(box, path)
+
+
+def a_command_is_seen_too(box):
+    os.makedirs(box.cwd + "/tests")
+    text = PROTECTED.replace("echo ran >> ran", "echo exit 0 > tests/run.sh")
+    path, _ = run(box, text, [{"text": "built"}], status=7)
+    expect("tests/run.sh" in records(path)[-1]["message"], records(path)[-1])
+
+
+ERRORS = """
+name: w
+provider: script
+movements:
+  - name: hang
+    command: [sleep, '60']
+    timeout: 1s
+    rules: [{condition: when(true), next: ABORT}]
+    on_error: [{class: timeout, to: fix}]
+  - name: fix
+    instruction: Mend it.
+    rules: [{condition: it works, next: COMPLETE}, {condition: it does not, next: hang}]
+  - name: never
+    command: ['true']
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def an_error_leads_on(box):
+    told = "hang (timeout): still running after 1000 ms"
+    path, said = run(box, ERRORS, [{"movement": "fix", "contains": told, "text": "mended"},
+                                   {"stage": "structured_output", "contains": told,
+                                    "text": '{"reason": "it says so", "step": 1}'}])
+    end = of_type(records(path), "turn_end")[0]
+    expect((end["outcome"], end["class"], end["next"]) == ("error", "timeout", "fix"), end)
+    expect("> fix" in said and "still running after 1000 ms" in said, said)
+    verified(box, path)
+    shown = json.loads(box.segue("show", path, "--as", "view").stdout)["movements"]
+    expect(next(m for m in shown if m["name"] == "hang")["on_error"] == [{"class": "timeout", "next": "fix", "taken": 1}], shown)
+    page = box.segue("report", path, "--format", "html").stdout.decode()
+    expect("after an error <bdi>fix</bdi> 1\u00d7" in page and page.count("<g class=taken>") == 2, page[-9000:])
+    flow = box.dir + "/flow.yaml"
+    said = box.segue("lint", flow)
+    expect(b"no rule leads to the movement never" in said.stderr and b"movement fix" not in said.stderr, said)
+    expect(b"> ABORT, fix" in box.segue("plan", flow).stdout, "the plan")
+
+
+sys.exit(main([a_failure_goes_back_with_its_output, one_that_takes_too_long_goes_back_too, its_runs_are_bounded,
+               a_gate_without_its_program_stops_before_money_is_spent, mistakes_are_told,
+               what_is_protected_stops_the_session, a_command_is_seen_too, an_error_leads_on]))
