@@ -936,7 +936,8 @@ static bool drop_parameter(struct api_run *run, const struct rejected_parameter 
   json_t *body = json_loadb(buf_c(&run->wire.body), run->wire.body.n, 0, NULL);
   const char *name = rejected_parameter_parameter(refusal, body, run->config->dialect->needed);
   json_t *names = name ? json_pack("[s]", name) : NULL;
-  run->result.elsewhere = rejected_parameter_parameter(refusal, body, NULL) != NULL ||
+  run->result.elsewhere = run->reply.elsewhere ||
+                          rejected_parameter_parameter(refusal, body, NULL) != NULL ||
                           rejected_parameter_is_about_model(refusal) ||
                           rejected_parameter_is_about_schema(refusal);
   json_decref(body);
@@ -1057,6 +1058,7 @@ static void run_read_end(struct api_run *run, const struct http_end *end) {
   if (whole || answered) {
     if (r->class != CLASS_NONE)
       call_result_fail(&run->result, r->class, "%s: %s", run->config->name, r->message);
+    run->result.elsewhere = r->elsewhere && r->class == CLASS_BAD_REQUEST;
     run->result.retry_after_ms = r->retry_after_ms;
     return;
   }
