@@ -226,7 +226,7 @@ static bool config_read_prices(struct config *config, const char *path,
   return true;
 }
 
-/* Takes the user's words for failures. They are the program's own: a log holds what came of them. */
+/* Takes the user's words for failures. A log holds only what came of them. */
 static bool config_read_words(struct config *config, const char *path, const struct yaml_node *node,
                               struct err *err) {
   json_auto_t *rows = yaml_to_json(node);

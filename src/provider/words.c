@@ -123,10 +123,11 @@ static const struct words_row *words_in(const struct words_table *table, struct 
     const struct words_row *row = &table->rows[i];
     if (row->weak != like->weak || row->alone != like->alone || (skip & 1u << row->class))
       continue;
-    bool fits = row->codes ? words_has_code(row->codes, codes)
-                           : text.n > 0 && pattern_match(row->pattern, &scratch, text.p, text.n) ==
-                                               PATTERN_MATCH;
-    found = fits ? row : NULL;
+    if (row->codes != NULL && words_has_code(row->codes, codes))
+      found = row;
+    else if (row->codes == NULL && text.n > 0 &&
+             pattern_match(row->pattern, &scratch, text.p, text.n) == PATTERN_MATCH)
+      found = row;
   }
   pattern_scratch_deinit(&scratch);
   return found;

@@ -1,5 +1,5 @@
-/* words.h - what vendors' and clients' words for a failure mean: the table words.yaml, and the lines
- * of the user's own before it.
+/* words.h - what vendors' and clients' words for a failure mean: the table words.yaml, and
+ * before it the lines of the user's own.
  *
  * The table is read at the first failure. Not for threads: a call ends on the loop. */
 #ifndef SEGUE_PROVIDER_WORDS_H

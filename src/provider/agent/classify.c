@@ -36,7 +36,7 @@ enum error_class classify_of_status(int status) {
   }
 }
 
-struct meaning classify_failure(const struct failure *f) {
+struct meaning classify_failure(const struct failure_said *f) {
   unsigned skip = 0;
   if (f->by_status == CLASS_RATE_LIMIT) /* it names tokens a minute, not those of the prompt */
     skip |= 1u << CLASS_BAD_REQUEST;
@@ -51,7 +51,7 @@ struct meaning classify_failure(const struct failure *f) {
 }
 
 enum error_class classify_of_words(struct str text) {
-  return classify_failure(&(struct failure){.message = text}).class;
+  return classify_failure(&(struct failure_said){.message = text}).class;
 }
 
 void classify_wait(const struct words_row *row, struct str text, int64_t now_ms,
@@ -90,7 +90,7 @@ void classify_settle(struct call_result *r, int64_t now_ms) {
   /* A stray word of an error is not enough to change a class; a whole report is. */
   if ((answered || r->class == CLASS_CRASHED || r->class == CLASS_OVERLOADED) &&
       (report = words_report(text)) != NULL) {
-    m = classify_failure(&(struct failure){.message = text, .by_status = report->class});
+    m = classify_failure(&(struct failure_said){.message = text, .by_status = report->class});
     print_into(words, sizeof words, STR_FMT, STR_ARG(text));
     call_result_fail(r, m.class, "%s", words);
   } else if (!answered) {

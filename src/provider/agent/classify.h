@@ -9,7 +9,7 @@
 #include "core/call.h"
 #include "provider/words.h"
 
-struct failure {              /* texts may be empty */
+struct failure_said {         /* texts may be empty */
   enum error_class by_status; /* what the backend's status means; CLASS_NONE: it named none */
   struct str codes;           /* words of the error's fields, one a line */
   struct str message, param;  /* words for people; the parameter that it names */
@@ -24,7 +24,7 @@ struct meaning {
 /* Classes an HTTP status; CLASS_NONE below 400. */
 enum error_class classify_of_status(int status);
 /* Classes a failure: by its words where they decide, then by its status, then by all its words. */
-struct meaning classify_failure(const struct failure *failure);
+struct meaning classify_failure(const struct failure_said *failure);
 /* Classes a message by its words alone. */
 enum error_class classify_of_words(struct str text);
 /* Finds when a failure passes, in its text where *wait_ms is not known yet (0), and makes a limit

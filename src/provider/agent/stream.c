@@ -1165,7 +1165,7 @@ static enum error_class class_of_trouble(struct driver *d, struct str message, b
   if (by_status == CLASS_NONE)
     by_status = class_of_kind_names(kinds);
   struct meaning m = classify_failure(
-      &(struct failure){.by_status = by_status, .codes = kinds, .message = message});
+      &(struct failure_said){.by_status = by_status, .codes = kinds, .message = message});
   *elsewhere = m.elsewhere && class == CLASS_NONE;
   return m.class;
 }
@@ -1243,10 +1243,10 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   if (p->exit_code != 0) {
     class = class_of_patterns(d, text);
     if (class == CLASS_NONE)
-      class =
-          classify_failure(&(struct failure){.by_status = classify_of_status(classify_status(text)),
-                                             .message = text})
-              .class;
+      class = classify_failure(
+                  &(struct failure_said){.by_status = classify_of_status(classify_status(text)),
+                                         .message = text})
+                  .class;
     if (class == CLASS_NONE)
       class = profile_exit_class(d->profile, p->exit_code);
     if (class == CLASS_NONE && d->event_count == 0 && (p->exit_code == 126 || p->exit_code == 127))
@@ -1301,10 +1301,9 @@ enum error_class stream_retry_class(struct driver *d) {
   if (class != CLASS_NONE)
     return class;
   class = profile_status_class(d->profile, status);
-  return classify_failure(&(struct failure){
-                              .by_status = class != CLASS_NONE ? class : classify_of_status(status),
-                              .message = why})
-      .class;
+  if (class == CLASS_NONE)
+    class = classify_of_status(status);
+  return classify_failure(&(struct failure_said){.by_status = class, .message = why}).class;
 }
 
 /* Judges a run that we ended without an answer. If the last thing it reported was why it was
@@ -1371,9 +1370,10 @@ static void give_text(struct driver *d, struct call_result *r) {
     return;
   }
   if (d->has_text) {
+    /* The final text may be the end of the model's last message, or hold it. */
     struct str final = str_trim(buf_view(&d->text)), said = str_trim(buf_view(&d->last));
-    r->by_model = said.n > 0 && (final.n < said.n ? str_ends(said, buf_c(&d->text))
-                                                  : str_ends(final, buf_c(&d->last)));
+    size_t n = final.n < said.n ? final.n : said.n;
+    r->by_model = n > 0 && memcmp(final.p + final.n - n, said.p + said.n - n, n) == 0;
     take_buf(&r->text.bytes, &d->text);
   } else {
     bool own = d->told.n > 0; /* a message that was not finished, or pieces only */

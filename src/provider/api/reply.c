@@ -175,7 +175,7 @@ enum error_class reply_end_class(struct str word) {
        "eos_token word finish_reason_unspecified",
        CLASS_NONE},
       {"length max_tokens max_output_tokens model_length model_context_window_exceeded limit "
-       "max_turn_requests",
+       "max_turn_requests continuation",
        CLASS_LENGTH},
       {"content_filter content_filtered refusal safety recitation language blocklist "
        "prohibited_content spii image_safety sensitive guardrail_intervened",
@@ -300,10 +300,10 @@ static void read_param(struct reply *r, const json_t *error) {
 static enum error_class failure_class(struct reply *r, const json_t *error, const struct buf *codes,
                                       const struct buf *text) {
   const json_t *code = json_object_get(error, "code");
-  struct failure f = {.by_status = classify_of_status(r->status),
-                      .codes = buf_view(codes),
-                      .message = buf_view(text),
-                      .param = str_from(r->param)};
+  struct failure_said f = {.by_status = classify_of_status(r->status),
+                           .codes = buf_view(codes),
+                           .message = buf_view(text),
+                           .param = str_from(r->param)};
   /* A number as the code of an error within a stream is the status that it should have had. */
   if (f.by_status == CLASS_NONE && json_is_integer(code))
     f.by_status = classify_of_status((int)json_integer_value(code));
@@ -370,16 +370,14 @@ static void failure_status(struct reply *r, json_t *owned_doc) {
   } else {
     /* An array with the error as its only item is Gemini's form for a stream. */
     const json_t *first = json_is_array(owned_doc) ? json_array_get(owned_doc, 0) : NULL;
+    enum error_class class = classify_of_status(r->status);
     json_auto_t *page = NULL;
     if (first == NULL && !str_starts_fold(str_from(r->content_type), "text/html"))
       page = json_text(str_trim(buf_view(&r->document)));
     if (first != NULL || json_string_length(page) > 0)
       reply_error(r, first ? first : page);
     else
-      reply_fail(r,
-                 classify_of_status(r->status) != CLASS_NONE ? classify_of_status(r->status)
-                                                             : CLASS_PROTOCOL,
-                 "HTTP %d", r->status);
+      reply_fail(r, class != CLASS_NONE ? class : CLASS_PROTOCOL, "HTTP %d", r->status);
   }
   json_decref(owned_doc);
 }

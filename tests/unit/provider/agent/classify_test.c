@@ -214,10 +214,11 @@ TEST(fields_come_before_words_and_words_before_statuses) {
       {"permission_error", "no", "", CLASS_NONE, CLASS_AUTH, false},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct meaning m = classify_failure(&(struct failure){.by_status = cases[i].by_status,
-                                                          .codes = str_from(cases[i].codes),
-                                                          .message = str_from(cases[i].message),
-                                                          .param = str_from(cases[i].param)});
+    struct meaning m =
+        classify_failure(&(struct failure_said){.by_status = cases[i].by_status,
+                                                .codes = str_from(cases[i].codes),
+                                                .message = str_from(cases[i].message),
+                                                .param = str_from(cases[i].param)});
     if (m.class != cases[i].class || m.elsewhere != cases[i].elsewhere)
       fail_msg("%s: %s", cases[i].message, error_class_name(m.class));
   }
