@@ -348,7 +348,9 @@ static json_t *tools_call(const json_t *message) {
   if (watches && (run.timeout_s < 1 || run.timeout_s > MCP_WATCH_MAX_S))
     run.timeout_s = MCP_WATCH_S;
   bool lists = strcmp(name, "list") == 0;
-  json_t *result = ok ? run_segue(&run, lists ? listed_result : told_result, &err) : NULL;
+  json_t *result = NULL;
+  if (ok)
+    result = run_segue(&run, lists ? listed_result : told_result, &err);
   return mcp_result(message, result ? result : text_result(str_from(err.text), true));
 }
 
