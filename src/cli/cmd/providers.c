@@ -5,8 +5,8 @@
 #include "host/backends.h"
 #include "os/clock.h"
 #include "provider/agent/agent.h"
-#include "provider/agent/replay_recording.h"
 #include "provider/agent/classify.h"
+#include "provider/agent/replay_recording.h"
 #include "provider/probe.h"
 
 #include <stdlib.h>

@@ -17,10 +17,9 @@ struct preset {
   const char *name, *summary;
   const struct dialect *dialect;
   const char *base_url;
-  const char *key_env; /* the variable with its key; NULL: none */
-  bool key_needed;
-  bool lends_name;
-      /* a user may give its name to an API of another type */ /* base_url needs a key */
+  const char *key_env;    /* the variable with its key; NULL: none */
+  bool key_needed;        /* base_url needs a key */
+  bool lends_name;        /* a user may give its name to an API of another type */
   const char *program;    /* agent that takes this name if it is in PATH; or NULL */
   unsigned rungs;         /* subset of the dialect's; 0: all */
   unsigned quirks;        /* QUIRK_* */
