@@ -15,6 +15,7 @@
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 #include "host/workspace_set.h"
+#include "provider/words.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -139,6 +140,9 @@ const struct config_key config_keys[] = {
      "where sessions are kept, instead of in a folder: postgres://HOST/DATABASE"},
     {"shared_paths", NULL, NULL, NULL,
      "folders that several machines share, and the label of those machines: {/srv/work: nfs1}"},
+    {"words", NULL, NULL, NULL,
+     "what words for a failure mean, before the table of segue's own: [{class: quota, match: "
+     "...}]"},
     {"providers", NULL, NULL, NULL,
      "settings for individual backends; segue providers show NAME lists them"},
     {0},
@@ -241,6 +245,19 @@ static bool config_read_prices(struct config *config, const char *path,
   }
   config->prices = yaml_to_json(node);
   return true;
+}
+
+/* Takes the user's words for failures. A log holds only what came of them. */
+static bool config_read_words(struct config *config, const char *path, const struct yaml_node *node,
+                              struct err *err) {
+  json_auto_t *rows = yaml_to_json(node);
+  struct err why;
+  size_t at;
+  (void)config;
+  if (words_take(rows, &at, &why))
+    return true;
+  return yaml_wrong(err, path, node->kind == YAML_LIST && at < node->count ? node->items[at] : node,
+                    "%s", why.text);
 }
 
 static bool config_read_workspace(struct config *config, const char *path,
@@ -419,6 +436,7 @@ static const struct {
     {"store", config_read_store},
     {"providers", config_read_providers},
     {"shared_paths", config_read_shared_paths},
+    {"words", config_read_words},
 };
 
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
@@ -433,8 +451,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, store, shared_paths or "
-      "providers";
+      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, store, shared_paths, "
+      "words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 

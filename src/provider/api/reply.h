@@ -27,12 +27,15 @@ enum reply_form { REPLY_UNKNOWN, REPLY_EVENTS, REPLY_LINES, REPLY_DOCUMENT, REPL
  * pieces. */
 typedef void (*reply_watch_fn)(void *ctx, bool thinking, struct str piece);
 
+enum reply_limit { LIMIT_OF_REQUESTS, LIMIT_OF_TOKENS, LIMIT_OF_PLAN, LIMIT_OF_COUNT };
+
 /* Holds what headers said about when to come back. */
 struct reply_wait {
-  int64_t retry_after_ms; /* -1: not said */
-  unsigned used_up;       /* limits with nothing remaining: bit 0 requests, bit 1 tokens */
-  int64_t resets_ms[2];   /* time until each of them resets */
-  int should_retry;       /* 1 yes, 0 no, -1 not said */
+  int64_t retry_after_ms;            /* -1: not said */
+  unsigned used_up;                  /* bits of limits with nothing remaining */
+  bool told_left;                    /* what remains of a limit was said */
+  int64_t resets_ms[LIMIT_OF_COUNT]; /* time until each of them resets */
+  int should_retry;                  /* 1 yes, 0 no, -1 not said */
 };
 
 struct reply {
@@ -60,7 +63,9 @@ struct reply {
   bool closed;                    /* nothing that comes now belongs to it */
   bool ending;                    /* no more bytes come */
   enum error_class class;         /* CLASS_NONE: answered */
-  char message[400];              /* an error's message */
+  bool elsewhere;                 /* with bad_request: another backend may take the request */
+  bool lasts;                     /* no time that headers tell makes it pass */
+  char message[480];              /* an error's message */
   char param[64];                 /* the parameter that an error names in a field of its own */
   int64_t retry_after_ms;         /* 0: not said */
 };
