@@ -228,9 +228,23 @@ static size_t look_past(const char *text, size_t end, size_t i) {
 /* Returns the length of the quotation mark at i, in all the ways in which it comes out wrong; 0 for
  * none. */
 static size_t look_quote(const char *text, size_t end, size_t i) {
-  static const char *const marks[] = {"\"",       "'",        "`",           "\\\"",  "\xC2\xB4",
-                                      "\xC2\xAB", "\xC2\xBB", "&quot;",      "&#34;", "&#x22;",
-                                      "&apos;",   "&#39;",    "\xEF\xBC\x82"};
+  static const char *const marks[] = {"\"",
+                                      "'",
+                                      "`",
+                                      "\\\"",
+                                      "\xC2\xB4",
+                                      "\xC2\xAB",
+                                      "\xC2\xBB",
+                                      "&quot;",
+                                      "&#34;",
+                                      "&#x22;",
+                                      "&apos;",
+                                      "&#39;",
+                                      "\xEF\xBC\x82",
+                                      "\xE3\x80\x8C",
+                                      "\xE3\x80\x8D",
+                                      "\xE3\x80\x8E",
+                                      "\xE3\x80\x8F"};
   unsigned char first = (unsigned char)text[i];
   if (first < '"' || (first > '\'' && first < '\\') || (first > '`' && first < 0xC2))
     return 0; /* most text is none of these */
@@ -306,7 +320,7 @@ static bool extract_prose_between(const struct extract_pass *p, size_t from, siz
     return false;
   for (size_t k = from; k < i; k++) {
     char c = p->text[k];
-    bool letter = str_is_letter(c) || (c & 0x80);
+    bool letter = str_is_letter(c) || ((c & 0x80) && c != '\xEF'); /* EF: full-width marks */
     if (!letter && !str_is_digit(c) && !jscan_one_of(" \t\r\n.!?;-", c))
       return false;
     word = word || letter;
@@ -833,14 +847,16 @@ static size_t skip_past(const struct extract_pass *p, size_t i) {
   return i;
 }
 
-/* Returns true if a list breaks where data does and prose does not: at a comment after an item, or
- * at a quote escaped once too often. */
+/* Returns true if a list breaks where data does and prose does not: at a comment after an item, at
+ * a quote escaped once too often, or in an object. */
 static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
   if (at + 1 >= p->n)
     return false;
   if (p->text[at] == '/' && jscan_one_of("/*", p->text[at + 1]))
     return at > skip_past(p, i + 1);
-  return p->text[at] == '\\' && p->text[at + 1] == '"';
+  size_t before = space_back(p->text, i + 1, at);
+  return (p->text[at] == '\\' && p->text[at + 1] == '"') ||
+         (p->text[before - 1] == '{' && extract_loose_member(p->text, p->n, before - 1));
 }
 
 /* Makes candidates before `end` pieces of the broken value at i; SIZE_MAX means that its end is not
@@ -886,7 +902,8 @@ static void broken_place(struct extract_pass *p, size_t i, enum jscan_code code,
   }
   size_t shown = end == SIZE_MAX ? i : end;
   extract_note_add(p, i, shown, extract_stage_of(p, i, shown, p->fence_open), outcome, r->offset);
-  bool fence_next = r->offset < p->n && jscan_one_of("`~", p->text[r->offset]);
+  bool fence_next = r->offset + 1 < p->n && jscan_one_of("`~", p->text[r->offset]) &&
+                    p->text[r->offset + 1] == p->text[r->offset];
   if (sure || (block && end != SIZE_MAX && end >= p->trim_end && !fence_next))
     hide_inside(p, i, end, r->offset);
 }
@@ -1109,6 +1126,7 @@ static bool fix_attempt(struct extract_pass *p, const struct repair_job *job, bo
   own.last = job->last || (job->text == p->text && job->limit == p->n);
   own.said_only = p->opts->check != NULL; /* a schema may allow null: it would vouch for it */
   *f = (struct fix){.start = job->from, .fenced = fenced};
+  own.copy = job->text != p->text;
   bool read = repair_value(&own, p->repair_work, &f->r);
   p->repair_work -= f->r.work_used;
   if (!read) {
@@ -1143,15 +1161,22 @@ static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
 
 static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
                         const struct repair_way *way, bool fenced, struct fix *f) {
-  static const char *const doubtful[] = {
-      "unescaped_quote", "missing_quote", "unquoted_value", "unquoted_key",
-      "missing_colon",   "stray_text",    "wrong_bracket",  NULL};
+  /* A semicolon behind a key without quotes may be that of a style or a type. */
+  const char *const doubtful[] = {
+      "unescaped_quote",
+      "missing_quote",
+      "unquoted_value",
+      "missing_colon",
+      "stray_text",
+      "wrong_bracket",
+      memchr(job->text + job->from, ';', job->limit - job->from) ? "unquoted_key" : NULL,
+      NULL};
   struct repair_copy copy = {0};
   size_t work = 4 * (job->limit - job->from);
   if (p->repair_work < work || job->limit > UINT32_MAX)
     return false;
-  p->repair_work -= work;
   bool ok = way->copy(&copy, p->text, job->from, job->limit);
+  p->repair_work -= ok ? work : work / 4;
   if (ok) {
     struct repair_job inner = *job;
     inner.last = job->limit == p->n;
@@ -1170,7 +1195,11 @@ static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
     f->start = job->from;
     f->r.end = copy.at[f->r.end];
     struct extract_repair *told = xcalloc(f->r.repairs_listed + 1, sizeof *told);
-    told[0] = (struct extract_repair){way->name, job->from};
+    size_t at = 0; /* where the copy is first another text */
+    while (at < copy.text.n && copy.at[at] == job->from + at &&
+           p->text[job->from + at] == copy.text.p[at])
+      at++;
+    told[0] = (struct extract_repair){way->name, job->from + at};
     for (size_t k = 0; k < f->r.repairs_listed; k++)
       told[k + 1] = (struct extract_repair){f->r.repairs[k].name, copy.at[f->r.repairs[k].offset]};
     free(f->r.repairs);
@@ -1214,7 +1243,7 @@ static bool quoted_key_at(const struct extract_pass *p, size_t i, size_t limit) 
 }
 
 /* Repairs places that no bracket marks: members whose opening brace is lost, a tuple, several
- * values in a row, full-width brackets. */
+ * values in a row, full-width brackets, the call of a tool. */
 static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
                      struct fix *f) {
   from = skip_blank(p, from, limit);
@@ -1224,6 +1253,12 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   if (quoted_key_at(p, from, limit)) {
     job.members = true;
     return fix_attempt(p, &job, fenced, f);
+  }
+  const char *call = memmem(p->text + from, limit - from, LIT("<parameter"));
+  if (call != NULL) { /* of a tool; its parameters as texts or, if a schema wants that, as JSON */
+    job.from = (size_t)(call - p->text);
+    return fix_by_copy(p, &job, &repair_ways[REPAIR_WAY_CALL], fenced, f) ||
+           (p->opts->check && fix_by_copy(p, &job, &repair_ways[REPAIR_WAY_CALL + 1], fenced, f));
   }
   if (p->text[from] == '(' && (fenced || from == p->trim_start))
     return fix_attempt(p, &job, fenced, f);
