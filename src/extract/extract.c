@@ -693,7 +693,8 @@ static void weigh_checked(struct extract_pass *p, struct extract_slot s) {
     json_decref(s.value);
     s.value = found;
     note_set(p, s.note, s.unwrapped ? "valid_inside" : "valid");
-    p->other_seen = p->other_seen || (p->valid.value && !json_same(p->valid.value, s.value));
+    p->out->ambiguous |= p->valid.value && !json_same(p->valid.value, s.value);
+    p->other_seen = p->other_seen || p->out->ambiguous;
     pick_keep(p, &p->valid, s);
     return;
   }
@@ -785,32 +786,6 @@ bool extract_want_parse(const char *name, enum extract_want *want) {
   if (i >= 0)
     *want = (enum extract_want)i;
   return i >= 0;
-}
-
-size_t extract_space(const char *text, size_t n, size_t i) {
-  if (str_is_space(text[i]))
-    return 1;
-  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
-    return 2;
-  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
-                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
-    return 3;
-  return 0;
-}
-
-struct str extract_trim(struct str s) {
-  size_t len;
-  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
-    s = (struct str){s.p + len, s.n - len};
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
-      if (extract_space(s.p, s.n, s.n - k) == k) {
-        s.n -= k;
-        again = true;
-      }
-  }
-  return s;
 }
 
 /* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
@@ -948,7 +923,7 @@ static void forget_candidates(struct extract_pass *p) {
   p->hard_code = JSCAN_OK;
   p->wrong_root_seen = false;
   p->inside_until = 0;
-  p->broken_seen = p->other_seen = p->gap_broken = p->draft_seen = false;
+  p->broken_seen = p->other_seen = p->gap_broken = p->draft_seen = p->out->ambiguous = false;
   p->fence_start = SIZE_MAX;
 }
 

@@ -24,6 +24,7 @@ struct api_schema {
   struct schema *compiled; /* NULL: it is unsound, and nothing is checked here */
   struct adapted *adapted;
   struct gbnf_result grammar;
+  struct gbnf_opts grammar_opts;
   char why[400]; /* why it could not be adapted */
   bool grammar_made;
 };
@@ -108,10 +109,14 @@ const json_t *api_schema_adapted(const struct api_schema *s) {
   return s->adapted ? adapted_schema(s->adapted) : NULL;
 }
 
-struct str api_schema_grammar(struct api_schema *s) {
-  if (!s->grammar_made) {
+struct str api_schema_grammar(struct api_schema *s, bool think, bool opened) {
+  struct gbnf_opts opts = {.think = think, .thinking = think && opened};
+  if (!s->grammar_made || opts.think != s->grammar_opts.think ||
+      opts.thinking != s->grammar_opts.thinking) {
     s->grammar_made = true;
-    enum gbnf_status status = gbnf_convert(s->canonical, NULL, &s->grammar);
+    s->grammar_opts = opts;
+    gbnf_result_deinit(&s->grammar);
+    enum gbnf_status status = gbnf_convert(s->canonical, &opts, &s->grammar);
     assert((status == GBNF_OK) == (s->grammar.text != NULL));
   }
   return (struct str){s->grammar.text ? s->grammar.text : "",
@@ -125,7 +130,7 @@ unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why
     rungs &= ~(RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL));
   }
   if ((rungs & RUNG_BIT(RUNG_GRAMMAR)) && !(rungs & RUNG_BIT(RUNG_NATIVE)) &&
-      api_schema_grammar(s).n == 0) {
+      (s->grammar_made ? !s->grammar.text : !api_schema_grammar(s, false, false).n)) {
     *why = s->grammar.refusal ? s->grammar.refusal : "the schema has no grammar";
     rungs &= ~RUNG_BIT(RUNG_GRAMMAR);
   }

@@ -705,6 +705,8 @@ static int print_result(struct single *s, bool json) {
     json_io_print(value, form);
   if (!ask_trace_has_value(s->result))
     ui_complain("ask", s->result);
+  if (json_object_get(s->result, "ambiguous"))
+    fputs("segue ask: another value that fits comes before it: this is the last one\n", stderr);
   return status;
 }
 

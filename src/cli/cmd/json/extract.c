@@ -82,6 +82,8 @@ static void add_result(json_t *object, const struct extraction *how,
   put_value(object, found(r) ? r->value : NULL, r->stage, repairs, r->truncated);
   if (found(r) && r->duplicate_key)
     json_object_set_new(object, "duplicate_key", json_true());
+  if (found(r) && r->ambiguous)
+    json_object_set_new(object, "ambiguous", json_true());
   if (!found(r))
     json_array_append_new(errors, json_pack("{ss sI so}", "code", extract_code_name(r->error.code),
                                             "offset", (json_int_t)r->error.offset, "message",
@@ -169,6 +171,8 @@ static void tell_left_out(const struct extract_result *r) {
     fprintf(stderr, "segue extract: and %zu more\n", told - LEFT_OUT_COUNT);
   if (r->duplicate_key)
     fprintf(stderr, "segue extract: at byte %zu: %s\n", r->offset, table[3].words);
+  if (r->ambiguous)
+    fputs("segue extract: another value that fits comes before it: this is the last one\n", stderr);
   if (r->truncated)
     fputs("segue extract: the text ends inside the value: its end may be missing\n", stderr);
 }
