@@ -174,6 +174,8 @@ static bool pair_open(struct pair *p) {
   const char *draft = json_string_value(json_object_get(p->doc, "$schema"));
   struct schema_opts shape_opts = {.registry = p->run->registry,
                                    .default_draft = draft ? draft : p->run->draft};
+  if (!strcmp(p->dialect->name, "claude"))
+    shape_opts.default_draft = "http://json-schema.org/draft-07/schema#";
   bool whole = strstr(" claude qwen opencode ", p->dialect->name) != NULL;
   p->shape = schema_compile(adapted_schema(p->adapted), whole ? &shape_opts : NULL, NULL, NULL);
   if (!p->canonical || !p->shape || test_made_wrong())

@@ -75,6 +75,13 @@ static struct api_schema *api_schema_make(const json_t *canonical, const struct 
   if (s->adapted == NULL)
     print_into(s->why, sizeof s->why, "the schema cannot be written for %s: %.80s%s%.250s",
                preset->name, error.pointer, error.pointer[0] ? ": " : "", error.message);
+  size_t bytes = s->adapted ? json_dumpb(adapted_schema(s->adapted), NULL, 0, JSON_COMPACT) : 0;
+  if (bytes > LIMIT_SCHEMA_SENT_BYTES) {
+    print_into(s->why, sizeof s->why, "the schema for %s has %zu bytes; at most %u are sent",
+               preset->name, bytes, LIMIT_SCHEMA_SENT_BYTES);
+    adapted_free(s->adapted);
+    s->adapted = NULL;
+  }
   return s;
 }
 
@@ -118,6 +125,10 @@ struct str api_schema_grammar(struct api_schema *s, bool think, bool opened) {
     gbnf_result_deinit(&s->grammar);
     enum gbnf_status status = gbnf_convert(s->canonical, &opts, &s->grammar);
     assert((status == GBNF_OK) == (s->grammar.text != NULL));
+    if (s->grammar.length > LIMIT_SCHEMA_SENT_BYTES) {
+      gbnf_result_deinit(&s->grammar);
+      s->grammar.refusal = xstrdup("the grammar has over 64 KiB");
+    }
   }
   return (struct str){s->grammar.text ? s->grammar.text : "",
                       s->grammar.text ? s->grammar.length : 0};
