@@ -1031,9 +1031,9 @@ static void extract_walk(struct extract_pass *p) {
   }
 }
 
-/* Reads text that is one string, number or literal. Returns true if it was, whatever came of it. */
-static bool direct_scalar(struct extract_pass *p) {
-  size_t i = p->trim_start;
+/* Reads text from i on that is one string, number or literal. Returns true if it was, whatever came
+ * of it. */
+static bool direct_scalar(struct extract_pass *p, size_t i) {
   if (i >= p->trim_end || !jscan_one_of("\"-0123456789tfn", p->text[i]) || !p->text[i])
     return false;
   struct jscan_result r;
@@ -1464,8 +1464,14 @@ enum extract_status extract(const char *text, size_t n, const struct extract_opt
   p.trim_start = (size_t)(trimmed.p - text);
   p.trim_end = p.trim_start + trimmed.n;
   p.segment_start = p.trim_start;
-  if (!direct_scalar(&p))
+  if (!direct_scalar(&p, p.trim_start)) {
+    const char *line = memrchr(text + p.trim_start, '\n', p.trim_end - p.trim_start);
     extract_walk(&p);
+    size_t last = line ? (size_t)(line - text) + 1 : n;
+    if (p.opts->check && !p.valid.value && last >= p.segment_start && last >= p.inside_until &&
+        last < n && text[last] == '"')
+      (void)direct_scalar(&p, last); /* an answer in a line of its own */
+  }
   extract_choose(&p);
   jscan_deinit(&p.js);
   extract_slot_drop(&p.valid);
