@@ -109,9 +109,8 @@ enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len)
     return QUOTE_CURLY1;
   case 0xAB:
   case 0xBB:
-    return QUOTE_ANGLE;
   case 0xFF02:
-    return QUOTE_CURLY2;
+    return QUOTE_ANGLE; /* only its own kind closes it */
   case 0x300C:
   case 0x300E:
     return QUOTE_CORNER;
