@@ -583,6 +583,8 @@ static bool number_flag(const struct cli_args *args, const char *flag, long min,
 
 static bool read_invariants(const struct cli_args *args, json_t *into, struct err *err) {
   const char *file = cli_value(args, "invariants"), *text;
+  const char *schema = cli_value(args, "schema");
+  const char *own = schema ? preset_invariant(str_from(schema)) : NULL;
   json_auto_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
   if (list == NULL)
     return false;
@@ -590,6 +592,8 @@ static bool read_invariants(const struct cli_args *args, json_t *into, struct er
     return err_set(err, ERR_USAGE, "%.200s is not a list of invariants", file);
   for (size_t i = 0; (text = cli_values(args, "invariant", i)) != NULL; i++)
     json_array_append_new(list, json_io_string(text));
+  if (own != NULL)
+    json_array_append_new(list, json_string(own));
   if (json_array_size(list) > 0)
     json_object_set(into, "invariants", list);
   return true;
