@@ -552,6 +552,9 @@ static struct built tuple_object(struct adapter *a, const struct adapt_view *vie
     member->optional = i >= tuple->least;
     member->null_absent = member->optional && !adapt_sum_accepts(a, &view->prefix[i], json_null());
     loose = loose || member->optional;
+    if (member->optional && !member->null_absent)
+      adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_NARROWED,
+                    "null is a value here, so the position cannot be left out");
     json_t *schema = json_incref(items[i].schema);
     adapt_put(properties, name, member->optional ? adapt_nullable(a, schema) : schema);
     json_array_append_new(required, json_string_nocheck(name));
