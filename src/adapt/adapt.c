@@ -492,9 +492,9 @@ static struct built adapt_whole(struct adapter *a) {
   json_decref(others);
   /* A reference may lead to what is gone, and what is wider within `not` is narrower outside. */
   const struct schema_opts draft = {.default_draft = "http://json-schema.org/draft-07/schema#"};
-  struct schema *made = adapt_has(a, ADAPT_DRAFT_07) && !adapter_stopped(a)
-                            ? schema_compile(built.schema, &draft, NULL, NULL)
-                            : NULL;
+  struct schema *made = NULL;
+  if (adapt_has(a, ADAPT_DRAFT_07) && !adapter_stopped(a))
+    made = schema_compile(built.schema, &draft, NULL, NULL);
   if (adapt_has(a, ADAPT_DRAFT_07) && (made == NULL || (w.lost && w.negates)))
     adapt_fail(a, ADAPT_UNSUPPORTED, 0, "$ref", "draft 07 cannot say it");
   schema_free(made);

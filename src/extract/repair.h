@@ -10,8 +10,8 @@
  * control_character, bad_escape, bad_utf8, literal, number, missing_comma, extra_comma,
  * missing_colon, comment, ellipsis, concatenation, function_call, tuple, set, missing_bracket,
  * extra_bracket, wrong_bracket, truncated, implicit_object, merged_object, extra_quote, sequence,
- * escaped_text, quoted_lines, html_entities, punctuation, tool_call. These say that something was left out:
- * dropped_member, dropped_item, stray_text, duplicate_key.
+ * escaped_text, quoted_lines, html_entities, punctuation, tool_call. These say that something was
+ * left out: dropped_member, dropped_item, stray_text, duplicate_key.
  *
  * A number, or a piece of a literal, that ends with the text inside of something still open is left
  * out: 19 may have been 1999. A string that is cut there keeps what there is of it.

@@ -30,15 +30,17 @@ const json_t *extract_schema_root(const json_t *doc) {
   return at;
 }
 
+/* Returns whether no word goes on at text[i]. */
+static bool word_border(struct str text, size_t i) {
+  return i == 0 || i == text.n || !jscan_word_byte(text.p[i - 1]) || !jscan_word_byte(text.p[i]);
+}
+
 /* Returns the length of the label at text[i]; 0 if it is not there as words of its own. */
 static size_t label_at(struct str text, size_t i, const json_t *label) {
-  size_t n = json_string_length(label), end = i + n;
-  return n > 0 && text.n - i >= n && memcmp(text.p + i, json_string_value(label), n) == 0 &&
-                 (i == 0 || !(jscan_word_byte(text.p[i - 1]) && jscan_word_byte(text.p[i]))) &&
-                 (end == text.n ||
-                  !(jscan_word_byte(text.p[end - 1]) && jscan_word_byte(text.p[end])))
-             ? n
-             : 0;
+  size_t n = json_string_length(label);
+  bool here = n > 0 && text.n - i >= n && memcmp(text.p + i, json_string_value(label), n) == 0 &&
+              word_border(text, i) && word_border(text, i + n);
+  return here ? n : 0;
 }
 
 bool extract_label(const json_t *doc, struct str text, const json_t **label) {

@@ -8,7 +8,9 @@
 #include <assert.h>
 #include <string.h>
 
-size_t extract_space(const char *text, size_t n, size_t i) {
+/* Returns the length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for
+ * none. */
+static size_t extract_space(const char *text, size_t n, size_t i) {
   if (str_is_space(text[i]))
     return 1;
   if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */

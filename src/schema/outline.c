@@ -307,7 +307,7 @@ unsigned outline_hint(const struct outline *outline) {
   }
   if (is_fixed)
     return fixed & outline->types;
-  /* What alternatives say by `type` is not narrowed by a keyword for one of their types. */
+  /* A keyword for one type does not narrow alternatives that name others. */
   return outline->forms & ~hint ? 0 : hint & outline->types;
 }
 

@@ -2,12 +2,13 @@
  * an image that is valid there and comes back, and what is valid there comes back valid, but for
  * keywords that are reported as not enforced.
  *
- * For random schemas the same holds of the grammar: it takes what is valid, whatever the report says.
+ * For random schemas the same holds of the grammar: it takes what is valid, whatever the report
+ * says.
  *
- * Schemas: tests/data/adapt/presets with SEGUE_LONG or 1,000 random values each; 60 random ones (1,000
- * with SEGUE_LONG; SEGUE_SEED begins elsewhere); the schemas and
- * values of the official suite and of the schema benchmark, where they are (in $SEGUE_SHARED or
- * ../shared beside the sources). Options: -v names each failure. */
+ * Schemas: tests/data/adapt/presets with SEGUE_LONG or 1,000 random values each; 60 random ones
+ * (1,000 with SEGUE_LONG; SEGUE_SEED begins elsewhere); the schemas and values of the official
+ * suite and of the schema benchmark, where they are (in $SEGUE_SHARED or ../shared beside the sources).
+ * Options: -v names each failure. */
 #include "adapt/adapt.h"
 #include "base/memory.h"
 #include "format/json_object.h"
@@ -347,9 +348,9 @@ static json_t *random_array(struct schema_random *r, unsigned depth) {
     json_object_set_new(
         o, "prefixItems",
         json_pack("[oo]", random_schema(r, depth - 1), random_schema(r, depth - 1)));
-  json_object_set_new(o, "items",
-                      schema_random_below(r, 4) ? random_schema(r, depth - 1)
-                                                : json_boolean(schema_random_below(r, 2)));
+  bool listed = schema_random_below(r, 4) > 0;
+  json_t *items = listed ? random_schema(r, depth - 1) : json_boolean(schema_random_below(r, 2));
+  json_object_set_new(o, "items", items);
   if (schema_random_below(r, 2))
     json_object_set_new(o, "minItems", json_integer(least));
   if (schema_random_below(r, 2))

@@ -697,21 +697,6 @@ static struct str make_prompt(struct api_run *run) {
   return buf_view(&run->prompt);
 }
 
-/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
- * which ends at the second line of its fence. */
-static size_t head_of(const struct call_request *request, struct str prompt) {
-  static const char mark[] = "\n----- ";
-  enum { FENCE = sizeof mark - 1 + 16 };
-  const char *first = NULL;
-  if (request->purpose == PURPOSE_JUDGE)
-    first = memmem(prompt.p, prompt.n, mark, sizeof mark - 1);
-  if (first == NULL || (size_t)(prompt.p + prompt.n - first) < 2 * FENCE)
-    return 0;
-  const char *from = first + FENCE;
-  const char *second = memmem(from, (size_t)(prompt.p + prompt.n - from), first, FENCE);
-  return second != NULL ? (size_t)(second + FENCE - prompt.p) : 0;
-}
-
 static bool run_on_body(void *ctx, struct str bytes) {
   struct api_run *run = ctx;
   if (run->state == RUN_STATE_VERSION) {
@@ -785,7 +770,7 @@ static bool run_ask(struct api_run *run, enum run_state state) {
   const struct ask question = {
       .model = str_from(run->model),
       .prompt = prompt,
-      .head_n = head_of(run->request, prompt),
+      .head_n = ask_shared_head(run->request, prompt),
       .family = str_from(run->request->session),
       .options = run->request->options,
       .extra = config->extra,
@@ -1041,8 +1026,8 @@ static void add_usage(struct api_run *run) {
   json_decref(usage);
 }
 
-/* An answer with corrections was not kept to the schema: it is told what is wrong like any other, and
- * the correction goes on the next rung. */
+/* An answer that will be corrected was not kept to the schema: the correction goes on the next
+ * rung. */
 static void run_note_loose(struct api_run *run, const char *why) {
   enum rung below = run->rung == run->first_rung ? run->rung + 1 : RUNG_PROMPT;
   enum rung next = rung_at_or_below(run->rungs, below);
