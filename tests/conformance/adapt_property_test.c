@@ -7,7 +7,8 @@
  *
  * Schemas: tests/data/adapt/presets with SEGUE_LONG or 1,000 random values each; 60 random ones
  * (1,000 with SEGUE_LONG; SEGUE_SEED begins elsewhere); the schemas and values of the official
- * suite and of the schema benchmark, where they are (in $SEGUE_SHARED or ../shared beside the sources).
+ * suite and of the schema benchmark, where they are (in $SEGUE_SHARED or ../shared beside the
+ * sources).
  * Options: -v names each failure. */
 #include "adapt/adapt.h"
 #include "base/memory.h"
