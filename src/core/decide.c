@@ -815,6 +815,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
+  n.fence = str_from(nonce);
   buf_auto_t checks = {0}, tests = {0};
   checks_tell(core, turn, &checks);
   checks_tests(turn->tests, &tests);
