@@ -388,8 +388,9 @@
 #define LIMIT_COST_USD          1e6              /* one call in dollars; more is not a price */
 #define LIMIT_REFUSED_COUNT     8u               /* parameters that one model refused */
 /* rungs and versions remembered, of all providers and models */
-#define LIMIT_HTTP_MEMO_COUNT  256u
-#define LIMIT_API_SCHEMA_COUNT 64u /* schemas kept in the form of a provider, of all sessions */
+#define LIMIT_HTTP_MEMO_COUNT   256u
+#define LIMIT_SCHEMA_SENT_BYTES (64u * 1024u) /* larger in its dialect, it goes with the prompt */
+#define LIMIT_API_SCHEMA_COUNT  64u /* schemas kept in the form of a provider, of all sessions */
 
 /* --- store --- */
 #define LIMIT_DISK_RETRY_MS     1000  /* between two tries on a full disk */

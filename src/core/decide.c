@@ -515,6 +515,7 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
           .text = answered ? buf_c(&call->text) : "",
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
+          .enforced = call->enforced,
           .duration_ms = call->duration_ms,
           .tokens = tokens_taken(core_movement(s->core, turn)->structured, call),
       };

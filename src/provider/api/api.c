@@ -628,21 +628,6 @@ static struct str make_prompt(struct api_run *run) {
   return buf_view(&run->prompt);
 }
 
-/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
- * which ends at the second line of its fence. */
-static size_t head_of(const struct call_request *request, struct str prompt) {
-  static const char mark[] = "\n----- ";
-  enum { FENCE = sizeof mark - 1 + 16 };
-  const char *first = NULL;
-  if (request->purpose == PURPOSE_JUDGE)
-    first = memmem(prompt.p, prompt.n, mark, sizeof mark - 1);
-  if (first == NULL || (size_t)(prompt.p + prompt.n - first) < 2 * FENCE)
-    return 0;
-  const char *from = first + FENCE;
-  const char *second = memmem(from, (size_t)(prompt.p + prompt.n - from), first, FENCE);
-  return second != NULL ? (size_t)(second + FENCE - prompt.p) : 0;
-}
-
 static bool run_on_body(void *ctx, struct str bytes) {
   struct api_run *run = ctx;
   if (run->state == RUN_STATE_VERSION) {
@@ -708,7 +693,11 @@ static bool run_ask(struct api_run *run, enum run_state state) {
   const json_t *schema = run->schema ? run->request->schema : NULL;
   if (formed && (run->rung == RUNG_NATIVE || run->rung == RUNG_TOOL))
     schema = api_schema_adapted(run->schema);
-  struct str prompt = make_prompt(run);
+  struct str prompt = make_prompt(run), grammar = STR("");
+  const json_t *think = think_to_send(run);
+  if (formed && run->rung == RUNG_GRAMMAR)
+    grammar = api_schema_grammar(run->schema, think != NULL && !json_is_false(think),
+                                 !(config->quirks & QUIRK_GENERATE));
   json_auto_t *options = NULL;
   if (run->room > 0) {
     options = run->request->options ? json_clone_top(run->request->options) : json_object();
@@ -717,14 +706,14 @@ static bool run_ask(struct api_run *run, enum run_state state) {
   const struct ask question = {
       .model = str_from(run->model),
       .prompt = prompt,
-      .head_n = head_of(run->request, prompt),
+      .head_n = ask_shared_head(run->request, prompt),
       .family = str_from(run->request->session),
       .options = options ? options : run->request->options,
       .extra = config->extra,
       .schema = formed ? schema : NULL,
       .rung = run->rung,
-      .grammar = formed && run->rung == RUNG_GRAMMAR ? api_schema_grammar(run->schema) : STR(""),
-      .think = think_to_send(run),
+      .grammar = grammar,
+      .think = think,
       .keep_alive = config->keep_alive,
       .key = buf_view(&run->key),
       .quirks = config->quirks,
@@ -957,6 +946,13 @@ static bool run_ask_otherwise(struct api_run *run) {
   return false;
 }
 
+/* Returns true if the session asks for a correction of what does not fit. */
+static bool run_is_corrected(const struct api_run *run) {
+  enum call_purpose purpose = run->request->purpose;
+  return purpose == PURPOSE_EXECUTE ||
+         (purpose == PURPOSE_REASK && run->request->stage == STAGE_COUNT);
+}
+
 /* Chooses the rung to begin with; false: the result says why there is none. */
 static bool run_choose_rung(struct api_run *run) {
   const struct api_config *config = run->config;
@@ -970,6 +966,11 @@ static bool run_choose_rung(struct api_run *run) {
   known = api_recall(run->api, "rung", config->name, run->model);
   run->rung = rung_at_or_below(run->rungs, known ? (enum rung)json_integer_value(known) : 0);
   run->first_rung = run->rung;
+  known = api_recall(run->api, "correction", run->request->session, run->model);
+  if (run->request->purpose == PURPOSE_REASK && run_is_corrected(run) && known != NULL) {
+    run->rung = rung_at_or_below(run->rungs, (enum rung)json_integer_value(known));
+    run->remember = config->local;
+  }
   if (run->rung == RUNG_COUNT) {
     call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s: schema_mode allows one way only, and %s",
                      config->name, why ? why : "it is not possible here");
@@ -999,6 +1000,17 @@ static void add_usage(struct api_run *run) {
   json_decref(usage);
 }
 
+/* An answer that will be corrected was not kept to the schema: the correction goes on the next
+ * rung. */
+static void run_note_loose(struct api_run *run, const char *why) {
+  enum rung below = run->rung == run->first_rung ? run->rung + 1 : RUNG_PROMPT;
+  enum rung next = rung_at_or_below(run->rungs, below);
+  if (next == RUNG_COUNT)
+    return;
+  run_note(run, "%s: a correction goes as %s", why, rung_name(next));
+  api_remember(run->api, "correction", run->request->session, run->model, json_integer(next));
+}
+
 /* Reads the structured value. Returns false if another request was sent. */
 static bool read_structured(struct api_run *run) {
   struct reply *r = &run->reply;
@@ -1011,7 +1023,9 @@ static bool read_structured(struct api_run *run) {
     /* A server on this machine will always behave like this; a vendor's model may do better next
      * time. */
     run->remember = run->config->local;
-    if (run->rung == run->first_rung && run_step_down(run, why)) {
+    if (run_is_corrected(run))
+      run_note_loose(run, why);
+    else if (run->rung == run->first_rung && run_step_down(run, why)) {
       json_decref(found.value);
       return false;
     }

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "core/call.h"
 #include "core/capability.h"
 
 #include <jansson.h>
@@ -121,6 +122,9 @@ void ask_option(const struct ask *ask, const char *option, json_t *body, const c
 void ask_extra(const struct ask *ask, json_t *body);
 /* Puts an object into the body unless it is empty; takes it. */
 void ask_put(json_t *body, const char *key, json_t *owned);
+/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
+ * which ends at the second line of its fence. */
+size_t ask_shared_head(const struct call_request *request, struct str prompt);
 /* Returns {"role": "user", "content": prompt} in an array. */
 json_t *ask_messages(const struct ask *ask);
 static inline bool ask_rung(const struct ask *ask, enum rung rung) {

@@ -63,12 +63,12 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
   else if (json_is_boolean(ask->think) && (ask->quirks & QUIRK_REASONING_OBJECT))
     json_object_set_new(body, "reasoning",
                         json_pack("{sb}", "enabled", (int)json_is_true(ask->think)));
-  /* A grammar leaks into the reasoning, which may then never end: there is no thinking with one. */
+  /* A grammar rules the reasoning, too: one without a place for it lets nobody think. */
   if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) &&
       (json_is_boolean(ask->think) || ask_rung(ask, RUNG_GRAMMAR)))
-    json_object_set_new(body, "chat_template_kwargs",
-                        json_pack("{sb}", "enable_thinking",
-                                  (int)(json_is_true(ask->think) && !ask_rung(ask, RUNG_GRAMMAR))));
+    json_object_set_new(
+        body, "chat_template_kwargs",
+        json_pack("{sb}", "enable_thinking", (int)(ask->think && !json_is_false(ask->think))));
   if (ask->schema != NULL && ask->rung != RUNG_PROMPT && (ask->quirks & QUIRK_REQUIRE_PARAMETERS))
     json_object_set_new(body, "provider", json_pack("{sb}", "require_parameters", 1));
   if (ask->stream) {
