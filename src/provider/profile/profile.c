@@ -176,7 +176,7 @@ static void read_rule(struct profile *p, const json_t *keys, struct profile_rule
   } sets[] = {
       {"tool", {"name", "id", "state", "failed", "input", "output", "exit"}, r->tool, &r->has_tool},
       {"usage",
-       {"input", "output", "cached", "reasoning", "cost", "all_input", "all_output"},
+       {"input", "output", "cached", "reasoning", "cache_write", "cost", "all_input", "all_output"},
        r->usage,
        &r->has_usage},
       {"background", {"id", "what", "state", "all"}, r->background, &r->has_background},
