@@ -361,6 +361,7 @@ static void profile_build(struct profile *p) {
   p->ends_by_exit = true;
   for (size_t i = 0; i < p->rule_count; i++) {
     tells |= p->rules[i].has_usage;
+    p->capability.tells_cost |= p->rules[i].usage[USAGE_COST].count > 0;
     p->ends_by_exit &= p->rules[i].end != STREAM_END_OK;
   }
   p->capability.tells_no_tokens = !tells;
