@@ -59,25 +59,25 @@ double prices_of_output(const struct provider_registry *registry, const json_t *
 
 /* --- a newer list --- */
 
-struct fetch {
+struct price_fetch {
   struct buf *out;
   struct http_end end;
 };
 
 static bool on_body(void *ctx, struct str bytes) {
-  struct fetch *f = ctx;
+  struct price_fetch *f = ctx;
   buf_str(f->out, bytes);
   return true;
 }
 
 static void on_done(void *ctx, const struct http_end *end) {
-  struct fetch *f = ctx;
+  struct price_fetch *f = ctx;
   f->end = *end;
 }
 
 static bool fetch_list(const char *url, struct buf *out, struct err *err) {
   uv_loop_t loop;
-  struct fetch f = {.out = out};
+  struct price_fetch f = {.out = out};
   if (!loop_init(&loop, err))
     return false;
   struct http *http = http_new(&loop);

@@ -65,7 +65,7 @@ struct str price_list_name(struct str list) {
 /* --- names --- */
 
 /* Writes a model's name as it is compared. */
-static void plain_name(struct str model, char out[MODEL_BYTES]) {
+static void compared_name(struct str model, char out[MODEL_BYTES]) {
   static const char *const regions[] = {"us.", "eu.", "apac.", "jp.", "global."};
   size_t n = 0, digits = 0;
   for (size_t i = 0; i < ARRAY_LEN(regions); i++)
@@ -111,7 +111,7 @@ static bool find_row(struct str list, struct str maker, struct str model, struct
   char wanted[MODEL_BYTES], plain[MODEL_BYTES];
   struct str rest = list, by, name, row;
   bool any = false;
-  plain_name(model, wanted);
+  compared_name(model, wanted);
   while (price_list_next(&rest, &by, &name, &row)) {
     if (maker.n > 0 && !str_eq(by, maker))
       continue;
@@ -119,7 +119,7 @@ static bool find_row(struct str list, struct str maker, struct str model, struct
       *found = row;
       return true;
     }
-    plain_name(name, plain);
+    compared_name(name, plain);
     if (!any && strcmp(plain, wanted) == 0) {
       *found = row;
       any = true;
@@ -217,8 +217,8 @@ static bool put_prices(struct importing *import, const json_t *from, const char 
 }
 
 /* Adds a model; one without any price, or that costs nothing, is left out. */
-static void put_model(struct importing *import, struct str maker, struct str model,
-                      const json_t *prices, const char *const *keys, double scale) {
+static void import_model(struct importing *import, struct str maker, struct str model,
+                         const json_t *prices, const char *const *keys, double scale) {
   size_t before = import->out->n;
   if (!is_name(maker) || !is_name(model))
     return;
@@ -252,7 +252,7 @@ static void import_models_dev(struct importing *import, const json_t *doc) {
       bool is_maker = maker_of(import->shipped, str_from(host)).n > 0;
       JSON_MEMBERS(json_at(value, "models"), id, model) {
         if (is_maker == makers)
-          put_model(import, str_from(host), str_from(id), json_at(model, "cost"), keys, 1);
+          import_model(import, str_from(host), str_from(id), json_at(model, "cost"), keys, 1);
       }
     }
   }
@@ -266,7 +266,7 @@ static void import_openrouter(struct importing *import, const json_t *list) {
     struct str id = json_view_at(model, "id"), maker = str_cut(&id, '/');
     struct str known = maker_of(import->shipped, maker);
     if (id.n > 0 && memchr(id.p, ':', id.n) == NULL)
-      put_model(import, known.n > 1 ? known : maker, id, json_at(model, "pricing"), keys, 1e6);
+      import_model(import, known.n > 1 ? known : maker, id, json_at(model, "pricing"), keys, 1e6);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Puts the words of a line, "input 4 output 20 above 200000 input 8", into an object. */
-static void put_row(json_t *out, struct str row) {
+static void put_price_row(json_t *out, struct str row) {
   json_t *into = json_object(), *tiers = json_array();
   json_object_set_new(out, "prices", into);
   (void)str_cut(&row, ' ');
@@ -55,7 +55,7 @@ static void print_list(const struct cli_args *args, struct str list) {
     }
     json_t *one = json_pack("{so so so}", "list", json_text(name), "maker", json_text(maker),
                             "model", json_text(model));
-    put_row(one, row);
+    put_price_row(one, row);
     json_io_put(one);
   }
 }

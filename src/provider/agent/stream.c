@@ -363,7 +363,7 @@ static bool is_of_conversation(const json_t *all, const json_t *before, const js
   return input >= used_of(before, USAGE_INPUT) && output >= used_of(before, USAGE_OUTPUT);
 }
 
-/* What was told stays in `total`, for the call that continues the conversation. */
+/* The total keeps what was told, for the call that continues the conversation. */
 json_t *stream_usage_turn(const struct driver *d, json_t *all, json_t *data) {
   json_t *own = stream_usage_added(data, d->usage, 1);
   const json_t *before = d->resumed ? d->before : NULL;

@@ -77,8 +77,8 @@ void reply_head(struct reply *r, int status);
 /* Takes bytes. False: enough was read. */
 bool reply_body(struct reply *r, struct str bytes) MUST_CHECK;
 void reply_end(struct reply *r, bool whole);
-/* Returns {"input", "output", "cached", "reasoning", "cache_write", "cost_usd"} as far as known, a new reference;
- * NULL: nothing is known. */
+/* Returns {"input", "output", "cached", "reasoning", "cache_write", "cost_usd"} as far as known, a
+ * new reference; NULL: nothing is known. */
 json_t *reply_usage_json(const struct reply *r);
 
 /* --- for the dialects --- */

@@ -1,4 +1,4 @@
-/* What models cost, by the spellings that providers use, and public lists read. */
+/* Prices of models by the spellings that providers use, and public lists read. */
 #include "provider/price_list.h"
 
 #include "support/test.h"
@@ -106,7 +106,7 @@ TEST(public_lists_are_read) {
     assert_true(price.of[PRICE_INPUT] == 4 && price.of[PRICE_OUTPUT] == 20);
     assert_true(price.of[PRICE_CACHED] == 0.2 && price.of[PRICE_CACHE_WRITE] == 5);
     assert_true(str_ends(price_list_name(buf_view(&out)), " 2026-12-01"));
-    /* What it lacks, the shipped one has. */
+    /* The shipped one has what it lacks. */
     assert_true(priced_by("gpt-6.2-sol", buf_view(&out)).of[PRICE_INPUT] == 2);
     /* It is read again as it was written. */
     buf_auto_t again = {0};
