@@ -133,7 +133,8 @@ static json_t *acp_usage(const json_t *usage) {
 static void acp_note_cost(struct acp *acp, const json_t *cost) {
   const json_t *amount = json_object_get(cost, "amount");
   double usd = json_number_value(amount);
-  if (str_eq_c(json_view_at(cost, "currency"), "USD") && usd > 0 && usd <= LIMIT_COST_USD)
+  if (acp->prompting && str_eq_c(json_view_at(cost, "currency"), "USD") && usd > 0 &&
+      usd <= LIMIT_COST_USD)
     json_keep(&acp->cost, amount);
 }
 

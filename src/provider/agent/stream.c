@@ -312,6 +312,8 @@ json_t *stream_usage_added(const json_t *a, const json_t *b, int sign) {
   for (size_t i = 0; i < ARRAY_LEN(usage_names); i++) {
     const json_t *one = json_object_get(a, usage_names[i]),
                  *two = json_object_get(b, usage_names[i]);
+    if (sign < 0 && two == NULL && json_object_get(b, "input") != NULL)
+      continue; /* an older log knew nothing of it: nor can the difference */
     double n = json_number_value(one) + sign * json_number_value(two);
     if (n < 0) {
       json_decref(sum);
