@@ -104,11 +104,21 @@ static double part_calls(const struct movement *m, enum reachable_role role, siz
   return sum * (double)votes;
 }
 
+/* Says once what is not known, and of whom: "no price is known for the model of codex, gemini". */
 static void plan_unknown(struct planning *plan, const char *what, struct str name) {
   buf_auto_t text = buf_of("%s " STR_FMT, what, STR_ARG(name));
-  for (size_t i = 0; i < json_array_size(plan->unknown); i++)
-    if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i))))
-      return;
+  for (size_t i = 0; i < json_array_size(plan->unknown); i++) {
+    struct str known = json_view(json_array_get(plan->unknown, i)), names = known;
+    if (!str_drop(&names, what))
+      continue;
+    while (names.n > 0)
+      if (str_eq(str_trim(str_cut(&names, ',')), name))
+        return;
+    buf_clear(&text);
+    buf_printf(&text, STR_FMT ", " STR_FMT, STR_ARG(known), STR_ARG(name));
+    json_array_set_new(plan->unknown, i, json_text(buf_view(&text)));
+    return;
+  }
   json_array_append_new(plan->unknown, json_text(buf_view(&text)));
 }
 

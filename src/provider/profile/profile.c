@@ -589,6 +589,8 @@ static const struct {
     {"takes_model", offsetof(struct capability, takes_model)},
     {"sessions", offsetof(struct capability, sessions)},
     {"forks", offsetof(struct capability, forks)},
+    {"tells_no_tokens", offsetof(struct capability, tells_no_tokens)},
+    {"tells_cost", offsetof(struct capability, tells_cost)},
 };
 
 json_t *profile_about(const struct profile *p) {
