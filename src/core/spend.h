@@ -67,8 +67,8 @@ extern const char
 
 /* Returns true if it tells tokens and no cost. */
 bool spend_lacks_cost(const json_t *usage);
-/* Returns such a usage with its cost at this price. from: prices, the user's own, or list, whose name
- * and date `list` has. A new reference. */
+/* Returns such a usage with its cost at this price. from: prices, the user's own, or list, whose
+ * name and date `list` has. A new reference. */
 json_t *spend_at_price(const json_t *usage, const struct price *price, const char *from,
                        const char *list);
 /* Returns the usage with its cost by the user's own prices (model -> dollars per million tokens),

@@ -1,4 +1,4 @@
-/* usage.h - adds up what calls used: {"input", "output", "cached"?, "cost_usd"?, ...}, see call_end. */
+/* usage.h - adds up what calls used: {"input", "output", "cached"?, "cost_usd"?}, see call_end. */
 #ifndef SEGUE_JUDGE_USAGE_H
 #define SEGUE_JUDGE_USAGE_H
 

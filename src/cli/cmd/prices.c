@@ -34,20 +34,20 @@ static void put_price_row(json_t *out, struct str row) {
     json_decref(tiers);
 }
 
-static bool is_wanted(const struct cli_args *args, struct str row) {
+static bool is_price_wanted(const struct cli_args *args, struct str row) {
   bool wanted = args->word_count == 0;
   for (size_t i = 0; i < args->word_count; i++)
     wanted |= str_has(row, args->words[i]);
   return wanted;
 }
 
-static void print_list(const struct cli_args *args, struct str list) {
+static void print_prices(const struct cli_args *args, struct str list) {
   struct str rest = list, maker, model, row, name = price_list_name(list);
   bool json = cli_flag(args, "json");
   if (!json)
     cli_say(stdout, "list " STR_FMT "\n", STR_ARG(name));
   while (price_list_next(&rest, &maker, &model, &row)) {
-    if (!is_wanted(args, row))
+    if (!is_price_wanted(args, row))
       continue;
     if (!json) {
       cli_say(stdout, STR_FMT "\n", STR_ARG(row));
@@ -68,9 +68,9 @@ static void print_own(const struct cli_args *args, const json_t *prices) {
       if (json_object_get(price, price_names[i]) != NULL)
         buf_printf(&row, " %s %.15g", price_names[i],
                    json_number_value(json_object_get(price, price_names[i])));
-    if (is_wanted(args, buf_view(&row)) && cli_flag(args, "json"))
+    if (is_price_wanted(args, buf_view(&row)) && cli_flag(args, "json"))
       json_io_put(json_pack("{ss ss sO}", "list", "config.yaml", "model", model, "prices", price));
-    else if (is_wanted(args, buf_view(&row)))
+    else if (is_price_wanted(args, buf_view(&row)))
       cli_say(stdout, "%s\n", buf_c(&row));
   }
 }
@@ -90,7 +90,7 @@ static int prices_show(const struct cli_args *args) {
   price_lists_of(registry, lists);
   for (size_t i = 0; i < 2; i++)
     if (lists[i].n > 0)
-      print_list(args, lists[i]);
+      print_prices(args, lists[i]);
   registry_free(registry);
   return STATUS_COMPLETE;
 }

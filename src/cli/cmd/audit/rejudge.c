@@ -122,8 +122,8 @@ static int turn_order(const void *a, const void *b) {
   return c != 0 ? c : (x->nth > y->nth) - (x->nth < y->nth);
 }
 
-/* Adds a turn to the list that is kept so far. A turn that was judged again after a resume is judged
- * once, against its last verdict, and its judging is all of that. */
+/* Adds a turn to the list that is kept so far. A turn that was judged again after a resume is
+ * judged once, against its last verdict, and its judging is all of that. */
 static size_t keep_turn(struct rejudge_turn *list, size_t kept, const struct rejudge_turn *one) {
   struct rejudge_turn *last = kept > 0 ? &list[kept - 1] : NULL;
   bool same = last != NULL && strcmp(last->session, one->session) == 0 && last->turn == one->turn;
