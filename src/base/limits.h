@@ -345,7 +345,8 @@
 #define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
-#define LIMIT_HTTP_CONNECT_MS 10000 /* name, connection and TLS of one request */
+#define LIMIT_PRICE_LIST_BYTES (32u * 1024u * 1024u) /* a public list of prices */
+#define LIMIT_HTTP_CONNECT_MS  10000                 /* name, connection and TLS of one request */
 /* without a byte: models may think long before the first */
 #define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000)
 #define LIMIT_HTTP_TAIL_MS      2000 /* wait for the end of a reply whose answer is complete */

@@ -49,6 +49,7 @@ struct capability {
   const char *judge_effort; /* default effort of its judges; NULL: none */
   /* It reports neither tokens nor cost, so its calls count for nothing in budgets. */
   bool tells_no_tokens;
+  bool tells_cost;         /* it reports dollars */
   bool touches_files;      /* runs programs that may change the working tree */
   const struct held *held; /* NULL: permissions mean nothing to it (script, command) */
 };

@@ -117,7 +117,8 @@ const struct config_key config_keys[] = {
     {"model", NULL, "--model", NULL, "its model"},
     {"options", NULL, "--option", NULL, "sampling: temperature, seed, max_tokens, effort"},
     {"fallback", NULL, NULL, NULL, "for each backend, which ones to ask when it cannot continue"},
-    {"prices", NULL, NULL, NULL, "US dollars per million tokens, by model: input, output, cached"},
+    {"prices", NULL, NULL, NULL,
+     "US dollars per million tokens, by model: input, output, cached, cache_write, reasoning"},
     {"notify", NULL, NULL, NULL,
      "a program to notify of questions, stops and ends, as a list of words"},
     {"budget", NULL, NULL, NULL,
@@ -221,7 +222,7 @@ static bool config_read_fallback(struct config *config, const char *path,
   return true;
 }
 
-/* Reads prices. They are never looked up elsewhere: they change, and differ by contract. */
+/* Reads the user's own prices, which go before those of lists: they differ by contract. */
 static bool config_read_prices(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
   static const char *const wanted =
@@ -236,7 +237,7 @@ static bool config_read_prices(struct config *config, const char *path,
     for (size_t k = 0; k < price->count; k++) {
       struct str name = price->pairs[k].key->text;
       const struct yaml_node *usd = price->pairs[k].value;
-      if (!str_eq_c(name, "input") && !str_eq_c(name, "output") && !str_eq_c(name, "cached"))
+      if (!str_is_one(name, price_names))
         return yaml_wrong(err, path, price->pairs[k].key, "%s", wanted);
       if ((usd->kind != YAML_INTEGER && usd->kind != YAML_REAL) || usd->real < 0 ||
           usd->real > LIMIT_COST_USD)

@@ -295,7 +295,8 @@ void stream_usage(struct driver *d, json_t *data) {
   stream_tell(d, NEWS_USAGE, (struct str){0}, data);
 }
 
-static const char *const usage_names[] = {"input", "output", "cached", "reasoning", "cost_usd"};
+static const char *const usage_names[] = {"input",     "output",      "cached",
+                                          "reasoning", "cache_write", "cost_usd"};
 
 static void put_told(json_t *to, enum usage_field name, const struct profile_value *from,
                      const json_t *at) {
@@ -313,6 +314,8 @@ json_t *stream_usage_added(const json_t *a, const json_t *b, int sign) {
   for (size_t i = 0; i < ARRAY_LEN(usage_names); i++) {
     const json_t *one = json_object_get(a, usage_names[i]),
                  *two = json_object_get(b, usage_names[i]);
+    if (sign < 0 && two == NULL && json_object_get(b, "input") != NULL)
+      continue; /* an older log knew nothing of it: nor can the difference */
     double n = json_number_value(one) + sign * json_number_value(two);
     if (n < 0) {
       json_decref(sum);
@@ -355,6 +358,8 @@ static bool is_of_conversation(const json_t *all, const json_t *before, const js
   double output = used_of(all, USAGE_OUTPUT) - used_of(own, USAGE_OUTPUT);
   if (was <= 0 || is < was)
     return false;
+  if (json_object_get(own, "input") == NULL) /* the protocol says so, and nothing else does */
+    return true;
   if (json_object_get(all, "input") == NULL && (tokens = dear_tokens(before)) > 0)
     return is >= was / 2 + was / tokens * dear_tokens(own);
   if (json_object_get(before, "input") == NULL)
@@ -362,33 +367,30 @@ static bool is_of_conversation(const json_t *all, const json_t *before, const js
   return input >= used_of(before, USAGE_INPUT) && output >= used_of(before, USAGE_OUTPUT);
 }
 
-/* Adds the tokens of one more turn of the call, with the call's share of the cost; takes `data`.
- * What was told stays in `total`, for the call that continues the conversation. */
-static void turn_usage(struct driver *d, const struct profile_rule *r, const json_t *at,
-                       json_t *data) {
-  json_t *all = json_object(), *own = stream_usage_added(data, d->usage, 1);
+/* The total keeps what was told, for the call that continues the conversation. */
+json_t *stream_usage_turn(const struct driver *d, json_t *all, json_t *data) {
+  json_t *own = stream_usage_added(data, d->usage, 1);
   const json_t *before = d->resumed ? d->before : NULL;
   double cost = used_of(data, USAGE_COST);
-  put_told(all, USAGE_INPUT, &r->usage[USAGE_ALL_INPUT], at);
-  put_told(all, USAGE_OUTPUT, &r->usage[USAGE_ALL_OUTPUT], at);
   if (cost > 0) {
     json_object_set_new(all, "cost_usd", json_real(cost));
     bool sum = is_of_conversation(all, before, own);
-    if (json_object_get(all, "input") == NULL) { /* as many as are known */
-      json_t *known = stream_usage_added(own, sum ? before : NULL, 1);
+    if (json_object_get(all, "input") == NULL && json_object_get(own, "input") != NULL) {
+      json_t *known = stream_usage_added(own, sum ? before : NULL, 1); /* as many as are known */
       json_object_update_missing(all, known);
       json_decref(known);
     }
     if (sum)
       cost = round((cost - used_of(before, USAGE_COST)) * 1e12) / 1e12;
     json_object_set_new(own, "cost_usd", json_real(cost));
+    json_object_set_new(own, "cost_of", json_string(sum ? "conversation" : "call"));
     json_object_set(own, "total", all);
   } else if (json_object_get(d->usage, "total") != NULL) {
     json_object_set(own, "total", json_object_get(d->usage, "total"));
   }
   json_decref(all);
   json_decref(data);
-  stream_usage(d, own);
+  return own;
 }
 
 /* Counts requests: a client that keeps asking, whatever the reply, would go on for as long as it
@@ -407,7 +409,7 @@ static void count_request(struct driver *d) {
 
 static void stream_event_say_usage(struct driver *d, const struct profile_rule *r,
                                    const json_t *at) {
-  json_t *data = json_object();
+  json_t *data = json_object(), *all;
   for (enum usage_field i = USAGE_INPUT; i <= USAGE_COST; i++)
     put_told(data, i, &r->usage[i], at);
   if (json_object_size(data) == 0) {
@@ -427,7 +429,10 @@ static void stream_event_say_usage(struct driver *d, const struct profile_rule *
     stream_usage_total(d, data);
     return;
   case USAGE_OF_TURN:
-    turn_usage(d, r, at, data);
+    all = json_object();
+    put_told(all, USAGE_INPUT, &r->usage[USAGE_ALL_INPUT], at);
+    put_told(all, USAGE_OUTPUT, &r->usage[USAGE_ALL_OUTPUT], at);
+    stream_usage(d, stream_usage_turn(d, all, data));
     return;
   }
   BUG("tokens of nobody");

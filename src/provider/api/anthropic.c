@@ -70,9 +70,12 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
 static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begins) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
-  const json_t *counts[] = {fresh, cached, json_object_get(usage, "cache_creation_input_tokens")};
+  const json_t *written = json_object_get(usage, "cache_creation_input_tokens");
+  const json_t *details = json_object_get(usage, "output_tokens_details");
+  const json_t *counts[] = {fresh, cached, written};
   json_auto_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
-  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached, NULL);
+  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached,
+              json_object_get(details, "thinking_tokens"), written);
 }
 
 static void read_stop(struct reply *r, const json_t *from) {

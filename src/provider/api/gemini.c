@@ -76,7 +76,7 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
   const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
   json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
   reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
-              json_object_get(usage, "cachedContentTokenCount"), thoughts);
+              json_object_get(usage, "cachedContentTokenCount"), thoughts, NULL);
   json_decref(output);
   if (json_is_string(blocked))
     reply_stop(r, blocked, CLASS_REFUSED);

@@ -100,10 +100,12 @@ static void chat_read(struct reply *r, const json_t *doc) {
   reply_refusal(r, json_object_get(message, "refusal"));
   json_array_foreach(json_object_get(message, "tool_calls"), i, call)
     reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
+  const json_t *read = json_object_get(usage, "prompt_tokens_details");
   reply_usage(
       r, json_object_get(usage, "prompt_tokens"), json_object_get(usage, "completion_tokens"),
-      json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"),
-      json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"));
+      json_object_get(read, "cached_tokens"),
+      json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"),
+      json_object_get(read, "cache_write_tokens"));
   reply_cost(r, json_object_get(usage, "cost")); /* OpenRouter */
   if (json_is_object(error))
     reply_error(r, choice);
@@ -164,7 +166,7 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
     bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* older versions send it */
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
                 json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"),
-                NULL);
+                NULL, NULL);
     reply_stop(r, json_object_get(doc, "stop_type"), limit ? CLASS_LENGTH : CLASS_NONE);
     reply_close(r);
   }

@@ -47,9 +47,11 @@ static void responses_read_end(struct reply *r, const json_t *response) {
   const json_t *usage = json_object_get(response, "usage");
   const json_t *reason = json_object_get(json_object_get(response, "incomplete_details"), "reason");
   struct str status = str_from(json_string_value(json_object_get(response, "status")));
+  const json_t *read = json_object_get(usage, "input_tokens_details");
   reply_usage(r, json_object_get(usage, "input_tokens"), json_object_get(usage, "output_tokens"),
-              json_object_get(json_object_get(usage, "input_tokens_details"), "cached_tokens"),
-              json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"));
+              json_object_get(read, "cached_tokens"),
+              json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"),
+              json_object_get(read, "cache_write_tokens"));
   if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0) {
     const json_t *item, *part;
     size_t i, k;

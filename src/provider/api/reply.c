@@ -30,6 +30,7 @@ void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
                       .output = -1,
                       .cached = -1,
                       .reasoning = -1,
+                      .cache_write = -1,
                       .cost_usd = -1,
                       .wait = {.retry_after_ms = -1, .should_retry = -1}};
   r->text.max = r->tool.max = LIMIT_OUTPUT_BYTES;
@@ -149,11 +150,12 @@ static void set_count(int64_t *out, const json_t *n) {
 }
 
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
-                 const json_t *reasoning) {
+                 const json_t *reasoning, const json_t *cache_write) {
   set_count(&r->input, input);
   set_count(&r->output, output);
   set_count(&r->cached, cached);
   set_count(&r->reasoning, reasoning);
+  set_count(&r->cache_write, cache_write);
 }
 
 void reply_cost(struct reply *r, const json_t *usd) {
@@ -219,7 +221,8 @@ json_t *reply_usage_json(const struct reply *r) {
   } counts[] = {{"input", r->input},
                 {"output", r->output},
                 {"cached", r->cached},
-                {"reasoning", r->reasoning}};
+                {"reasoning", r->reasoning},
+                {"cache_write", r->cache_write}};
   if (r->input < 0 && r->output < 0)
     return NULL;
   json_t *usage = json_object();

@@ -57,6 +57,7 @@ struct reply {
   bool has_tool, thought, mended; /* mended: it had bytes that are not UTF-8 */
   int64_t input, output, cached;  /* tokens; -1: not said */
   int64_t reasoning;              /* part of the output; -1: not said */
+  int64_t cache_write;            /* part of the input; -1: not said */
   double cost_usd;                /* below 0: not said */
   char stop[48];                  /* the backend's own word for why it ended */
   bool over;                      /* the event that ends a reply was seen */
@@ -81,8 +82,8 @@ void reply_head(struct reply *r, int status);
 /* Takes bytes. False: enough was read. */
 bool reply_body(struct reply *r, struct str bytes) MUST_CHECK;
 void reply_end(struct reply *r, bool whole);
-/* Returns {"input", "output", "cached", "reasoning", "cost_usd"} as far as known, a new reference;
- * NULL: nothing is known. */
+/* Returns {"input", "output", "cached", "reasoning", "cache_write", "cost_usd"} as far as known, a
+ * new reference; NULL: nothing is known. */
 json_t *reply_usage_json(const struct reply *r);
 
 /* --- for the dialects --- */
@@ -97,7 +98,7 @@ void reply_refusal(struct reply *r, const json_t *piece);
 json_t *reply_sum(const json_t *const *counts, size_t n);
 /* Sets the counts that are not NULL. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
-                 const json_t *reasoning);
+                 const json_t *reasoning, const json_t *cache_write);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Returns the class of a backend's word for why an answer ended, however it spells it: CLASS_NONE
  * for a whole answer and for no word at all, CLASS_PROTOCOL for a word that is not known. */
