@@ -56,6 +56,7 @@ struct launch {
   struct shared_scenario *known;    /* of others, perhaps the same; or NULL */
   json_t *config;                   /* of session_start */
   bool skips;                       /* skipped if another one with its key runs */
+  bool asks_more;                   /* than a sandbox gives, by a word that is not remembered */
   const char **pass_env;            /* names within config */
   struct session_setup setup;       /* all of it, in the host's form */
   /* of a new session only: */
