@@ -202,6 +202,7 @@ static bool write_kept_refs(const struct submodule_keeping *k, const struct stor
     char ref[96];
     struct str tip = str_next_line(&tips);
     print_into(ref, sizeof ref, "refs/segue/%.60s/%ld", k->where->session, ++highest);
+    git_drop_dead_lock(pair->to, pair->to, ref);
     buf_printf(&refs, "create %s " STR_FMT "\n", ref, STR_ARG(tip));
     json_array_append_new(kept, kept_entry(pair->name, str_from(ref), tip));
   }

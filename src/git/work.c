@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "git/git.h"
+#include "git/repo.h"
 #include "git/run.h"
 
 #include <dirent.h>
@@ -472,17 +474,23 @@ static long next_ref(const struct work_look *l, struct err *err) {
 static bool write_refs(const struct work_look *l, const json_t *commits, bool moves, json_t *kept,
                        struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
+  AUTO(repo_deinit) struct repo repo = {0};
   buf_auto_t text = {0};
   json_auto_t *made = json_array();
   long number = json_array_size(commits) > 0 ? next_ref(l, err) : 1;
   if (number == 0)
     return false;
+  if (!repo_find(l->repo, &repo)) /* a bare one */
+    buf_puts(&repo.common, l->repo);
   JSON_EACH(commits, i, commit) {
     char ref[96];
     print_into(ref, sizeof ref, "refs/segue/%.36s/%ld", l->where->session, number + (long)i);
+    git_drop_dead_lock(l->repo, buf_c(&repo.common), ref);
     buf_printf(&text, "create %s %s\n", ref, json_string_value(commit));
     json_array_append_new(made, json_pack("{ss sO}", "ref", ref, "commit", commit));
   }
+  if (moves && strstr(l->ref, l->where->session) != NULL) /* nobody else's branch */
+    git_drop_dead_lock(l->repo, buf_c(&repo.common), l->ref);
   if (moves && l->w->tip[0])
     buf_printf(&text, "option no-deref\nupdate %s %s %s\n", l->ref, l->w->head, l->w->tip);
   else if (moves)
