@@ -301,14 +301,14 @@ static bool keep_embedded(const struct submodule_keeping *k) {
 bool submodules_keep(const struct submodules_where *where, json_t *kept, struct err *err) {
   struct repo repo;
   const struct submodule_keeping k = {.where = where, .repo = &repo, .kept = kept, .err = err};
-  const char *last = strrchr(where->worktree, '/');
-  buf_auto_t from = {0}, to = {0};
+  buf_auto_t from = {0}, to = {0}, name = {0};
   char_auto_t *real = realpath(where->repo, NULL);
-  if (last == NULL || real == NULL)
+  if (real == NULL)
     return true;
   if (!repo_find(real, &repo))
     buf_puts(&repo.common, real); /* a bare one */
-  buf_printf(&from, "%s/worktrees%s/modules", buf_c(&repo.common), last);
+  repo_worktree_name(buf_c(&repo.common), where->worktree, &name);
+  buf_printf(&from, "%s/worktrees/%s/modules", buf_c(&repo.common), buf_c(&name));
   buf_printf(&to, "%s/modules", buf_c(&repo.common));
   bool ok = keep_below(&k, buf_c(&from), buf_c(&to), "", 0) && keep_embedded(&k);
   repo_deinit(&repo);
