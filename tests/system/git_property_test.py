@@ -343,7 +343,8 @@ class Play:
             has = set(TOKEN.findall(self.git("grep", "-ohE", r"t[0-9]+x[0-9]+", target).encode()))
             self.check(lines <= has or (head or tip or "-")[:7] in self.said, words, "says merged, but the target lacks", sorted(lines - has))
         else:
-            others = [c for n, c in before.items() if n in self.agents_refs and n not in self.start and n.startswith("refs/heads/")]
+            others = [c for n, c in before.items()  # what was done in a worktree of the agent's own stays there, like a person's
+                      if n in self.agents_refs and n not in self.start and n.startswith("refs/heads/") and "/extra/" not in n]
             missing = self.missing([head, tip, *others], target)
             self.check(not missing, words, "says merged, but commits are not in the target and not named:", missing)
         self.uncommitted_is_said(words)
@@ -431,7 +432,8 @@ class Play:
         self.nothing_is_lost("run")
         after = self.refs()
         self.remember(after)
-        self.said += json.dumps([r for r in log if r["type"] in ("workspace", "session_stop")])
+        self.said += json.dumps([r for r in log if r["type"] in ("workspace", "session_stop")])  # what it says in full
+        self.said += json.dumps([r["head"].get("others") for r in of_type(log, "call_end") if "head" in r])
         own = [n for n in self.notes if n["at"] == s.path]
         if done.returncode == 0 and s.branch:
             ends = [after.get(s.path), after.get(f"refs/heads/{s.branch}")]
@@ -513,6 +515,8 @@ SMALL = [(deeds, commands) for deeds, commands in (
     ([["git checkout -q other; " + COMMIT]], ["integrate BRANCH"]), ([["git checkout -qBmine other; " + COMMIT]], ["integrate BRANCH"]),
     ([["git checkout -qb mine; " + COMMIT], [COMMIT]], ["fork ID --from LAST"]), ([[COMMIT]], ["$ git checkout -q other", "merge ID"]),
     ([[COMMIT], ["git reset -q --hard main", "git checkout -qb mine; " + COMMIT]], ["integrate BRANCH"]),
+    ([["git worktree move $W $W.moved", DETACHED], ["git checkout -q --detach main; " + COMMIT, "cd $M; rm -rf $W"]], []),
+    ([[COMMIT], ["git branch -qf mine; git reset -q --hard HEAD~1"]], []), ([["git worktree move $W $W.moved", "git -C $M checkout -qb stolen"]], []),
     ([[DETACHED, "git branch -qD $(git branch --list --format='%(refname:short)' 'segue/*')"], [WRITE[0]]], ["discard ID --yes --force"]))]
 CHILDREN = [[[DETACHED], ["git stash -qu"]], [["git merge -qm m other"], ["git checkout -q other", "git reset -q --hard HEAD~1"]]]
 
@@ -523,6 +527,8 @@ def those_that_failed_once():
     cases += [{**plain, "movements": [["git rebase -q other"]], "children": children, "commands": [command]}
               for children in CHILDREN for command in ("rm ID --force", "discard ID --yes --force")]
     cases += [{**plain, "part": True, "movements": [[deed]], "commands": ["merge ID"]} for deed in IN_PART[:3]]
+    cases += [{**plain, "movements": [["echo t1x$$ >> new; git add -A; git commit -qm c1"], ["git checkout -q other; echo t2x$$ >> new"]],
+               "children": [[COMMIT], ["true"]], "commands": ["resume ID"]}]
     with Box() as box:
         template(box)
         for made in cases:
