@@ -93,6 +93,8 @@ static struct work_look *look_new(const struct work_where *where, struct work *w
     buf_auto_t common = {0}, name = {0};
     work_common(l, &common);
     repo_worktree_name(buf_c(&common), path, &name);
+    if (name.n == 0) /* it was moved: git keeps the name */
+      buf_puts(&name, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     print_into(l->name, sizeof l->name, "worktrees/%s/HEAD", buf_c(&name));
   }
   print_into(l->ref, sizeof l->ref, "refs/heads/%s", where->branch ? where->branch : "");
@@ -206,6 +208,22 @@ static json_t *unheld(const struct work_look *l, const struct buf *commits, bool
   return heads;
 }
 
+/* Lists the branches that have one of the loose commits; of too many the oldest are asked for. */
+static bool list_holders(const struct work_look *l, struct git_answer *answer, struct err *err) {
+  enum { FIXED = 3, MOST = 30 };
+  struct git_ask ask = {.folder = l->repo,
+                        .words = {"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)",
+                                  "refs/heads"}};
+  size_t count = json_object_size(l->loose), at = 0, words = FIXED;
+  JSON_MEMBERS(l->loose, commit, value) {
+    if (at++ + MOST < count)
+      continue;
+    ask.words[words++] = "--contains";
+    ask.words[words++] = commit;
+  }
+  return git_now(&ask, answer, err);
+}
+
 static bool is_astray(const struct work_look *l, struct str commit) {
   return json_object_getn(l->loose, commit.p, commit.n) != NULL;
 }
@@ -231,16 +249,14 @@ static bool read_loose(struct work_look *l, json_t **lost, struct err *err) {
   if (heads == NULL || json_array_size(heads) == 0)
     return heads != NULL;
   *lost = unheld(l, &commits, true, "", NULL, err);
-  if (*lost == NULL || !git_run(l->repo, &answer, err, "for-each-ref",
-                                "--format=%(objectname) %(refname:lstrip=2)", "refs/heads", NULL))
+  if (*lost == NULL || !list_holders(l, &answer, err))
     return false;
   struct str rest = buf_view(&answer.out);
   while (rest.n > 0) {
     struct str line = str_next_line(&rest), commit = str_cut(&line, ' ');
-    json_t *name = is_astray(l, commit) ? json_stringn(line.p, line.n) : NULL;
-    if (name != NULL)
-      json_array_append_new(
-          l->w->others, json_pack("{so ss%}", "branch", name, "commit", commit.p, (int)commit.n));
+    json_array_append_new(l->w->others,
+                          json_pack("{so ss%}", "branch", json_stringn(line.p, line.n), "commit",
+                                    commit.p, (int)commit.n));
   }
   return true;
 }

@@ -211,7 +211,9 @@ class Play:
             seen = max((i for i, note in enumerate(self.notes) if x in note["has"]), default=-1) + 1
             began = collections.Counter({"start": 1, "end": -1}[n["when"]] for n in self.notes[:seen])
             if sum(k * count for k, count in began.items()) <= 0 and (seen == len(self.notes) or self.notes[seen]["when"] == "start"):
-                found.add(x)
+                pair = [n["at"] for n in self.notes[max(seen - 1, 0):seen + 1]]
+                if len(pair) < 2 or pair[0] == pair[1] or not all(re.search(r"-\d+$", at) for at in pair):  # siblings overlap
+                    found.add(x)
         return found
 
     def refs(self):
@@ -433,7 +435,7 @@ class Play:
         after = self.refs()
         self.remember(after)
         self.said += json.dumps([r for r in log if r["type"] in ("workspace", "session_stop")])  # what it says in full
-        self.said += json.dumps([r["head"].get("others") for r in of_type(log, "call_end") if "head" in r])
+        self.said += json.dumps([r["head"] for r in of_type(log, "call_end") if "head" in r])
         own = [n for n in self.notes if n["at"] == s.path]
         if done.returncode == 0 and s.branch:
             ends = [after.get(s.path), after.get(f"refs/heads/{s.branch}")]

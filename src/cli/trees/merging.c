@@ -68,14 +68,12 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   if (!work_find(where, &w, err))
     return false;
   if (!work_adopt(where, &w, &first)) {
-    bool enough = w.state == WORK_LEFT_BEHIND && lacks_nothing(where, &w, target, err);
-    if (!enough)
-      err_set(err, first.code, "%.300s: %.700s", where->branch, first.text);
-    return enough;
-  }
-  work_tell(where, &w, &text);
-  if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN)
+    if (w.state != WORK_LEFT_BEHIND || !lacks_nothing(where, &w, target, err))
+      return err_set(err, first.code, "%.300s: %.700s", where->branch, first.text);
+  } else if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN) {
+    work_tell(where, &w, &text);
     cli_say(out, "%s\n", buf_c(&text));
+  }
   JSON_EACH(w.others, i, other)
     cli_say(stderr, "segue: %s (%.10s) has more of its work, and is left alone\n",
             json_word_at(other, "branch"), json_word_at(other, "commit"));
