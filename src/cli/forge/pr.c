@@ -129,6 +129,19 @@ static bool pr_address_stands(const struct pr *p, const char *remote, const char
                  remote, now, then ? "led to " : "was not there", then ? then : "", p->own->branch);
 }
 
+/* segue's git runs no hooks, so none that sends the contents behind pointers. */
+static bool pr_tell_lfs(const struct pr *p, struct err *err) {
+  char_auto_t *pointers =
+      git_line(p->trees.cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
+               "-G^oid sha256:[0-9a-f]*$", p->own->base, p->own->branch, "--", NULL);
+  if (pointers != NULL && pointers[0] != '\0')
+    cli_say(stderr,
+            "segue: it has files of Git LFS, whose contents this does not push: "
+            "git lfs push %s %s does\n",
+            p->forge.remote, p->own->branch);
+  return pointers != NULL;
+}
+
 static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
   const struct forge *f = &p->forge;
   char_auto_t *shown = repo_address(str_from(f->url));
@@ -138,7 +151,7 @@ static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
     return false;
   if (!json)
     cli_say(stderr, "pushing %s to %s\n", p->own->branch, shown);
-  return true;
+  return pr_tell_lfs(p, err);
 }
 
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
