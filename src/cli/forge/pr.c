@@ -193,6 +193,28 @@ static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) 
   return true;
 }
 
+/* A fork goes on from what agents did before its own start: the addresses are those of the first
+ * session that is still there. */
+static void pr_take_remotes(struct pr *p, const struct store_ref *ref) {
+  enum { FORKS = 64 }; /* a forged log may name itself */
+  char parent[STORE_ID_BYTES];
+  struct store store;
+  struct err ignored;
+  store_of(ref, &store);
+  memcpy(parent, p->trees.parent, sizeof parent);
+  for (int i = 0; i < FORKS && parent[0] != '\0'; i++) {
+    AUTO(trees_deinit) struct trees before = {0};
+    struct store_ref of;
+    store_ref(&store, parent, &of);
+    bool known = trees_read(&before, &of, &ignored);
+    memcpy(parent, before.parent, sizeof parent);
+    if (known && before.remotes != NULL) {
+      json_decref(p->trees.remotes);
+      p->trees.remotes = json_incref(before.remotes);
+    }
+  }
+}
+
 static int pr_run(const struct cli_args *args) {
   struct store_ref ref;
   struct pr p = {0};
@@ -202,8 +224,10 @@ static int pr_run(const struct cli_args *args) {
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
             resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
-            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err) &&
-            pr_may_push(&p, cli_flag(args, "json"), &err);
+            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
+  if (ok)
+    pr_take_remotes(&p, &ref);
+  ok = ok && pr_may_push(&p, cli_flag(args, "json"), &err);
   if (ok)
     pr_take_title(&p, cli_value(args, "title"));
   ok = ok && pr_send(&p, args, &made, &err);
