@@ -316,9 +316,10 @@ bool submodules_keep(const struct submodules_where *where, json_t *kept, struct 
 }
 
 static void list_stores(const char *folder, const char *name, int depth, json_t *stores) {
-  bool store = name[0] != '\0' && has_folder(folder, "/objects");
+  bool store = name[0] != '\0' && has_folder(folder, "") && has_folder(folder, "/objects") &&
+               !leads_away(folder, folder);
   buf_auto_t below = buf_of("%s%s", folder, store ? "/modules" : "");
-  bool more = depth < SUBMODULE_DEPTH && has_folder(buf_c(&below), "");
+  bool more = depth < SUBMODULE_DEPTH && has_folder(folder, "") && has_folder(buf_c(&below), "");
   DIR *dir = more ? opendir(buf_c(&below)) : NULL;
   if (store)
     json_array_append_new(

@@ -161,7 +161,14 @@ def their_refs_are_listed_and_removed(box):
     expect(listed[-2:] == ["sub", "sub/nest"], listed)
     rows = [json.loads(line) for line in box.segue(*words, "--remove", "--older-than", "0s", "--json", status=0).stdout.splitlines()]
     expect([row.get("submodule") for row in rows][-2:] == ["sub", "sub/nest"] and all(row["removed"] for row in rows), rows)
-    box.segue(*words, status=0, err="no refs of segue in")
+    other = box.dir + "/other"
+    repository(box, other, "private")
+    git(box, "update-ref", "refs/segue/x/1", "HEAD", at=other)
+    os.symlink(other + "/.git", box.cwd + "/.git/modules/linked")
+    os.rename(box.cwd + "/.git/modules/sub/refs", box.dir + "/refs")
+    os.symlink(other + "/.git/refs", box.cwd + "/.git/modules/sub/refs")
+    box.segue(*words, "--remove", "--older-than", "0s", status=0, err="no refs of segue in")
+    expect(git(box, "for-each-ref", "refs/segue", at=other) != "", "another repository's")
 
 
 def made_by_the_agent(box):
