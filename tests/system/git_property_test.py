@@ -530,7 +530,8 @@ def those_that_failed_once():
               for children in CHILDREN for command in ("rm ID --force", "discard ID --yes --force")]
     cases += [{**plain, "part": True, "movements": [[deed]], "commands": ["merge ID"]} for deed in IN_PART[:3]]
     cases += [{**plain, "movements": [["echo t1x$$ >> new; git add -A; git commit -qm c1"], ["git checkout -q other; echo t2x$$ >> new"]],
-               "children": [[COMMIT], ["true"]], "commands": ["resume ID"]}]
+               "children": [[COMMIT], ["true"]], "commands": ["resume ID"]},
+              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]}]
     with Box() as box:
         template(box)
         for made in cases:
