@@ -211,9 +211,9 @@ static json_t *unheld(const struct work_look *l, const struct buf *commits, bool
 /* Lists the branches that have one of the loose commits; of too many the oldest are asked for. */
 static bool list_holders(const struct work_look *l, struct git_answer *answer, struct err *err) {
   enum { FIXED = 3, MOST = 30 };
-  struct git_ask ask = {.folder = l->repo,
-                        .words = {"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)",
-                                  "refs/heads"}};
+  struct git_ask ask = {
+      .folder = l->repo,
+      .words = {"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads"}};
   size_t count = json_object_size(l->loose), at = 0, words = FIXED;
   JSON_MEMBERS(l->loose, commit, value) {
     if (at++ + MOST < count)
