@@ -629,6 +629,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   case RECORD_SESSION_END:
     turn_lines_keep_spent(s, record);
     print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+    print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;

@@ -20,6 +20,43 @@ const char *basis_name(enum basis basis) {
   return basis_names[basis];
 }
 
+/* What the verdict of a model or a person rests on; NONE: nobody was asked. */
+static enum basis basis_of_stage(enum judge_stage stage) {
+  if (stage == STAGE_HUMAN)
+    return BASIS_PERSON;
+  if (stage == STAGE_PHASE1_TAG)
+    return BASIS_CLAIMED;
+  return str_among(str_from(judge_stage_match_method(stage)), "structured_output tag_fallback ai_judge")
+             ? BASIS_JUDGED
+             : BASIS_NONE;
+}
+
+enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage) {
+  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
+  const struct movement *check = &core->workflow->movements[core->evidence.last_movement];
+  const json_t *gate = json_object_getn(core->gates, check->name.p, check->name.n);
+  bool fresh = found != NULL && (found == turn->evidence.found ||
+                                 !json_is_true(json_at(gate, "stale")));
+  const char *contents = json_string_value(json_at(found, "contents"));
+  bool allowed = contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL;
+  enum basis own = basis_of_stage(stage);
+  if (fresh && str_eq_c(json_view(json_at(found, "evidence")), "shown"))
+    return BASIS_SHOWN;
+  if (own == BASIS_PERSON || (fresh && allowed))
+    return BASIS_PERSON;
+  return own != BASIS_NONE ? own : (enum basis)core->evidence.said;
+}
+
+void evidence_judged(struct core *core, enum judge_stage stage, struct str basis) {
+  enum basis own = basis_of_stage(stage);
+  if (own != BASIS_NONE)
+    core->evidence.said = (int)own;
+  core->evidence.basis = BASIS_NONE;
+  for (int i = 1; i < (int)ARRAY_LEN(basis_names); i++)
+    if (str_eq_c(basis, basis_names[i]))
+      core->evidence.basis = i;
+}
+
 static bool goes(const json_t *found, const char *where) {
   return str_eq_c(json_view(json_at(found, "goes")), where);
 }

@@ -25,6 +25,11 @@
 enum basis { BASIS_NONE, BASIS_SHOWN, BASIS_JUDGED, BASIS_CLAIMED, BASIS_PERSON };
 const char *basis_name(enum basis basis); /* "shown"; NONE: "" */
 
+/* What an end rests on if this turn's verdict, found in that stage, leads to it. */
+enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage);
+/* Notes the verdict; `basis` is the record's word, or empty. */
+void evidence_judged(struct core *core, enum judge_stage stage, struct str basis);
+
 /* Return true if nothing else may begin: before the next movement; before this turn is judged, where
  * `more` says whether a record was made. */
 bool evidence_hold_next(struct step *s);
