@@ -267,7 +267,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (steer_takes(s->core, turn, n->purpose))
     n->said = steer_put(s->core, turn, NULL, &n->prompt);
   if (n->purpose == PURPOSE_EXECUTE)
-    evidence_put_back(s->core, &n->prompt);
+    evidence_put_first(s->core, turn, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;

@@ -244,12 +244,8 @@ static void put_ignored(const json_t *found, bool ja, struct buf *out) {
   buf_puts(out, ja ? "。\n" : ".\n");
 }
 
-void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
-  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
-  bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
+void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
   buf_auto_t files = {0}, check = {0};
-  if (found == NULL)
-    return;
   if (put_files(found, false, &files) > 0)
     buf_printf(out, ja ? "- セッション開始から最後の検査までに変更されたファイル：%s" :
                          "- Files changed from the session's start to its last check: %s",
@@ -275,6 +271,12 @@ void evidence_tell(const struct core *core, const struct turn *turn, struct buf 
   if (str_among(word_of(found), "not_shown only_check_changed"))
     buf_puts(out, ja ? "- 検査は作業について何も示していない。\n" :
                        "- The check shows nothing about the work: it passes without it, too.\n");
+}
+
+void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
+  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
+  if (found != NULL)
+    evidence_words_of(found, workflow_language(core->workflow) == DESCRIBE_JAPANESE, out);
 }
 
 /* --- sent back --- */
@@ -305,13 +307,23 @@ static void put_back_words(const json_t *found, bool ja, struct buf *out) {
                      "look.\n");
 }
 
-void evidence_put_back(const struct core *core, struct prompt *prompt) {
+void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt) {
   const json_t *found = core->evidence.last;
+  const struct movement *m = core_movement(core, turn);
   bool back = goes(found, "back") || core->evidence.last_answer == CHOICE_BACK;
-  if (found == NULL || !back || core->evidence.last_turn != core->ended.turn)
+  bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
+  bool now = core->evidence.last_turn == core->ended.turn;
+  if (found == NULL || m->argv != NULL || m->bare_prompt || (m->edit && !(back && now)))
     return;
   buf_auto_t words = {0};
-  put_back_words(found, workflow_language(core->workflow) == DESCRIBE_JAPANESE, &words);
+  if (m->edit) {
+    put_back_words(found, ja, &words);
+  } else {
+    buf_puts(&words, ja ? "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n" :
+                          "Measured from the start of the session to now; no claim of a report "
+                          "outweighs it:\n");
+    evidence_words_of(found, ja, &words);
+  }
   buf_puts(&words, "\n---\n\n");
   prompt_put_first(buf_view(&words), prompt);
 }

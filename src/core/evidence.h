@@ -48,8 +48,11 @@ bool evidence_sent_back(const struct turn *turn);
 const char *evidence_word(const struct core *core, const struct turn *turn);
 /* Appends what a judge is told; nothing if no check was looked at. */
 void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out);
-/* Puts in front of the prompt why its work was sent back, if it was. */
-void evidence_put_back(const struct core *core, struct prompt *prompt);
+/* The same of a record's data, for people. ja: in Japanese. */
+void evidence_words_of(const json_t *found, bool ja, struct buf *out);
+/* Puts in front of an agent's prompt why its work was sent back, if it was; in front of one that
+ * only reads, what a judge is told. */
+void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt);
 
 /* The movement whose check is run on the base; -1: none. */
 long evidence_first_check(const struct workflow *wf);

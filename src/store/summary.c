@@ -317,7 +317,8 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
     json_object_set_new(object, "waiting", wait_json(b));
   json_object_set(object, "spent", b->spent);
   json_object_set(object, "outputs", b->outputs);
-  summary_set_text(object, "basis", b->basis);
+  if (b->basis[0] != '\0')
+    summary_set_text(object, "basis", b->basis);
   summary_set_text(object, "log", log);
   return object;
 }
