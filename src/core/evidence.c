@@ -24,7 +24,7 @@ const char *basis_name(enum basis basis) {
 static enum basis basis_of_stage(enum judge_stage stage) {
   if (stage == STAGE_HUMAN)
     return BASIS_PERSON;
-  if (stage == STAGE_PHASE1_TAG)
+  if (stage == STAGE_PHASE1_TAG || stage == STAGE_AUTO_SELECT)
     return BASIS_CLAIMED;
   return str_among(str_from(judge_stage_match_method(stage)),
                    "structured_output tag_fallback ai_judge")
@@ -388,7 +388,7 @@ bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more) {
   if (turn->evidence.found == NULL)
     return true;
   if (turn->evidence.answer == CHOICE_STOP) {
-    step_end(s, END_ABORT, "a person stopped it: what the check shows was not accepted");
+    step_end(s, END_CANCELLED, "a person stopped it: what the check shows was not accepted");
     *more = true;
     return true;
   }

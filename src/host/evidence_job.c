@@ -14,6 +14,7 @@
 #include "git/run.h"
 #include "git/serve.h"
 #include "host/paths.h"
+#include "os/loop.h"
 #include "os/tmpdir.h"
 
 #include <assert.h>
@@ -37,6 +38,7 @@ struct evidence_job {
   struct check_run now; /* the session's own */
   struct runs_spec spec;
   struct evidence_runs runs;
+  bool cleans;            /* its private folder is no longer needed */
   bool begun, done, same; /* same: the work is what was looked at last */
   struct provider_env env;
   struct call_request request;
@@ -202,6 +204,7 @@ static void preset(struct evidence_job *job) {
   json_auto_t *ignored = ignored_changes(job, buf_c(&r->base.repo.top), &had);
   if (job->before != NULL) {
     runs_read_run(json_at(job->before, "run"), &r->facts.runs[RUNS_BEFORE]);
+    buf_set(&r->last[RUNS_BEFORE], json_view_at(job->before, "last"));
     r->facts.no_old_check = json_is_true(json_at(job->before, "no_old_check"));
     r->facts.lost |= json_is_true(json_at(job->before, "lost"));
   }
@@ -329,9 +332,21 @@ static json_t *before_result(struct evidence_job *job) {
 
 /* --- on the loop --- */
 
+static void clean_work(void *ctx) {
+  const struct evidence_job *job = ctx;
+  struct err err;
+  if (!tmpdir_remove(job->private, &err))
+    log_warn("%s", err.text);
+}
+
 static void job_end(void *ctx) {
   struct evidence_job *job = ctx;
   struct session *s = job->session;
+  if (job->cleans) {
+    job->cleans = false;
+    loop_do(s->host->loop, clean_work, job_end, job);
+    return;
+  }
   bool wanted = !job->cancelled;
   json_auto_t *data = job->data;
   struct event ev = {.kind = EVENT_EVIDENCE, .call = job->turn, .news = data};
@@ -516,10 +531,8 @@ static void pool_nothing(void *ctx) {
   (void)ctx;
 }
 
-void evidence_start(struct session *s, long turn, evidence_over over) {
+static struct evidence_job *job_new(struct session *s, long turn, evidence_over over) {
   const struct core *core = &s->core;
-  if (core->status != SESSION_RUNNING || s->evidence != NULL)
-    return;
   struct evidence_job *job = xcalloc(1, sizeof *job);
   struct buf private = {0};
   const char *folder = core->worktree.made ? core->worktree.folder : s->env.cwd;
@@ -530,6 +543,13 @@ void evidence_start(struct session *s, long turn, evidence_over over) {
                       &job->err))
     log_warn("%s", job->err.text);
   job->private = buf_take(&private);
+  return job;
+}
+
+void evidence_start(struct session *s, long turn, evidence_over over) {
+  if (s->core.status != SESSION_RUNNING || s->evidence != NULL)
+    return;
+  struct evidence_job *job = job_new(s, turn, over);
   choose_task(job);
   if (job->task == TASK_BEFORE)
     job->data = kept_result(job);
@@ -537,6 +557,19 @@ void evidence_start(struct session *s, long turn, evidence_over over) {
     git_serve_do(NULL, pool_nothing, job_end, job);
   else
     work_on(job);
+}
+
+void evidence_clean(struct session *s, evidence_over over) {
+  const struct core *core = &s->core;
+  bool own = core->evidence.origin == NULL || strcmp(core->evidence.origin, core->session) == 0;
+  if (core->status != SESSION_ENDED || !core->evidence.asked || core->evidence.off || !own)
+    return;
+  if (s->evidence == NULL) {
+    job_new(s, 0, over)->cancelled = true;
+    loop_do(s->host->loop, clean_work, job_end, s->evidence);
+  } else {
+    s->evidence->cleans = true;
+  }
 }
 
 void evidence_cancel(struct session *s) {
