@@ -63,7 +63,7 @@ static bool goes(const json_t *found, const char *where) {
   return str_eq_c(json_view(json_at(found, "goes")), where);
 }
 
-static struct str word_of(const json_t *found) {
+static struct str found_word(const json_t *found) {
   return json_view(json_at(found, "evidence"));
 }
 
@@ -149,7 +149,7 @@ static bool is_allowed(const struct core *core, const json_t *found) {
 
 static const char *follows(const struct core *core, const struct turn *turn, const json_t *found) {
   const struct movement *m = core_movement(core, turn);
-  struct str word = word_of(found);
+  struct str word = found_word(found);
   bool once = str_among(word, "old_check_fails no_change");
   for (size_t i = 0; i < m->rule_count; i++)
     if (memmem(m->rules[i].condition.p, m->rules[i].condition.n, LIT("evidence")) != NULL)
@@ -272,7 +272,7 @@ void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
            ja ? "- 現在の検査を作業前のコードに対して実行："
               : "- The check as it is now, run on the code from before: ",
            ja, out);
-  if (str_among(word_of(found), "not_shown only_check_changed"))
+  if (str_among(found_word(found), "not_shown only_check_changed"))
     buf_puts(out, ja ? "- 検査は作業について何も示していない。\n"
                      : "- The check shows nothing about the work: it passes without it, too.\n");
 }
@@ -286,7 +286,7 @@ void evidence_tell(const struct core *core, const struct turn *turn, struct buf 
 /* --- sent back --- */
 
 static void put_back_words(const json_t *found, bool ja, struct buf *out) {
-  struct str word = word_of(found), last = json_view(json_at(found, "last"));
+  struct str word = found_word(found), last = json_view(json_at(found, "last"));
   buf_auto_t files = {0};
   if (str_eq_c(word, "no_change")) {
     buf_puts(out,
@@ -338,7 +338,7 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
 /* --- the question --- */
 
 static json_t *evidence_question(const json_t *found) {
-  struct str word = word_of(found);
+  struct str word = found_word(found);
   bool check = json_is_true(json_at(found, "check_changed"));
   const char *head = "It cannot be told what the check shows: its runs on copies failed.";
   buf_auto_t text = {0}, files = {0};
@@ -445,7 +445,7 @@ void evidence_resume(struct step *s) {
 
 /* --- the fold --- */
 
-static bool take_tree(const struct fold *f, const json_t *data) {
+static bool evidence_take_tree(const struct fold *f, const json_t *data) {
   struct core *core = f->core;
   const char *tree = json_string_value(json_at(data, "tree"));
   if (!core->evidence.asked || core->evidence.tree != NULL || core->evidence.off)
@@ -462,7 +462,7 @@ static bool take_found(const struct fold *f, struct turn *turn, json_t *data) {
   struct core *core = f->core;
   if (turn == NULL || !turn->evidence.asked || turn->evidence.found != NULL)
     return fold_bad(f, "nobody asked for it");
-  if (word_of(data).n == 0)
+  if (found_word(data).n == 0)
     return fold_bad(f, "it has no word");
   turn->evidence.found = json_incref(data);
   json_decref(core->evidence.last);
@@ -485,7 +485,7 @@ bool evidence_apply(const struct fold *f) {
     return !again || fold_bad(f, "the base was asked for");
   }
   if (str_eq_c(event, "taken"))
-    return take_tree(f, data);
+    return evidence_take_tree(f, data);
   if (str_eq_c(event, "run")) {
     long check = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
     if (check < 0 || core->evidence.run > 0)

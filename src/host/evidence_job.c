@@ -134,7 +134,7 @@ static json_t *ignored_changes(const struct evidence_job *job, const char *top, 
   return list;
 }
 
-static bool write_text(const char *path, const json_t *value) {
+static bool write_json_file(const char *path, const json_t *value) {
   buf_auto_t temporary = {0};
   buf_printf(&temporary, "%s.%ld", path, (long)getpid());
   bool ok = json_dump_file(value, buf_c(&temporary), JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
@@ -146,7 +146,7 @@ static bool write_text(const char *path, const json_t *value) {
 
 /* --- in a pool thread: the base --- */
 
-static void take_work(struct evidence_job *job) {
+static void base_work(struct evidence_job *job) {
   struct base base = {0};
   struct err removal;
   char tree[BASE_TREE_BYTES] = "";
@@ -160,7 +160,7 @@ static void take_work(struct evidence_job *job) {
   json_auto_t *ignored = ok ? ignored_files(buf_c(&base.repo.top)) : NULL;
   ignored_path(job, &path);
   if (ignored != NULL)
-    (void)write_text(buf_c(&path), ignored);
+    (void)write_json_file(buf_c(&path), ignored);
   base_close(&base);
   job->data = json_object();
   if (ok)
@@ -222,7 +222,7 @@ static void pool_work(void *ctx) {
   struct evidence_runs *r = &job->runs;
   enum runs_step step;
   if (job->task == TASK_TAKE) {
-    take_work(job);
+    base_work(job);
     return;
   }
   if (!job->begun)
@@ -265,7 +265,7 @@ static void order_files(json_t *data) {
     json_put(data, "files_more", json_integer(more));
 }
 
-/* What a person allows: these files of the check (or all, where none of them changed) as they are. */
+/* Signs what a person would allow: the check's changed files, or all, where it has none. */
 static void put_contents(const struct evidence_runs *r, json_t *data) {
   buf_auto_t text = {0};
   char hex[SHA256_HEX];
@@ -326,7 +326,7 @@ static json_t *before_result(struct evidence_job *job) {
   if (job->err.code != ERR_NONE)
     json_put(data, "problem", json_text(str_from(job->err.text)));
   else if (job->kept != NULL && r->facts.runs[RUNS_BEFORE].end == CHECK_EXITED)
-    (void)write_text(job->kept, data);
+    (void)write_json_file(job->kept, data);
   return data;
 }
 
@@ -371,7 +371,7 @@ static void close_work(void *ctx) {
   runs_deinit(&job->runs);
 }
 
-static void run_check(struct evidence_job *job);
+static void check_copy(struct evidence_job *job);
 
 static void pool_after(void *ctx) {
   struct evidence_job *job = ctx;
@@ -381,14 +381,14 @@ static void pool_after(void *ctx) {
   else if (job->done || job->cancelled)
     git_serve_do(sandbox, close_work, job_end, job);
   else
-    run_check(job);
+    check_copy(job);
 }
 
 static void work_on(struct evidence_job *job) {
   git_serve_do(json_object_get(job->session->core.config, "sandbox"), pool_work, pool_after, job);
 }
 
-static void on_check(void *ctx, struct call_result *result) {
+static void on_copy_checked(void *ctx, struct call_result *result) {
   struct evidence_job *job = ctx;
   enum check_end end = result->has_exit ? CHECK_EXITED : CHECK_NOT_STARTED;
   job->run = NULL;
@@ -404,10 +404,10 @@ static void on_check(void *ctx, struct call_result *result) {
 }
 
 /* Runs the check in the copy as its session would, but for the folder. */
-static void run_check(struct evidence_job *job) {
+static void check_copy(struct evidence_job *job) {
   const struct session *s = job->session;
   const struct movement *m = job->check;
-  const struct provider_sink sink = {.done = on_check, .ctx = job};
+  const struct provider_sink sink = {.done = on_copy_checked, .ctx = job};
   job->env = s->env;
   job->env.cwd = job->runs.cwd;
   job->env.secrets = json_object_get(s->core.config, "secrets");
@@ -429,7 +429,7 @@ static void run_check(struct evidence_job *job) {
   job->run = provider_command.ops->start(&provider_command, &job->env, &job->request, &sink);
 }
 
-/* What the session's own run of the check gave. */
+/* Notes how the session's own run of the check ended. */
 static void note_now(struct evidence_job *job, const struct turn *turn) {
   const struct call *call = turn_last_own_call(turn);
   buf_auto_t text = {0};
@@ -473,7 +473,7 @@ static json_t *kept_result(struct evidence_job *job) {
   return json_loadb(buf_c(&text), text.n, 0, NULL);
 }
 
-static void use_movement(struct evidence_job *job, size_t movement) {
+static void evidence_use(struct evidence_job *job, size_t movement) {
   const struct core *core = &job->session->core;
   const struct movement *m = job->check = &core->workflow->movements[movement];
   struct str path = {0};
@@ -511,7 +511,7 @@ static void choose_task(struct evidence_job *job) {
   buf_printf(&cwd, "%s%s" STR_FMT, job->folder, below.n > 0 ? "/" : "", STR_ARG(below));
   job->cwd = buf_take(&cwd);
   job->tree = xstrdup(core->evidence.tree);
-  use_movement(job, movement);
+  evidence_use(job, movement);
   if (turn == NULL)
     return;
   note_now(job, turn);
@@ -531,7 +531,7 @@ static void pool_nothing(void *ctx) {
   (void)ctx;
 }
 
-static struct evidence_job *job_new(struct session *s, long turn, evidence_over over) {
+static struct evidence_job *evidence_job_new(struct session *s, long turn, evidence_over over) {
   const struct core *core = &s->core;
   struct evidence_job *job = xcalloc(1, sizeof *job);
   struct buf private = {0};
@@ -549,7 +549,7 @@ static struct evidence_job *job_new(struct session *s, long turn, evidence_over 
 void evidence_start(struct session *s, long turn, evidence_over over) {
   if (s->core.status != SESSION_RUNNING || s->evidence != NULL)
     return;
-  struct evidence_job *job = job_new(s, turn, over);
+  struct evidence_job *job = evidence_job_new(s, turn, over);
   choose_task(job);
   if (job->task == TASK_BEFORE)
     job->data = kept_result(job);
@@ -565,7 +565,7 @@ void evidence_clean(struct session *s, evidence_over over) {
   if (core->status != SESSION_ENDED || !core->evidence.asked || core->evidence.off || !own)
     return;
   if (s->evidence == NULL) {
-    job_new(s, 0, over)->cancelled = true;
+    evidence_job_new(s, 0, over)->cancelled = true;
     loop_do(s->host->loop, clean_work, job_end, s->evidence);
   } else {
     s->evidence->cleans = true;

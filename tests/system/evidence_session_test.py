@@ -2,8 +2,8 @@
 """What follows in a session from what its check shows: it goes back, a person is asked, or the rules lead on; and
 what is left when segue is killed or the session is cancelled in between."""
 import json
-import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -190,6 +190,6 @@ def killed_at_each_record():
 
 
 if __name__ == "__main__":
-    main([honest_work_is_shown, a_rewritten_check_goes_back_once, then_a_person_is_asked, nothing_done_is_not_done,
+    sys.exit(main([honest_work_is_shown, a_rewritten_check_goes_back_once, then_a_person_is_asked, nothing_done_is_not_done,
           tests_alone_are_a_question, a_green_check_that_says_nothing_is_judged, ignored_files_are_seen,
-          rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, killed_at_each_record])
+          rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, killed_at_each_record]))
