@@ -276,7 +276,9 @@ static void put_contents(const struct evidence_runs *r, json_t *data) {
       buf_printf(&text, STR_FMT " %s %s\n", STR_ARG(path), now ? now->mode : "",
                  now ? now->hash : "");
   }
-  sha256_hex(text.p ? text.p : "", text.n, NULL, 0, hex);
+  if (text.n == 0)
+    return; /* there is nothing that could be the same again */
+  sha256_hex(text.p, text.n, NULL, 0, hex);
   json_put(data, "contents", json_string(hex));
 }
 
