@@ -468,9 +468,22 @@ static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
   buf_str(&line->what, str_next_line(&text));
 }
 
+static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
+                                   const struct record *record) {
+  const json_t *data = record_tree(record, MEMBER_DATA);
+  if (record->type != RECORD_EVIDENCE || line == NULL || json_at(data, "evidence") == NULL)
+    return;
+  struct str word = json_view_at(data, "evidence");
+  buf_clear(&s->evidence);
+  evidence_words_of(data, false, &s->evidence);
+  if (line->what.n < LIMIT_NAME_BYTES)
+    buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
+}
+
 /* Notes what a person said, or which call has it: in its prompt, or read while it ran. */
 static void turn_lines_on_said(struct turn_lines *s, struct turn_line *line,
                                const struct record *record) {
+  turn_lines_on_evidence(s, line, record);
   if (record->type == RECORD_STEER)
     turn_lines_on_steer(s, line, record);
   if (s->said == NULL)
@@ -490,6 +503,7 @@ static void turn_lines_on_said(struct turn_lines *s, struct turn_line *line,
 }
 
 static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {
+  print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
   json_decref(s->spent);
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
 }
@@ -572,15 +586,10 @@ static void on_session_resume(struct turn_lines *s) {
   s->spent = NULL;
 }
 
-static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
-                                   const json_t *data) {
-  struct str word = json_view_at(data, "evidence");
-  if (word.n == 0)
-    return;
-  buf_clear(&s->evidence);
-  evidence_words_of(data, false, &s->evidence);
-  if (line->what.n < LIMIT_NAME_BYTES)
-    buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
+static void turn_lines_on_report(struct turn_line *line, const struct record *record) {
+  if (line != NULL)
+    buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+               record_text_c(record, MEMBER_FILE));
 }
 
 const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
@@ -641,7 +650,6 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   case RECORD_SESSION_END:
     turn_lines_keep_spent(s, record);
     print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
-    print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;
@@ -651,14 +659,9 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       turn_lines_on_event(s, line, record);
     break;
   case RECORD_REPORT:
-    if (line != NULL)
-      buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
-                 record_text_c(record, MEMBER_FILE));
+    turn_lines_on_report(line, record);
     break;
   case RECORD_EVIDENCE:
-    if (line != NULL)
-      turn_lines_on_evidence(s, line, record_tree(record, MEMBER_DATA));
-    break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
   case RECORD_CHECK:
