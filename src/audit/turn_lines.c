@@ -67,7 +67,7 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     if (last.n == 0 && status != 0)
       last = last_line(record_text(record, MEMBER_STDERR));
     turn_lines_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
-    if (tests != NULL) {
+    if (tests != NULL && (json_at(tests, "none") == NULL || json_at(tests, "fell") != NULL)) {
       /* ", no pass: 12 passed, 1 failed": says so if an exit of 0 was not a pass. */
       const char *problem = json_word_at(tests, "problem");
       buf_puts(&line->what, status == 0 && checks_is_no_pass(tests) ? ", no pass: " : ", ");
@@ -644,6 +644,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
+  case RECORD_HIDDEN_TESTS:
   case RECORD_CHECK:
   case RECORD_STAGE:
   case RECORD_TYPE_COUNT:

@@ -13,9 +13,50 @@
 enum { TOLD_FILES = 20, TOLD_PATH_BYTES = 200, MATCH_STEPS = 100000 };
 
 static const char *const counts[] = {"passed", "failed", "skipped"};
+static const char *const marks[] = {"none", "said"}; /* of tests: auto */
+
+/* With tests: auto a check may print none. */
+static bool is_counted(const json_t *tests) {
+  return json_at(tests, "passed") != NULL && json_at(tests, "none") == NULL;
+}
 
 bool checks_is_no_pass(const json_t *tests) {
-  return tests != NULL && (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0);
+  return json_at(tests, "fell") != NULL ||
+         (is_counted(tests) &&
+          (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0));
+}
+
+static bool same_command(const struct movement *a, const struct movement *b) {
+  size_t i = 0;
+  while (a->argv != NULL && b->argv != NULL && a->argv[i] != NULL && b->argv[i] != NULL &&
+         strcmp(a->argv[i], b->argv[i]) == 0)
+    i++;
+  return a->argv != NULL && b->argv != NULL && a->argv[i] == NULL && b->argv[i] == NULL &&
+         str_eq(a->cwd, b->cwd);
+}
+
+const char *checks_fell(const struct core *core, const struct turn *turn, const json_t *tests) {
+  const struct movement *m = core_movement(core, turn);
+  const json_t *before = NULL;
+  if (!str_eq_c(m->tests, "auto"))
+    return NULL;
+  for (size_t i = 0; i < core->workflow->movement_count && before == NULL; i++) {
+    struct str name = core->workflow->movements[i].name;
+    const json_t *first = json_at(json_object_getn(core->gates, name.p, name.n), "first");
+    if (is_counted(first) && json_at(first, "late") == NULL &&
+        same_command(&core->workflow->movements[i], m))
+      before = first;
+  }
+  if (before == NULL)
+    return NULL;
+  json_int_t passed = json_int_at(tests, "passed"), skipped = json_int_at(tests, "skipped");
+  json_int_t was = json_int_at(before, "passed"), left_out = json_int_at(before, "skipped");
+  if (!is_counted(tests) || (json_at(tests, "said") != NULL && json_at(before, "said") == NULL))
+    return "gone";
+  if (passed < was || passed + json_int_at(tests, "failed") + skipped <
+                          was + json_int_at(before, "failed") + left_out)
+    return "fewer";
+  return skipped > left_out ? "more_skipped" : NULL;
 }
 
 int checks_exit(const struct turn *turn) {
@@ -40,6 +81,9 @@ static json_t *check_json(const struct turn *turn) {
   for (size_t i = 0; turn->tests != NULL && i < ARRAY_LEN(counts); i++)
     json_object_set_new(gate, counts[i],
                         json_integer(json_integer_value(json_object_get(turn->tests, counts[i]))));
+  for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+    if (json_object_get(turn->tests, marks[i]) != NULL)
+      json_object_set_new(gate, marks[i], json_true());
   json_put(gate, "stale", json_false());
   return gate;
 }
@@ -263,13 +307,20 @@ json_t *checks_json(const struct core *core, const struct turn *turn) {
 }
 
 void checks_tests(const json_t *tests, struct buf *out) {
-  if (json_at(tests, "passed") == NULL)
-    return;
-  for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+  static const char *const falls[][2] = {{"gone", "no tests are counted, as before the work"},
+                                         {"fewer", "fewer than before the work"},
+                                         {"more_skipped", "more skipped than before the work"}};
+  const char *fell = json_word_at(tests, "fell");
+  if (is_counted(tests) && json_at(tests, "said") != NULL)
+    buf_puts(out, "said by the check: ");
+  for (size_t i = 0; i < ARRAY_LEN(counts) && is_counted(tests); i++) {
     json_int_t n = json_integer_value(json_object_get(tests, counts[i]));
     if (i < 2 || n > 0)
       buf_printf(out, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", n, counts[i]);
   }
+  for (size_t i = 0; i < ARRAY_LEN(falls); i++)
+    if (strcmp(fell, falls[i][0]) == 0)
+      buf_printf(out, "%s%s", is_counted(tests) ? ", " : "", falls[i][1]);
 }
 
 void checks_tell(const struct core *core, const struct turn *turn, struct buf *out) {
@@ -278,13 +329,13 @@ void checks_tell(const struct core *core, const struct turn *turn, struct buf *o
   JSON_MEMBERS(core->gates, name, gate) {
     bool stale = json_is_true(json_object_get(gate, "stale"));
     if ((turn->has_exit && str_eq_c(own, name)) ||
-        (!several && !stale && json_object_get(gate, "passed") == NULL))
+        (!several && !stale && !is_counted(gate)))
       continue;
     buf_puts(out, "  - ");
     buf_safe(out, str_from(name), false);
     buf_printf(out, " (%" JSON_INTEGER_FORMAT "): exit %" JSON_INTEGER_FORMAT,
                json_int_at(gate, "turn"), json_int_at(gate, "exit"));
-    if (json_object_get(gate, "passed") != NULL)
+    if (is_counted(gate))
       buf_puts(out, ", ");
     checks_tests(gate, out);
     buf_puts(out, stale ? ", stale\n" : "\n");

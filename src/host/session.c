@@ -16,6 +16,7 @@
 #include "host/changes.h"
 #include "host/folder_lock.h"
 #include "host/head_watch.h"
+#include "host/hidden_tests.h"
 #include "host/report_files.h"
 #include "host/test_reports.h"
 #include "host/worktree.h"
@@ -1319,12 +1320,13 @@ static void session_begin_finish(struct session *s) {
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
   worktree_cancel(s);
+  hidden_tests_cancel(s);
   LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
-/* ev: EVENT_WORKTREE; NULL: the work was cancelled. */
+/* ev: EVENT_WORKTREE or EVENT_HIDDEN; NULL: the work was cancelled. */
 static void on_worktree(struct session *s, struct event *ev) {
   s->delivering++;
   if (ev != NULL)
@@ -1356,6 +1358,9 @@ static void session_run_effects(struct session *s, const struct session_batch *b
     case EFFECT_WORKTREE:
       if (!session_is_leaving(s))
         worktree_start(s, e->call, on_worktree);
+      break;
+    case EFFECT_HIDDEN:
+      hidden_tests_start(s, on_worktree);
       break;
     case EFFECT_REPORTS:
       reports_write(s);
@@ -1434,7 +1439,8 @@ void session_begin(struct session *s, const struct core_params *params) {
 
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
-      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
+      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->hidden != NULL ||
+      s->filling.record_count > 0)
     return;
   session_give_folder(s);
   changes_forget(&s->seen);
