@@ -4,8 +4,9 @@
  *     folder: ~/src/shop              the project; without it each one
  *     dir: ~/hidden/shop              denied to every sandbox, $HIDDEN of the command
  *     command: pytest -q "$HIDDEN"    a line for sh
- *     tests: pytest                   how they are counted (default: auto)
- *     passed: 12                      so many must pass; any other number is no pass
+ *     tests: pytest                   how they are counted (default with passed: auto)
+ *     passed: 12                      so many must pass; any other number is no pass. Without both
+ *                                     the exit status alone counts, which code can fake
  *     timeout: 10m
  *
  *   hidden_tests_start(s, over)     EFFECT_HIDDEN; `over` comes with EVENT_HIDDEN
