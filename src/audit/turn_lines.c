@@ -642,6 +642,11 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
                  record_text_c(record, MEMBER_FILE));
     break;
+  case RECORD_EVIDENCE:
+    if (line != NULL && json_at(record_tree(record, MEMBER_DATA), "evidence") != NULL)
+      buf_printf(&line->what, "%s%.32s", line->what.n > 0 ? ", " : "",
+                 json_view_at(record_tree(record, MEMBER_DATA), "evidence").p);
+    break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
   case RECORD_HIDDEN_TESTS:

@@ -7,6 +7,7 @@
 #include "core/budget.h"
 #include "core/checks.h"
 #include "core/decide.h"
+#include "core/evidence.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -1069,11 +1070,15 @@ static bool apply_answer(const struct fold *f) {
     return fold_bad(f, "its value does not fit the schema");
   if (turn_asks(turn, "judge") && chosen_rule(f, turn) == 0)
     return fold_bad(f, "it is no rule of its movement");
+  if (turn_asks(turn, "evidence") && !fold_has(f, MEMBER_CHOICE))
+    return fold_bad(f, "it is none of the choices");
   note_answer(f, turn);
   if (rejects) {
     turn->rejected = true;
     buf_set(&turn->text, text);
     turn->text_seq = f->core->seq + 1;
+  } else if (turn_asks(turn, "evidence")) {
+    evidence_answered(f->core, turn, (long)fold_number(f, MEMBER_CHOICE));
   } else if (turn_asks(turn, "judge")) {
     take_rule(f, turn, chosen_rule(f, turn));
   } else if (turn_asks(turn, "input")) {
@@ -1426,6 +1431,7 @@ static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
     [RECORD_STEER] = steer_apply,
     [RECORD_WORKSPACE] = apply_workspace,
     [RECORD_HIDDEN_TESTS] = apply_hidden_tests,
+    [RECORD_EVIDENCE] = evidence_apply,
 };
 
 bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,

@@ -3,6 +3,7 @@
 #include "core/checks.h"
 
 #include "base/utf8.h"
+#include "core/evidence.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -60,7 +61,8 @@ const char *checks_fell(const struct core *core, const struct turn *turn, const 
 }
 
 int checks_exit(const struct turn *turn) {
-  return turn->exit == 0 && checks_is_no_pass(turn->tests) ? 1 : turn->exit;
+  bool fails = checks_is_no_pass(turn->tests) || evidence_sent_back(turn);
+  return turn->exit == 0 && fails ? 1 : turn->exit;
 }
 
 /* Marks all gates as stale, unless nothing is known to have changed. What a turn did beside others
@@ -361,19 +363,32 @@ void protect_put_file(const json_t *file, struct buf *out) {
                json_integer_value(removed));
 }
 
+/* Returns true if the movement may not touch this file. */
+static bool is_stray(const struct movement *m, const json_t *file) {
+  bool check = json_at(file, "check") != NULL;
+  if (m->touches == TOUCHES_ANY || json_at(file, "cache") != NULL)
+    return false;
+  return check == (m->touches == TOUCHES_WORK);
+}
+
 bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why) {
   const json_t *patterns = core->workflow->protect;
   struct str name = core->workflow->movements[turn->movement].name;
   const char *beside = turn->shared ? ", or what ran beside it," : "";
-  bool blind = patterns != NULL && turn->unseen != NULL && turn->blind;
+  const struct movement *m = core_movement(core, turn);
+  bool blind = (patterns != NULL && turn->unseen != NULL && turn->blind) ||
+               (m->touches != TOUCHES_ANY && turn->unseen != NULL);
+  const char *what = m->touches == TOUCHES_CHECK ? "what is not of the check" : "files of the check";
   size_t found = 0;
   if (turn->let_be)
     return false;
   JSON_EACH(turn->files, i, file) {
-    if (!is_protected(patterns, json_view(json_at(file, "path"))))
+    bool protected = is_protected(patterns, json_view(json_at(file, "path")));
+    if (!protected && !is_stray(m, file))
       continue;
     if (found == 0)
-      buf_printf(why, "\"" STR_FMT "\"%s changed what is protected: ", STR_ARG(name), beside);
+      buf_printf(why, "\"" STR_FMT "\"%s changed %s: ", STR_ARG(name), beside,
+                 protected ? "what is protected" : what);
     if (found++ >= TOLD_FILES)
       continue;
     buf_puts(why, found > 1 ? ", " : "");
@@ -385,7 +400,8 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
     buf_puts(why, "; put it back, or resume to let it be");
   } else if (blind) {
     buf_printf(
-        why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
+        why, "it is not known whether \"" STR_FMT "\" changed %s: ", STR_ARG(name),
+        m->touches == TOUCHES_ANY ? "what is protected" : what);
     buf_safe(why, str_from(turn->unseen), false);
     buf_puts(why, "; look yourself, and resume to let it be");
   }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/checks.h"
+#include "core/evidence.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -102,6 +103,7 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   else if (why != NULL || counted)
     json_put(env, EXPR_WHY, json_text(str_from(why ? why : "there are too many to name all")));
   json_put(env, "tests", json_incref(turn->tests));
+  json_put(env, "evidence", json_string(evidence_word(core, turn)));
   json_t *gates = checks_json(core, turn);
   json_put(env, "checks", gates);
   /* A rule may look at its own movement's value: this run's, not an earlier one's. */
@@ -265,6 +267,8 @@ static json_t *raised(json_t *options) {
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (steer_takes(s->core, turn, n->purpose))
     n->said = steer_put(s->core, turn, NULL, &n->prompt);
+  if (n->purpose == PURPOSE_EXECUTE)
+    evidence_put_back(s->core, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -1077,7 +1081,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       more = step_halt(s, "head_moved", turn, CLASS_NONE, buf_view(&why), NULL);
     else if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
-    else
+    else if (!evidence_hold_turn(s, turn, &more))
       more = judge_turn(s, turn);
     return more;
   case TURN_JUDGED:
@@ -1186,7 +1190,7 @@ static void advance(struct step *s) {
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
     if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !hidden_hold_next(s) &&
-        !worktree_hold_next(s)) {
+        !worktree_hold_next(s) && !evidence_hold_next(s)) {
       enter_next(s);
       moved = true;
       continue;
@@ -1300,6 +1304,7 @@ static void on_resume(struct step *s) {
         step_restart_call(s, turn, call, false);
     }
   worktree_resume(s);
+  evidence_resume(s);
 }
 
 static void step_carry(struct step *s, const struct core_parent *parent) {
@@ -1396,6 +1401,9 @@ static void take_event(struct step *s) {
     break;
   case EVENT_HIDDEN:
     hidden_event(s);
+    break;
+  case EVENT_EVIDENCE:
+    evidence_event(s);
     break;
   case EVENT_CANCEL:
     step_end(s, END_CANCELLED, ev->message);

@@ -47,6 +47,7 @@ enum event_kind {
   EVENT_BEGIN,    /* begins a session that was held after its first record */
   EVENT_WORKTREE, /* call: the child's turn, or 0; news: its outcome; message: why it failed */
   EVENT_HIDDEN,   /* news: what the hidden tests said, see hidden_tests.h */
+  EVENT_EVIDENCE, /* call: the turn whose check it is about, or 0; reason: the record's event; news */
   EVENT_DRAIN,    /* env.draining was set: stops the session when no call is running */
 };
 
@@ -96,6 +97,7 @@ enum effect_kind {
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
   EFFECT_WORKTREE,    /* call: the child's turn, or 0: do what its struct worktree asks for */
   EFFECT_HIDDEN,      /* run the hidden tests, unless they run already */
+  EFFECT_EVIDENCE,    /* call: the turn whose check is looked at, or 0: see core/evidence.h */
   EFFECT_REPORTS,     /* reports are to be files: core/report_file.h has them */
   EFFECT_FINISHED,    /* the session stopped or ended: see the state */
 };

@@ -99,6 +99,9 @@ bool prompt_shows(const struct prompt *prompt, struct str mark);
  * oldest first. */
 void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt);
 
+/* Puts the text in front of it. */
+void prompt_put_first(struct str text, struct prompt *prompt);
+
 /* Lists the last of their texts, cut, as a judge is told. A new array; NULL: there are none. */
 json_t *prompt_said_texts(const json_t *said);
 

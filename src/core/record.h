@@ -42,6 +42,7 @@ enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
   TYPE(TURN_END, "turn_end")                                                                       \
   TYPE(WORKSPACE, "workspace")                                                                     \
   TYPE(HIDDEN_TESTS, "hidden_tests")                                                               \
+  TYPE(EVIDENCE, "evidence")                                                                       \
   TYPE(SESSION_STOP, "session_stop")                                                               \
   TYPE(SESSION_RESUME, "session_resume")                                                           \
   TYPE(SESSION_END, "session_end")

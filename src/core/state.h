@@ -196,6 +196,11 @@ struct turn {
   bool blind;                 /* and protected files may be among those */
   json_t *head;               /* where its last call left HEAD, as in call_end; or NULL */
   bool shared;                /* some of `files` may be the work of others at the same time */
+  struct {                    /* of a check, see core/evidence.h */
+    bool asked;
+    json_t *found; /* what its runs show; or NULL */
+    long answer;   /* a person's choice; 0: none yet */
+  } evidence;
   bool let_be;                /* a person accepted its changes to protected paths */
   bool head_let_be;           /* a person accepted where it left HEAD */
   json_t *question;           /* open question to a person, as in its record; or NULL */
@@ -296,6 +301,18 @@ struct core {
   json_t *said;
   json_t *touched; /* what calls changed so far, see checks.h; or NULL */
   bool answered;   /* stopped, and an answer has come since */
+  struct { /* see core/evidence.h */
+    bool asked, off;
+    char *tree, *origin; /* the base, "": it is lost, and the session that took it; or NULL */
+    long run;            /* 1 + the movement whose check is run on the base; 0: none */
+    json_t *before;      /* the result; or NULL */
+    json_t *last;        /* what was found last; or NULL */
+    long last_turn;
+    size_t last_movement;
+    long last_answer; /* a person's, to that */
+    json_t *allowed;  /* contents that a person allowed -> true; or NULL */
+    bool went_back;
+  } evidence;
   json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */
   struct texts texts;
 };

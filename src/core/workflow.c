@@ -582,6 +582,11 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->options = options;
   m->description = json_view_at(object, "description");
   m->gate = build_bool(object, "gate", false);
+  m->evidence = build_bool(object, "evidence", false);
+  m->together = build_bool(object, "together", false);
+  m->check_files = json_at(object, "check_files");
+  if (json_at(object, "touches") != NULL)
+    m->touches = str_eq_c(json_view_at(object, "touches"), "check") ? TOUCHES_CHECK : TOUCHES_WORK;
   m->tests = json_view_at(object, "tests");
   m->timeout_ms = limits_duration_ms(json_view_at(object, "timeout"), LIMIT_CALL_WALL_MS);
   m->stall_ms = limits_duration_ms(json_view_at(object, "stall"), 0);
@@ -844,6 +849,7 @@ static bool build_all(struct build *b, const json_t *doc) {
   wf->model = json_view_at(doc, "model");
   wf->budget = build_budget(b, doc);
   wf->protect = json_at(doc, "protect");
+  wf->may_change = json_at(doc, "may_change");
   wf->inputs = json_at(doc, "inputs");
   wf->outputs = json_at(doc, "outputs");
   if (json_at(doc, "schema_as") != NULL &&

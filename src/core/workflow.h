@@ -11,7 +11,7 @@
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "inputs": {NAME: text}, "outputs": {NAME: text},
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
- *      "command": [..], "gate", "tests", "timeout", "stall", "cwd", "budget", "guards", "persona",
+ *      "command": [..], "gate", "evidence", "tests", "timeout", "stall", "cwd", "budget", "guards", "persona",
  *      "policy", "knowledge", "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
  *      "sandbox", "network", "limits", "image",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
@@ -144,6 +144,8 @@ struct monitor {        /* a cycle that is watched: see monitor.h */
   size_t movement; /* judges then */
 };
 
+enum touches { TOUCHES_ANY, TOUCHES_CHECK, TOUCHES_WORK };
+
 struct movement {
   struct str name, description;    /* of a child: GROUP.NAME */
   struct str own_name;             /* without its group's: what its tag says */
@@ -165,6 +167,9 @@ struct movement {
   const struct budget *budget;   /* of its turns; or NULL */
   struct guards guards;          /* the workflow's, overridden by its own */
   bool own_worktree;             /* of a child: it works in a worktree of its own */
+  bool evidence, together;       /* its passes are looked at, see evidence.h; beside other runs */
+  enum touches touches;          /* what its turns may change of a check's files and others */
+  const json_t *check_files;     /* {"add", "not"}: patterns; or NULL; borrowed */
   bool gate;                     /* a command that proves something: see keys.c */
   bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */
   bool edit;                     /* may change files: its permission is edit or full */
@@ -204,6 +209,7 @@ struct workflow {
   size_t monitor_count;
   long max_movements;          /* MOVEMENTS_INFINITE or > 0 */
   const struct budget *budget; /* of the session; or NULL */
+  const json_t *may_change;    /* patterns of a check's files that may change; or NULL; borrowed */
   const json_t *protect;       /* patterns of paths that nobody changes; or NULL; borrowed */
   struct str provider, model;
   const json_t *fallback; /* of provider; or NULL */

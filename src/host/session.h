@@ -132,6 +132,7 @@ struct session {
   struct list grants;          /* struct grant */
   struct hidden_run *hidden;   /* its hidden tests, while they run; or NULL */
   struct list jobs;            /* struct git_job */
+  struct evidence_job *evidence; /* the one under way, or NULL */
   uv_timer_t disk_timer;       /* the next try on a full disk */
   uv_timer_t soon;             /* reports from the loop what ended while OPENING; gathers batches */
   enum store_result now_result; /* result of an append on the loop's thread, until `soon` */

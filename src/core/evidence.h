@@ -1,0 +1,52 @@
+/* evidence.h - what runs of a check show about a session's work, and what follows from that.
+ *
+ * A command movement with `evidence` (and each gate with it) is a check. Records of type `evidence`,
+ * each before its deed:
+ *
+ *   take    before the first movement in which an agent may edit: the tree as it is, the base
+ *   taken   its id; or that there is none, since there is no repository
+ *   run     the check on the base, in a copy, beside the agent's first call
+ *   ran     its result
+ *   look    the check has just passed, and nothing follows from it yet: run what shows something
+ *   found   what that showed, and what follows ("goes"):
+ *             on     the rules lead on
+ *             back   the check counts as failed, so they lead back; the next prompt says why
+ *             ask    a person is asked: back, allow (these contents of these files), stop
+ *
+ * The host makes the runs (host/evidence_job.h). A result is that of evidence/runs.h as JSON. An
+ * older check result counts for later prompts and for the session's end until a file changes. */
+#ifndef SEGUE_CORE_EVIDENCE_H
+#define SEGUE_CORE_EVIDENCE_H
+
+#include "core/fold.h"
+#include "core/step.h"
+
+/* What an end rests on, derived from what came before it. */
+enum basis { BASIS_NONE, BASIS_SHOWN, BASIS_JUDGED, BASIS_CLAIMED, BASIS_PERSON };
+const char *basis_name(enum basis basis); /* "shown"; NONE: "" */
+
+/* Return true if nothing else may begin: before the next movement; before this turn is judged, where
+ * `more` says whether a record was made. */
+bool evidence_hold_next(struct step *s);
+bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more);
+/* Handles EVENT_EVIDENCE; asks for everything that was asked for before a resume. */
+void evidence_event(struct step *s);
+void evidence_resume(struct step *s);
+
+bool evidence_apply(const struct fold *f);
+/* Takes a person's answer to the turn's question. */
+void evidence_answered(struct core *core, struct turn *turn, long choice);
+/* Returns true if the turn's check passed, and yet counts as failed. */
+bool evidence_sent_back(const struct turn *turn);
+
+/* What rules see: the word of this turn's check, or of the last one; "unknown" if there is none. */
+const char *evidence_word(const struct core *core, const struct turn *turn);
+/* Appends what a judge is told; nothing if no check was looked at. */
+void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out);
+/* Puts in front of the prompt why its work was sent back, if it was. */
+void evidence_put_back(const struct core *core, struct prompt *prompt);
+
+/* The movement whose check is run on the base; -1: none. */
+long evidence_first_check(const struct workflow *wf);
+
+#endif
