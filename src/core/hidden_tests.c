@@ -37,6 +37,19 @@ void hidden_tell(const json_t *result, struct buf *out) {
     buf_printf(out, "%s%.400s", tests != NULL ? "; " : "the hidden tests did not run: ", problem);
 }
 
+/* Adds what the check said that agents can read, for a comparison. */
+static json_t *with_visible(const struct core *core, const json_t *said) {
+  json_t *data = json_clone_top(said);
+  struct str name = core->workflow->movements[core->check.movement].name;
+  const json_t *gate =
+      core->check.turn > 0 ? json_object_getn(core->gates, name.p, name.n) : NULL;
+  json_int_t passed = json_int_at(gate, "passed"), failed = json_int_at(gate, "failed");
+  if (passed + failed > 0)
+    json_object_set_new(data, "visible",
+                        json_pack("{sI sI}", "passed", passed, "failed", failed));
+  return data;
+}
+
 void hidden_event(struct step *s) {
   struct record_draft d;
   buf_auto_t message = {0};
@@ -45,7 +58,7 @@ void hidden_event(struct step *s) {
   step_record(s, &d, RECORD_HIDDEN_TESTS);
   record_put_bytes(&d, MEMBER_PROVIDER, json_view(json_at(s->core->hidden.worker, "provider")));
   record_put_bytes(&d, MEMBER_MODEL, json_view(json_at(s->core->hidden.worker, "model")));
-  record_put_tree(&d, MEMBER_DATA, json_incref((json_t *)s->ev->news));
+  record_put_tree(&d, MEMBER_DATA, with_visible(s->core, s->ev->news));
   step_emit(s, &d);
   if (s->core->hidden.passed)
     return;

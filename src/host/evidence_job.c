@@ -422,7 +422,7 @@ static void note_now(struct evidence_job *job, const struct turn *turn) {
   buf_putc(&text, '\n');
   if (call != NULL)
     buf_str(&text, buf_view(&call->error_text));
-  if (job->spec.format == TESTS_NONE) {
+  if (job->spec.format == TESTS_NONE || job->spec.format == TESTS_AUTO) {
     counts_find(buf_view(&text), &job->now.counts);
     return;
   }

@@ -221,7 +221,7 @@ struct confining {
   bool looks;          /* nothing is made for the program: it has ended, or there is none */
   size_t secret_count; /* of hides: what nothing but its own name in the settings opens */
   bool open;           /* home: open */
-  bool no_caches;      /* those of builds are only read */
+  bool no_caches;      /* it leaves nothing: those of builds are only read, and no /dev/shm */
   json_t *shown;       /* NULL, or what sandbox_policy_rules returns */
   struct str why;      /* of the next paths in it */
 };
@@ -502,7 +502,6 @@ static void add_guard(struct confining *c, const json_t *user) {
       {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
   const char *home = json_string_value(json_object_get(user, "home"));
   c->open = home != NULL && strcmp(home, "open") == 0;
-  c->no_caches = json_is_false(json_object_get(user, "caches"));
   c->why = STR("segue's own");
   for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
     const char *value = getenv(variables[i][0]);
@@ -604,6 +603,7 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   const json_t *user = spec->env->sandbox, *path;
   char full[PATH_MAX];
   size_t i;
+  c->no_caches = json_is_false(json_object_get(user, "caches"));
   add_workspace(c, level);
   c->why = STR("the client's own state");
   json_array_foreach((json_t *)c->spec->state, i, path) {
@@ -624,7 +624,9 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   c->why = STR("the system");
   if (level != SANDBOX_GUARD)
     add_all(c, &c->reads, sandbox_folders);
-  add_all(c, &c->writes, sandbox_devices);
+  for (i = 0; sandbox_devices[i] != NULL; i++)
+    if (!c->no_caches || strcmp(sandbox_devices[i], "/dev/shm") != 0) /* which everybody reads */
+      add(c, &c->writes, sandbox_devices[i]);
   c->why = STR("root's own");
   if (geteuid() == 0)
     add_all(c, &c->hides, sandbox_policy_root_secrets);
@@ -825,6 +827,12 @@ static bool keeps_hidden(const struct confining *c, enum sandbox_level level, st
   return true;
 }
 
+/* Landlock lists all folders or only those that are shown whole: names tell of hidden tests, too. */
+static bool lists_all(const struct confining *c, enum sandbox_level level) {
+  const json_t *hidden = json_object_get(c->spec->env->sandbox, "hidden_tests");
+  return level == SANDBOX_GUARD && (wraps_call(c) || json_array_size(hidden) == 0);
+}
+
 /* Makes all the lists, in the mechanism's own form. */
 static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_level level,
                                            struct str key, struct confined *held, struct err *err) {
@@ -846,7 +854,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .kept = c->kept.items,
       .own = spec->tmpdir,
       .home = c->open ? NULL : c->home,
-      .lists = level == SANDBOX_GUARD,
+      .lists = lists_all(c, level),
       .no_internet = reach != NETWORK_OPEN,
       .way_out = way_out,
       .bypass = way_out ? sandbox_policy_bypass(spec) : NULL,
@@ -1062,7 +1070,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
                                     .caches = none,
                                     .kept = none,
                                     .home = c.open ? NULL : c.home,
-                                    .lists = true,
+                                    .lists = lists_all(&c, SANDBOX_GUARD),
                                     .no_internet = true};
   if (!wraps_call(&c))
     made = sandbox_new(NULL, STR(""), &plan, err);
