@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/checks.h"
+#include "core/evidence.h"
 #include "core/head.h"
 #include "core/state.h"
 #include "format/json_object.h"
@@ -629,6 +630,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   case RECORD_SESSION_END:
     turn_lines_keep_spent(s, record);
     print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+    print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
     buf_clear(&s->message);
     buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
     break;
@@ -643,7 +645,11 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
                  record_text_c(record, MEMBER_FILE));
     break;
   case RECORD_EVIDENCE:
-    if (line != NULL && json_at(record_tree(record, MEMBER_DATA), "evidence") != NULL)
+    if (line == NULL || json_at(record_tree(record, MEMBER_DATA), "evidence") == NULL)
+      break;
+    buf_clear(&s->evidence);
+    evidence_words_of(record_tree(record, MEMBER_DATA), false, &s->evidence);
+    if (line->what.n < LIMIT_NAME_BYTES)
       buf_printf(&line->what, "%s%.32s", line->what.n > 0 ? ", " : "",
                  json_view_at(record_tree(record, MEMBER_DATA), "evidence").p);
     break;
@@ -682,6 +688,7 @@ void turn_lines_deinit(struct turn_lines *s) {
   buf_deinit(&s->workflow);
   buf_deinit(&s->cwd);
   buf_deinit(&s->message);
+  buf_deinit(&s->evidence);
   buf_deinit(&s->stop_class);
   buf_deinit(&s->resume_flags);
   json_decref(s->methods);

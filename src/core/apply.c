@@ -605,6 +605,8 @@ static bool apply_call_end(const struct fold *f) {
     keep_session(f, turn, call);
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
+    if (core_movement(f->core, turn)->evidence) /* tests are counted there, too */
+      buf_set(&call->error_text, fold_text(f, MEMBER_STDERR));
     fold_set_json(&turn->tests, fold_tree(f, MEMBER_TESTS));
     fold_set_json(&turn->unfinished, fold_tree(f, MEMBER_UNFINISHED));
     turn->has_exit = has_exit;
@@ -739,6 +741,7 @@ static bool apply_judgment(const struct fold *f) {
     if (!judge_stage_from_name(fold_text(f, MEMBER_METHOD), &method))
       return fold_bad(f, "its method is unknown");
     f->core->method_counts[method]++;
+    evidence_judged(f->core, method, fold_text(f, MEMBER_BASIS));
   }
   turn->rule = (int)rule;
   turn->phase = TURN_JUDGED;

@@ -268,7 +268,7 @@ static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (steer_takes(s->core, turn, n->purpose))
     n->said = steer_put(s->core, turn, NULL, &n->prompt);
   if (n->purpose == PURPOSE_EXECUTE)
-    evidence_put_back(s->core, &n->prompt);
+    evidence_put_first(s->core, turn, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -819,7 +819,9 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
-  buf_auto_t checks = {0}, tests = {0};
+  buf_auto_t checks = {0}, tests = {0}, evidence = {0};
+  evidence_tell(core, turn, &evidence);
+  view.evidence = buf_view(&evidence);
   checks_tell(core, turn, &checks);
   checks_tests(turn->tests, &tests);
   view.checks = buf_view(&checks);
@@ -910,6 +912,9 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
+  enum basis basis = evidence_basis(s->core, turn, step->stage);
+  if (m->group == NO_GROUP && str_eq_c(rule->next, "COMPLETE") && basis != BASIS_NONE)
+    record_put_word(&d, MEMBER_BASIS, basis_name(basis));
   step_emit(s, &d);
 }
 

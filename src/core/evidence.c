@@ -20,6 +20,43 @@ const char *basis_name(enum basis basis) {
   return basis_names[basis];
 }
 
+/* What the verdict of a model or a person rests on; NONE: nobody was asked. */
+static enum basis basis_of_stage(enum judge_stage stage) {
+  if (stage == STAGE_HUMAN)
+    return BASIS_PERSON;
+  if (stage == STAGE_PHASE1_TAG)
+    return BASIS_CLAIMED;
+  return str_among(str_from(judge_stage_match_method(stage)), "structured_output tag_fallback ai_judge")
+             ? BASIS_JUDGED
+             : BASIS_NONE;
+}
+
+enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage) {
+  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
+  const struct movement *check = &core->workflow->movements[core->evidence.last_movement];
+  const json_t *gate = json_object_getn(core->gates, check->name.p, check->name.n);
+  bool fresh = found != NULL && (found == turn->evidence.found ||
+                                 !json_is_true(json_at(gate, "stale")));
+  const char *contents = json_string_value(json_at(found, "contents"));
+  bool allowed = contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL;
+  enum basis own = basis_of_stage(stage);
+  if (fresh && str_eq_c(json_view(json_at(found, "evidence")), "shown"))
+    return BASIS_SHOWN;
+  if (own == BASIS_PERSON || (fresh && allowed))
+    return BASIS_PERSON;
+  return own != BASIS_NONE ? own : (enum basis)core->evidence.said;
+}
+
+void evidence_judged(struct core *core, enum judge_stage stage, struct str basis) {
+  enum basis own = basis_of_stage(stage);
+  if (own != BASIS_NONE)
+    core->evidence.said = (int)own;
+  core->evidence.basis = BASIS_NONE;
+  for (int i = 1; i < (int)ARRAY_LEN(basis_names); i++)
+    if (str_eq_c(basis, basis_names[i]))
+      core->evidence.basis = i;
+}
+
 static bool goes(const json_t *found, const char *where) {
   return str_eq_c(json_view(json_at(found, "goes")), where);
 }
@@ -207,12 +244,8 @@ static void put_ignored(const json_t *found, bool ja, struct buf *out) {
   buf_puts(out, ja ? "。\n" : ".\n");
 }
 
-void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
-  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
-  bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
+void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
   buf_auto_t files = {0}, check = {0};
-  if (found == NULL)
-    return;
   if (put_files(found, false, &files) > 0)
     buf_printf(out, ja ? "- セッション開始から最後の検査までに変更されたファイル：%s" :
                          "- Files changed from the session's start to its last check: %s",
@@ -238,6 +271,12 @@ void evidence_tell(const struct core *core, const struct turn *turn, struct buf 
   if (str_among(word_of(found), "not_shown only_check_changed"))
     buf_puts(out, ja ? "- 検査は作業について何も示していない。\n" :
                        "- The check shows nothing about the work: it passes without it, too.\n");
+}
+
+void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
+  const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
+  if (found != NULL)
+    evidence_words_of(found, workflow_language(core->workflow) == DESCRIBE_JAPANESE, out);
 }
 
 /* --- sent back --- */
@@ -268,13 +307,23 @@ static void put_back_words(const json_t *found, bool ja, struct buf *out) {
                      "look.\n");
 }
 
-void evidence_put_back(const struct core *core, struct prompt *prompt) {
+void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt) {
   const json_t *found = core->evidence.last;
+  const struct movement *m = core_movement(core, turn);
   bool back = goes(found, "back") || core->evidence.last_answer == CHOICE_BACK;
-  if (found == NULL || !back || core->evidence.last_turn != core->ended.turn)
+  bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
+  bool now = core->evidence.last_turn == core->ended.turn;
+  if (found == NULL || m->argv != NULL || m->bare_prompt || (m->edit && !(back && now)))
     return;
   buf_auto_t words = {0};
-  put_back_words(found, workflow_language(core->workflow) == DESCRIBE_JAPANESE, &words);
+  if (m->edit) {
+    put_back_words(found, ja, &words);
+  } else {
+    buf_puts(&words, ja ? "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n" :
+                          "Measured from the start of the session to now; no claim of a report "
+                          "outweighs it:\n");
+    evidence_words_of(found, ja, &words);
+  }
   buf_puts(&words, "\n---\n\n");
   prompt_put_first(buf_view(&words), prompt);
 }

@@ -25,6 +25,11 @@
 enum basis { BASIS_NONE, BASIS_SHOWN, BASIS_JUDGED, BASIS_CLAIMED, BASIS_PERSON };
 const char *basis_name(enum basis basis); /* "shown"; NONE: "" */
 
+/* What an end rests on if this turn's verdict, found in that stage, leads to it. */
+enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage);
+/* Notes the verdict; `basis` is the record's word, or empty. */
+void evidence_judged(struct core *core, enum judge_stage stage, struct str basis);
+
 /* Return true if nothing else may begin: before the next movement; before this turn is judged, where
  * `more` says whether a record was made. */
 bool evidence_hold_next(struct step *s);
@@ -43,8 +48,11 @@ bool evidence_sent_back(const struct turn *turn);
 const char *evidence_word(const struct core *core, const struct turn *turn);
 /* Appends what a judge is told; nothing if no check was looked at. */
 void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out);
-/* Puts in front of the prompt why its work was sent back, if it was. */
-void evidence_put_back(const struct core *core, struct prompt *prompt);
+/* The same of a record's data, for people. ja: in Japanese. */
+void evidence_words_of(const json_t *found, bool ja, struct buf *out);
+/* Puts in front of an agent's prompt why its work was sent back, if it was; in front of one that
+ * only reads, what a judge is told. */
+void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt);
 
 /* The movement whose check is run on the base; -1: none. */
 long evidence_first_check(const struct workflow *wf);

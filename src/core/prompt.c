@@ -865,7 +865,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 26
+  QUESTION_VARS = 27
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -920,7 +920,7 @@ static void question_put_words(struct buf *b, json_t *words) {
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
          v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL ||
-         v->said != NULL || v->error.n > 0;
+         v->said != NULL || v->error.n > 0 || v->evidence.n > 0;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
@@ -970,6 +970,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("said"), buf_view(&said)},
       {STR("error"), v->error},
       {STR("again"), v->again},
+      {STR("evidence"), v->evidence},
       [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);

@@ -56,6 +56,7 @@ struct prompt_view {
   struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
+  struct str evidence;   /* judge prompts: what the last check shows, lines; or empty */
   struct str checks;     /* other checks so far, one per line; or empty */
   struct str tests;      /* result of this turn's command: "3 passed, 0 failed"; or empty */
   bool no_pass;          /* those tests are not a pass */

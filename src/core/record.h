@@ -166,7 +166,8 @@ enum record_type {
   TREE(CHANGED, "changed")                                                                         \
   TREE(SPENT, "spent")                                                                             \
   TREE(BUDGET, "budget")                                                                           \
-  TREE(OUTPUTS, "outputs")
+  TREE(OUTPUTS, "outputs")                                                                         \
+  PLAIN(BASIS, "basis")
 
 enum member {
 #define RECORD_MEMBER(id, name) MEMBER_##id,

@@ -312,6 +312,8 @@ struct core {
     long last_answer; /* a person's, to that */
     json_t *allowed;  /* contents that a person allowed -> true; or NULL */
     bool went_back;
+    int said;  /* what the last verdict of a model or a person rests on: enum basis */
+    int basis; /* what the end rests on: the same */
   } evidence;
   json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */
   struct texts texts;

@@ -236,6 +236,11 @@ static bool launch_take_place(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "lock must be true or false");
   if (json_is_false(lock))
     json_object_set_new(p->l->config, "lock", json_false());
+  json_t *may = json_object_get(p->body, "may_change");
+  for (size_t i = 0; may != NULL && (i == 0 || i < json_array_size(may)); i++)
+    if (json_array_size(may) > 64 || !json_is_string(json_array_get(may, i)))
+      return err_set(p->err, ERR_INVALID, "may_change must be a list of 1 to 64 patterns");
+  json_object_set(p->l->config, "may_change", may);
   json_t *source = json_object_get(p->body, "source");
   if (source != NULL && !workspace_source_check(source, p->err))
     return false;
@@ -597,7 +602,7 @@ static bool launch_read(struct launch_body *p) {
       "workflow",    "task",          "cwd",          "provider",  "providers", "model",
       "options",     "scenario",      "allow_secret", "lock",      "inputs",    "workspace",
       "interactive", "unique",        "if_running",   "not_after", "source",    "on",
-      "after",       "after_any_end", "trust",        NULL};
+      "after",       "after_any_end", "trust",        "may_change", NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();

@@ -37,7 +37,7 @@ struct evidence_job {
   struct check_run now; /* the session's own */
   struct runs_spec spec;
   struct evidence_runs runs;
-  bool begun, done;
+  bool begun, done, same; /* same: the work is what was looked at last */
   struct provider_env env;
   struct call_request request;
   struct provider_run *run;
@@ -231,7 +231,8 @@ static void pool_work(void *ctx) {
     add_links(job);
     if (job->task == TASK_LOOK && !r->facts.lost)
       preset(job);
-    job->done = job->task == TASK_LOOK && is_same_work(job);
+    job->same = job->task == TASK_LOOK && !job->done && is_same_work(job);
+    job->done |= job->same;
   }
   job->done |= step == RUNS_DONE;
 }
@@ -276,8 +277,7 @@ static void put_contents(const struct evidence_runs *r, json_t *data) {
 
 static json_t *look_result(struct evidence_job *job) {
   struct evidence_runs *r = &job->runs;
-  if (job->err.code == ERR_NONE && r->facts.runs[RUNS_NOW].end == CHECK_NOT_RUN &&
-      is_same_work(job)) {
+  if (job->same) {
     json_t *again = json_clone(job->last);
     json_object_del(again, "goes");
     return again;
