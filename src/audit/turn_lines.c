@@ -7,6 +7,7 @@
 #include "core/checks.h"
 #include "core/evidence.h"
 #include "core/head.h"
+#include "core/hidden_tests.h"
 #include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -653,9 +654,12 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       buf_printf(&line->what, "%s%.32s", line->what.n > 0 ? ", " : "",
                  json_view_at(record_tree(record, MEMBER_DATA), "evidence").p);
     break;
+  case RECORD_HIDDEN_TESTS:
+    hidden_tell(record_tree(record, MEMBER_DATA), &s->evidence);
+    buf_puts(&s->evidence, ".\n");
+    break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
-  case RECORD_HIDDEN_TESTS:
   case RECORD_CHECK:
   case RECORD_STAGE:
   case RECORD_TYPE_COUNT:

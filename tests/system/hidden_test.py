@@ -107,6 +107,7 @@ def work_that_passes_and_work_that_does_not():
         expect(result(log) == {**result(log), "passes": True, "wanted": 3}, result(log))
         expect(result(log)["visible"] == {"passed": 1, "failed": 0}, result(log))
         box.segue("verify", box.logs, status=0)
+        box.segue("show", "last", "--logs", box.logs, status=0, out="3 of 3 hidden tests passed.")
         gap = json.loads(box.segue("audit", "--gap", "--json", "--logs", box.logs, status=0).stdout)["gap"]
         expect(gap == [{"provider": "stranger", "sessions": 2, "passed": 1, "gap": 0.5,
                         "visible": {"passed": 2, "tests": 2}, "hidden": {"passed": 3, "tests": 6}}], gap)
