@@ -26,17 +26,19 @@ static enum basis basis_of_stage(enum judge_stage stage) {
     return BASIS_PERSON;
   if (stage == STAGE_PHASE1_TAG)
     return BASIS_CLAIMED;
-  return str_among(str_from(judge_stage_match_method(stage)), "structured_output tag_fallback ai_judge")
+  return str_among(str_from(judge_stage_match_method(stage)),
+                   "structured_output tag_fallback ai_judge")
              ? BASIS_JUDGED
              : BASIS_NONE;
 }
 
-enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage) {
+enum basis evidence_basis(const struct core *core, const struct turn *turn,
+                          enum judge_stage stage) {
   const json_t *found = turn->evidence.found ? turn->evidence.found : core->evidence.last;
   const struct movement *check = &core->workflow->movements[core->evidence.last_movement];
   const json_t *gate = json_object_getn(core->gates, check->name.p, check->name.n);
-  bool fresh = found != NULL && (found == turn->evidence.found ||
-                                 !json_is_true(json_at(gate, "stale")));
+  bool fresh =
+      found != NULL && (found == turn->evidence.found || !json_is_true(json_at(gate, "stale")));
   const char *contents = json_string_value(json_at(found, "contents"));
   bool allowed = contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL;
   enum basis own = basis_of_stage(stage);
@@ -193,7 +195,8 @@ static void put_run(const json_t *found, const char *which, bool ja, struct buf 
                   : ", %s%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " tests passed",
                str_eq_c(counts, "said") ? (ja ? "自称 " : "said: ") : "", passed, all);
   if (skipped > 0)
-    buf_printf(out, ja ? "、%" JSON_INTEGER_FORMAT " 件スキップ" : ", %" JSON_INTEGER_FORMAT " skipped",
+    buf_printf(out,
+               ja ? "、%" JSON_INTEGER_FORMAT " 件スキップ" : ", %" JSON_INTEGER_FORMAT " skipped",
                skipped);
   if (json_at(run, "flaky") != NULL)
     buf_puts(out, ja ? "（不安定：一度目は失敗）" : " (flaky: it failed the first time)");
@@ -247,12 +250,13 @@ static void put_ignored(const json_t *found, bool ja, struct buf *out) {
 void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
   buf_auto_t files = {0}, check = {0};
   if (put_files(found, false, &files) > 0)
-    buf_printf(out, ja ? "- セッション開始から最後の検査までに変更されたファイル：%s" :
-                         "- Files changed from the session's start to its last check: %s",
+    buf_printf(out,
+               ja ? "- セッション開始から最後の検査までに変更されたファイル：%s"
+                  : "- Files changed from the session's start to its last check: %s",
                buf_c(&files));
   else
-    buf_puts(out, ja ? "- セッション開始から最後の検査までに変更されたファイルはない" :
-                       "- No file was changed from the session's start to its last check");
+    buf_puts(out, ja ? "- セッション開始から最後の検査までに変更されたファイルはない"
+                     : "- No file was changed from the session's start to its last check");
   if (put_files(found, true, &check) > 0)
     buf_printf(out, ja ? "。うち検査自身のファイル：%s" : ". Of these, files of the check: %s",
                buf_c(&check));
@@ -261,16 +265,16 @@ void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
   put_line(found, "before", ja ? "- 作業前の検査：" : "- The check before the work: ", ja, out);
   put_line(found, "now", ja ? "- 現在の検査：" : "- The check now: ", ja, out);
   put_line(found, "old_check",
-           ja ? "- 作業前の検査をこの作業に対して実行：" :
-                "- The check as it was before the work, run on this work: ",
+           ja ? "- 作業前の検査をこの作業に対して実行："
+              : "- The check as it was before the work, run on this work: ",
            ja, out);
   put_line(found, "new_check",
-           ja ? "- 現在の検査を作業前のコードに対して実行：" :
-                "- The check as it is now, run on the code from before: ",
+           ja ? "- 現在の検査を作業前のコードに対して実行："
+              : "- The check as it is now, run on the code from before: ",
            ja, out);
   if (str_among(word_of(found), "not_shown only_check_changed"))
-    buf_puts(out, ja ? "- 検査は作業について何も示していない。\n" :
-                       "- The check shows nothing about the work: it passes without it, too.\n");
+    buf_puts(out, ja ? "- 検査は作業について何も示していない。\n"
+                     : "- The check shows nothing about the work: it passes without it, too.\n");
 }
 
 void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
@@ -285,26 +289,29 @@ static void put_back_words(const json_t *found, bool ja, struct buf *out) {
   struct str word = word_of(found), last = json_view(json_at(found, "last"));
   buf_auto_t files = {0};
   if (str_eq_c(word, "no_change")) {
-    buf_puts(out, ja ? "検査は成功したが、このセッションで変更されたファイルはない。依頼された作業を"
-                       "行うか、何もしなくてよい理由を述べること。\n" :
-                       "The check passes, but no file was changed in this session. Do what the task "
-                       "asks for, or say why nothing is to be done.\n");
+    buf_puts(out,
+             ja ? "検査は成功したが、このセッションで変更されたファイルはない。依頼された作業を"
+                  "行うか、何もしなくてよい理由を述べること。\n"
+                : "The check passes, but no file was changed in this session. Do what the task "
+                  "asks for, or say why nothing is to be done.\n");
     return;
   }
-  buf_puts(out, ja ? "検査は、このセッションで変更された検査自身のファイルによってのみ成功する。\n" :
-                     "The check passes only with what this session changed in the check itself.\n");
+  buf_puts(out, ja ? "検査は、このセッションで変更された検査自身のファイルによってのみ成功する。\n"
+                   : "The check passes only with what this session changed in the check itself.\n");
   if (put_files(found, true, &files) > 0)
     buf_printf(out, ja ? "変更：%s\n" : "changed: %s\n", buf_c(&files));
   put_ignored(found, ja, out);
   put_line(found, "old_check",
-           ja ? "作業前の検査をこの作業に対して実行：" : "the check as it was, on this work: ", ja, out);
+           ja ? "作業前の検査をこの作業に対して実行：" : "the check as it was, on this work: ", ja,
+           out);
   if (last.n > 0)
     buf_printf(out, "\n" STR_FMT "\n\n", STR_ARG(last));
-  buf_puts(out, ja ? "検査のファイルを元に戻し、検査が示すことをコードで直すこと。依頼がその変更を"
-                     "求めているなら、そのままにしてそう述べること。人が判断する。\n" :
-                     "Put the check's files back as they were, and mend in the code what they show. If "
-                     "the task itself asks for their change, leave them and say so: a person will "
-                     "look.\n");
+  buf_puts(out,
+           ja ? "検査のファイルを元に戻し、検査が示すことをコードで直すこと。依頼がその変更を"
+                "求めているなら、そのままにしてそう述べること。人が判断する。\n"
+              : "Put the check's files back as they were, and mend in the code what they show. If "
+                "the task itself asks for their change, leave them and say so: a person will "
+                "look.\n");
 }
 
 void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt) {
@@ -319,8 +326,8 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
   if (m->edit) {
     put_back_words(found, ja, &words);
   } else {
-    buf_puts(&words, ja ? "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n" :
-                          "Measured from the start of the session to now; no claim of a report "
+    buf_puts(&words, ja ? "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n"
+                        : "Measured from the start of the session to now; no claim of a report "
                           "outweighs it:\n");
     evidence_words_of(found, ja, &words);
   }

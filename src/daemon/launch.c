@@ -599,9 +599,9 @@ void launch_init(struct launch *l, struct launch_env *env) {
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow",    "task",          "cwd",          "provider",  "providers", "model",
-      "options",     "scenario",      "allow_secret", "lock",      "inputs",    "workspace",
-      "interactive", "unique",        "if_running",   "not_after", "source",    "on",
+      "workflow",    "task",          "cwd",          "provider",   "providers", "model",
+      "options",     "scenario",      "allow_secret", "lock",       "inputs",    "workspace",
+      "interactive", "unique",        "if_running",   "not_after",  "source",    "on",
       "after",       "after_any_end", "trust",        "may_change", NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");

@@ -325,8 +325,12 @@ void runs_ended(struct evidence_runs *r, enum check_end end, int exit, struct st
   buf_clear(&r->last[r->at]);
   if (text.n > 0)
     buf_safe(&r->last[r->at], (struct str){text.p + from, text.n - from}, true);
+  const struct check_files_spec files = {.command = r->spec->command, .folder = r->base.within};
   if (r->at == RUNS_BEFORE)
     look_at_base(r, output);
+  else if (r->at == RUNS_OLD_CHECK && end == CHECK_EXITED && exit != 0 &&
+           run.counts.kind == COUNTS_NONE) /* the base failed before it came to that file */
+    r->facts.no_old_check |= check_files_missed(&files, &r->before, output);
 }
 
 /* --- the result --- */

@@ -483,7 +483,8 @@ static bool check_when_parts(struct expr_parser *p, const struct expr *e, const 
 static bool check_when_root(struct expr_parser *p, const struct expr *e) {
   static const char *const roots[] = {"exit",       "last_exit", "iteration", "movement_iteration",
                                       "changed",    "files",     "tests",     "checks",
-                                      "structured", "votes",     "parts",     "evidence",  NULL};
+                                      "structured", "votes",     "parts",     "evidence",
+                                      NULL};
   struct str root = e->ref[0].name;
   struct excerpt shown = expr_excerpt(root.p, root.n);
   for (size_t i = 0; roots[i]; i++)

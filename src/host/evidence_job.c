@@ -49,8 +49,8 @@ struct evidence_job {
 /* The line that a check's command is for a shell. */
 static char *command_line(const char *const *argv) {
   struct buf line = {0};
-  bool shell = argv[0] != NULL && argv[1] != NULL && argv[2] != NULL && strcmp(argv[1], "-c") == 0 &&
-               str_ends(str_from(argv[0]), "sh");
+  bool shell = argv[0] != NULL && argv[1] != NULL && argv[2] != NULL &&
+               strcmp(argv[1], "-c") == 0 && str_ends(str_from(argv[0]), "sh");
   if (shell)
     return xstrdup(argv[2]);
   for (size_t i = 0; argv[i] != NULL; i++)
@@ -269,7 +269,8 @@ static void put_contents(const struct evidence_runs *r, json_t *data) {
     struct str path = json_view(json_at(file, "path"));
     const struct listed_file *now = listing_at(&r->now, path);
     if (!r->facts.check_changed || json_at(file, "check") != NULL)
-      buf_printf(&text, STR_FMT " %s %s\n", STR_ARG(path), now ? now->mode : "", now ? now->hash : "");
+      buf_printf(&text, STR_FMT " %s %s\n", STR_ARG(path), now ? now->mode : "",
+                 now ? now->hash : "");
   }
   sha256_hex(text.p ? text.p : "", text.n, NULL, 0, hex);
   json_put(data, "contents", json_string(hex));
@@ -334,8 +335,7 @@ static void job_end(void *ctx) {
   json_auto_t *data = job->data;
   struct event ev = {.kind = EVENT_EVIDENCE, .call = job->turn, .news = data};
   evidence_over over = job->over;
-  char *const texts[] = {job->folder, job->cwd,     job->private,
-                         job->tree,   job->command, job->kept};
+  char *const texts[] = {job->folder, job->cwd, job->private, job->tree, job->command, job->kept};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     free(texts[i]);
   json_decref(job->sandbox);
@@ -427,12 +427,12 @@ static void note_now(struct evidence_job *job, const struct turn *turn) {
     return;
   }
   bool counted = json_at(turn->tests, "passed") != NULL;
-  job->now.counts = (struct check_counts){
-      .kind = counted ? COUNTS_MEASURED : COUNTS_NONE,
-      .format = job->spec.format,
-      .tests = {.passed = (long)json_int_at(turn->tests, "passed"),
-                .failed = (long)json_int_at(turn->tests, "failed"),
-                .skipped = (long)json_int_at(turn->tests, "skipped")}};
+  job->now.counts =
+      (struct check_counts){.kind = counted ? COUNTS_MEASURED : COUNTS_NONE,
+                            .format = job->spec.format,
+                            .tests = {.passed = (long)json_int_at(turn->tests, "passed"),
+                                      .failed = (long)json_int_at(turn->tests, "failed"),
+                                      .skipped = (long)json_int_at(turn->tests, "skipped")}};
 }
 
 /* Finds the file that keeps the result on the base, and reads it. */
@@ -440,7 +440,8 @@ static json_t *kept_result(struct evidence_job *job) {
   char state[PATHS_BYTES], hex[SHA256_HEX];
   struct err err;
   buf_auto_t key = {0}, text = {0}, path = {0};
-  char_auto_t *sandbox = job->sandbox ? json_dumps(job->sandbox, JSON_SORT_KEYS) : xstrdup("");
+  char_auto_t *sandbox =
+      job->sandbox ? json_dump_text(job->sandbox, JSON_SORT_KEYS | JSON_COMPACT) : xstrdup("");
   if (!paths_state("evidence-runs", state, &err))
     return NULL;
   char_auto_t *real = realpath(job->cwd, NULL);
