@@ -34,8 +34,7 @@ static void gap_add_record(struct hidden_gap *g, const json_t *record) {
   json_t *agent = json_object_get(g->agents, buf_c(&key));
   if (agent == NULL) {
     agent = json_pack("{sO* sO* sI sI}", "provider", json_at(record, "provider"), "model",
-                      json_at(record, "model"), "sessions", (json_int_t)0, "passed",
-                      (json_int_t)0);
+                      json_at(record, "model"), "sessions", (json_int_t)0, "passed", (json_int_t)0);
     json_object_set_new(g->agents, buf_c(&key), agent);
   }
   if (json_at(data, "problem") != NULL) {
@@ -81,9 +80,8 @@ json_t *hidden_gap_json(const struct hidden_gap *g) {
     json_int_t sessions = json_int_at(agent, "sessions");
     (void)key;
     if (sessions > 0)
-      json_object_set_new(
-          agent, "gap",
-          json_real(1 - (double)json_int_at(agent, "passed") / (double)sessions));
+      json_object_set_new(agent, "gap",
+                          json_real(1 - (double)json_int_at(agent, "passed") / (double)sessions));
     agents[count++] = agent;
   }
   qsort(agents, count, sizeof *agents, by_sessions);

@@ -321,8 +321,7 @@ static void note_worker(struct core *core, const struct turn *turn, const struct
       json_at(core->config, "hidden_tests") == NULL)
     return;
   json_decref(core->hidden.worker);
-  core->hidden.worker =
-      json_pack("{ss ss*}", "provider", call->provider, "model", call->model);
+  core->hidden.worker = json_pack("{ss ss*}", "provider", call->provider, "model", call->model);
 }
 
 static bool apply_call_start(const struct fold *f) {

@@ -330,8 +330,7 @@ void checks_tell(const struct core *core, const struct turn *turn, struct buf *o
   bool several = json_object_size(core->gates) > 1;
   JSON_MEMBERS(core->gates, name, gate) {
     bool stale = json_is_true(json_object_get(gate, "stale"));
-    if ((turn->has_exit && str_eq_c(own, name)) ||
-        (!several && !stale && !is_counted(gate)))
+    if ((turn->has_exit && str_eq_c(own, name)) || (!several && !stale && !is_counted(gate)))
       continue;
     buf_puts(out, "  - ");
     buf_safe(out, str_from(name), false);
@@ -378,7 +377,8 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
   const struct movement *m = core_movement(core, turn);
   bool blind = (patterns != NULL && turn->unseen != NULL && turn->blind) ||
                (m->touches != TOUCHES_ANY && turn->unseen != NULL);
-  const char *what = m->touches == TOUCHES_CHECK ? "what is not of the check" : "files of the check";
+  const char *what =
+      m->touches == TOUCHES_CHECK ? "what is not of the check" : "files of the check";
   size_t found = 0;
   if (turn->let_be)
     return false;
@@ -399,9 +399,8 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
   if (found > 0) {
     buf_puts(why, "; put it back, or resume to let it be");
   } else if (blind) {
-    buf_printf(
-        why, "it is not known whether \"" STR_FMT "\" changed %s: ", STR_ARG(name),
-        m->touches == TOUCHES_ANY ? "what is protected" : what);
+    buf_printf(why, "it is not known whether \"" STR_FMT "\" changed %s: ", STR_ARG(name),
+               m->touches == TOUCHES_ANY ? "what is protected" : what);
     buf_safe(why, str_from(turn->unseen), false);
     buf_puts(why, "; look yourself, and resume to let it be");
   }

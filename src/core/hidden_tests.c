@@ -41,12 +41,10 @@ void hidden_tell(const json_t *result, struct buf *out) {
 static json_t *with_visible(const struct core *core, const json_t *said) {
   json_t *data = json_clone_top(said);
   struct str name = core->workflow->movements[core->check.movement].name;
-  const json_t *gate =
-      core->check.turn > 0 ? json_object_getn(core->gates, name.p, name.n) : NULL;
+  const json_t *gate = core->check.turn > 0 ? json_object_getn(core->gates, name.p, name.n) : NULL;
   json_int_t passed = json_int_at(gate, "passed"), failed = json_int_at(gate, "failed");
   if (passed + failed > 0)
-    json_object_set_new(data, "visible",
-                        json_pack("{sI sI}", "passed", passed, "failed", failed));
+    json_object_set_new(data, "visible", json_pack("{sI sI}", "passed", passed, "failed", failed));
   return data;
 }
 

@@ -52,10 +52,9 @@ const char *session_stop_status(struct str reason, struct str class) {
 
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
-  return str_among(
-             reason,
-             "interrupted terminated budget looping protected hidden_tests head_moved denied question escalated "
-             "poison after") ||
+  return str_among(reason, "interrupted terminated budget looping protected hidden_tests "
+                           "head_moved denied question escalated "
+                           "poison after") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 

@@ -245,8 +245,8 @@ struct core {
   size_t failed;                  /* movement whose command ended last */
   struct {
     size_t movement;
-    long count;  /* 0: none */
-  } streak;      /* turns of one movement in a row */
+    long count;     /* 0: none */
+  } streak;         /* turns of one movement in a row */
   struct {          /* the tests that only segue reads, see hidden_tests.h */
     long turn;      /* the last turn that they were run after; 0: none */
     bool passed;    /* they passed then, or a person let that be */

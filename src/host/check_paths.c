@@ -61,8 +61,8 @@ void check_paths_mark(const char *cwd, const struct workflow *wf, json_t *files)
   char tree[BASE_TREE_BYTES];
   char_auto_t *folder = tmpdir_make(&err);
   k.opened = folder != NULL && base_open(&k.base, cwd, folder, &err);
-  if (k.opened && (!base_take_all(&k.base, tree, &err) ||
-                   !base_list(&k.base, tree, &k.files, &err)))
+  if (k.opened &&
+      (!base_take_all(&k.base, tree, &err) || !base_list(&k.base, tree, &k.files, &err)))
     log_warn("%s", err.text); /* names tell all the same */
   JSON_EACH(files, i, file) { /* one that was removed is in no listing */
     buf_auto_t path = {0};

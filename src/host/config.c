@@ -421,7 +421,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, secrets, sandbox, hidden_tests, store, shared_paths "
+      "wait_for_outage, wait_for_background, env, secrets, sandbox, hidden_tests, store, "
+      "shared_paths "
       "or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }

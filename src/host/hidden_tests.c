@@ -39,7 +39,8 @@ static json_t *home_path(struct str path) {
 
 static bool read_hidden_key(json_t *set, const char *path, const struct yaml_pair *pair,
                             struct err *err) {
-  static const char *const keys[] = {"folder", "dir", "command", "tests", "passed", "timeout", NULL};
+  static const char *const keys[] = {"folder", "dir",     "command", "tests",
+                                     "passed", "timeout", NULL};
   struct str key = pair->key->text, text = pair->value->text;
   const struct yaml_node *value = pair->value;
   const char *name = NULL;
@@ -151,7 +152,7 @@ void hidden_tests_resolve(const json_t *sets, json_t *session_config) {
 struct hidden_run {
   struct session *session;
   void (*over)(struct session *s, struct event *ev);
-  json_t *set; /* a reference */
+  json_t *set;                       /* a reference */
   char *folder, *private_dir, *copy; /* copy: where the command runs */
   struct provider_env env;
   struct call_request request;
@@ -338,8 +339,7 @@ static void hidden_copied(void *ctx) {
   h->env.links = NULL;
   h->env.sandbox = h->sandbox;
   h->env.own_folders = s->own_folders;
-  uint64_t ms =
-      (uint64_t)limits_duration_ms(json_view(json_at(h->set, "timeout")), LIMIT_SETUP_MS);
+  uint64_t ms = (uint64_t)limits_duration_ms(json_view(json_at(h->set, "timeout")), LIMIT_SETUP_MS);
   h->request = (struct call_request){.session = s->core.session,
                                      .call = -1,
                                      .attempt = 1,

@@ -587,7 +587,8 @@ static int audit_gap(const struct cli_args *args) {
   struct err err = {0};
   struct hidden_gap g = {.agents = json_object()};
   const struct resolve_id_each each = {gap_take_store, gap_take_log, &g};
-  bool ok = resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
+  bool ok =
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   json_auto_t *agents = hidden_gap_json(&g);
   size_t i;
   const json_t *agent;
