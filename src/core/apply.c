@@ -1218,6 +1218,7 @@ static bool apply_session_stop(const struct fold *f) {
   buf_clear(&core->stop_reason);
   buf_clear(&core->stop_message);
   buf_str(&core->stop_reason, fold_text(f, MEMBER_REASON));
+  core->hidden.passed |= str_eq_c(buf_view(&core->stop_reason), "hidden_tests"); /* once resumed */
   buf_str(&core->stop_message, fold_text(f, MEMBER_MESSAGE));
   fold_set_json(&core->stop_budget, fold_tree(f, MEMBER_BUDGET));
   return true;
@@ -1349,7 +1350,6 @@ static bool apply_session_resume(const struct fold *f) {
     t->let_be |= t->phase == TURN_JUDGING && str_eq_c(stop, "protected");
     t->head_let_be |= t->phase == TURN_JUDGING && str_eq_c(stop, "head_moved");
   }
-  f->core->hidden.passed |= str_eq_c(buf_view(&f->core->stop_reason), "hidden_tests");
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
     guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);

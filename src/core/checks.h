@@ -26,7 +26,7 @@
 int checks_exit(const struct turn *turn);
 /* Returns true if tests are counted (`tests` is not NULL) and they are not a pass. */
 bool checks_is_no_pass(const json_t *tests);
-/* Of tests: auto: how these counts fell behind those of the same command before the work ("gone",
+/* With tests: auto: returns how these counts fell behind those of the same command before the work ("gone",
  * "fewer", "more_skipped"); NULL: they did not, or that is not known. */
 const char *checks_fell(const struct core *core, const struct turn *turn, const json_t *tests);
 

@@ -31,8 +31,8 @@ void hidden_tell(const json_t *result, struct buf *out) {
     buf_printf(out, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " hidden tests passed",
                passed, of);
   else if (problem == NULL)
-    buf_puts(out, json_is_true(json_at(result, "passes")) ? "the hidden tests passed"
-                                                          : "the hidden tests failed");
+    buf_printf(out, "the hidden tests %s",
+               json_is_true(json_at(result, "passes")) ? "passed" : "failed");
   if (problem != NULL)
     buf_printf(out, "%s%.400s", tests != NULL ? "; " : "the hidden tests did not run: ", problem);
 }

@@ -565,6 +565,12 @@ static void guards_read(const json_t *object, struct guards *out) {
   }
 }
 
+static enum touches touches_of(struct str word) {
+  if (str_eq_c(word, "check"))
+    return TOUCHES_CHECK;
+  return str_eq_c(word, "work") ? TOUCHES_WORK : TOUCHES_ANY;
+}
+
 /* Builds all of a movement except its name and its children. */
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                            const struct judge_config *judge, const char *path, struct movement *m) {
@@ -585,8 +591,7 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->evidence = build_bool(object, "evidence", false);
   m->together = build_bool(object, "together", false);
   m->check_files = json_at(object, "check_files");
-  if (json_at(object, "touches") != NULL)
-    m->touches = str_eq_c(json_view_at(object, "touches"), "check") ? TOUCHES_CHECK : TOUCHES_WORK;
+  m->touches = touches_of(json_view_at(object, "touches"));
   m->tests = json_view_at(object, "tests");
   m->timeout_ms = limits_duration_ms(json_view_at(object, "timeout"), LIMIT_CALL_WALL_MS);
   m->stall_ms = limits_duration_ms(json_view_at(object, "stall"), 0);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct marking {
+struct check_marking {
   struct base base;
   bool opened;
   struct file_listing files;
@@ -24,14 +24,14 @@ static void read_nothing(void *ctx, const struct file_listing *l, const size_t *
 }
 
 /* Puts the path from the tree's top. */
-static void path_from_top(const struct marking *k, struct str path, struct buf *out) {
+static void path_from_top(const struct check_marking *k, struct str path, struct buf *out) {
   buf_clear(out);
   if (k->opened && k->base.within[0] != '\0')
     buf_printf(out, "%s/", k->base.within);
   buf_str(out, path);
 }
 
-static void mark_by(struct marking *k, const struct movement *m, json_t *files) {
+static void mark_by(struct check_marking *k, const struct movement *m, json_t *files) {
   bool shell = m->argv[0] != NULL && m->argv[1] != NULL && strcmp(m->argv[1], "-c") == 0;
   buf_auto_t line = {0}, path = {0};
   for (size_t i = shell ? 2 : 0; m->argv[i] != NULL; i++)
@@ -56,7 +56,7 @@ static void mark_by(struct marking *k, const struct movement *m, json_t *files) 
 }
 
 void check_paths_mark(const char *cwd, const struct workflow *wf, json_t *files) {
-  struct marking k = {0};
+  struct check_marking k = {0};
   struct err err;
   char tree[BASE_TREE_BYTES];
   char_auto_t *folder = tmpdir_make(&err);

@@ -187,7 +187,7 @@ static void sweep_left(const char *state) {
   free(entries);
 }
 
-static bool make_place(struct hidden_run *h, struct err *err) {
+static bool make_hidden_place(struct hidden_run *h, struct err *err) {
   char state[PATHS_BYTES];
   if (!paths_state("hidden-tests", state, err))
     return false;
@@ -221,7 +221,7 @@ static void hidden_work(void *ctx) {
   struct err err;
   if (access(dir, R_OK | X_OK) != 0)
     err_set_errno(&err, errno, "their folder cannot be read");
-  else if (make_place(h, &err) && copy_work(h, &err))
+  else if (make_hidden_place(h, &err) && copy_work(h, &err))
     return;
   hidden_problem(h, err.text);
 }

@@ -83,7 +83,7 @@ static bool read_reports(struct test_reports *r, const char *cwd, const char *pa
   return ok;
 }
 
-static void put_counts(json_t *tests, const struct test_counts *counts) {
+static void reports_put(json_t *tests, const struct test_counts *counts) {
   json_put(tests, "passed", json_integer(counts->passed));
   json_put(tests, "failed", json_integer(counts->failed));
   json_put(tests, "skipped", json_integer(counts->skipped));
@@ -100,7 +100,7 @@ static void count_any(struct call_result *result) {
   const char *name = test_format_name(found.kind == COUNTS_MEASURED ? found.format : TESTS_AUTO);
   result->tests = json_object();
   json_put(result->tests, "format", json_string(name));
-  put_counts(result->tests, &found.tests);
+  reports_put(result->tests, &found.tests);
   if (found.kind == COUNTS_SAID)
     json_put(result->tests, "said", json_true());
   if (found.tests.passed + found.tests.failed + found.tests.skipped == 0)
@@ -129,7 +129,7 @@ void test_reports_count(struct str spec, const char *cwd, int64_t since_ms,
     r.counts = (struct test_counts){0};
   result->tests = json_object();
   json_put(result->tests, "format", json_string(test_format_name(format)));
-  put_counts(result->tests, &r.counts);
+  reports_put(result->tests, &r.counts);
   if (!ok)
     json_put(result->tests, "problem", json_text(str_from(r.problem.text)));
 }

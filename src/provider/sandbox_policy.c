@@ -796,7 +796,7 @@ static bool has_below(const struct arena_list *list, const char *path) {
   return false;
 }
 
-static bool shows(const struct confining *c, enum sandbox_level level, const char *path) {
+static bool shows_path(const struct confining *c, enum sandbox_level level, const char *path) {
   bool whole = longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
                has_below(&c->wholes, path) || has_below(&c->writes, path);
   if (level == SANDBOX_GUARD)
@@ -813,13 +813,13 @@ static bool keeps_hidden(const struct confining *c, enum sandbox_level level, st
   size_t i;
   json_array_foreach((json_t *)hidden, i, path) {
     const char *text = json_string_value(path);
-    if (shows(c, level, realpath(text, real) != NULL ? real : text))
+    if (shows_path(c, level, realpath(text, real) != NULL ? real : text))
       return err_set(err, ERR_INVALID,
                      "its sandbox would show it the hidden tests: put them elsewhere than %.300s",
                      text);
   }
   for (i = 0; json_array_size(hidden) > 0 && own != NULL && own[i] != NULL; i++)
-    if (shows(c, level, realpath(own[i], real) != NULL ? real : own[i]))
+    if (shows_path(c, level, realpath(own[i], real) != NULL ? real : own[i]))
       return err_set(err, ERR_INVALID,
                      "its sandbox would show it the log, which says what hidden tests find: keep "
                      "logs elsewhere than %.300s",
@@ -827,7 +827,7 @@ static bool keeps_hidden(const struct confining *c, enum sandbox_level level, st
   return true;
 }
 
-/* Landlock lists all folders or only those that are shown whole: names tell of hidden tests, too. */
+/* Landlock lists all folders, or only those that are shown whole: names tell of hidden tests. */
 static bool lists_all(const struct confining *c, enum sandbox_level level) {
   const json_t *hidden = json_object_get(c->spec->env->sandbox, "hidden_tests");
   return level == SANDBOX_GUARD && (wraps_call(c) || json_array_size(hidden) == 0);

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from daemon import DaemonBox
 from support import WAIT_S, Box, expect, main, of_type, records, skip
 from worktree_test import git, repository
 
@@ -267,6 +268,25 @@ def killed_while_they_run():
             box.segue("verify", "last", "--logs", box.logs, status=0)
 
 
+def in_a_daemon():
+    """A person's approval is taken there, too; a program's is not, and nobody else resumes it."""
+    with DaemonBox() as box:
+        begin(box)
+        box.serve()
+        flow = FLOW.replace("provider: stranger", "provider: script")
+        scenario = box.file("s.yaml", "replies:\n  - {text: \"Done.\\n\\n[WORK:1]\", write: {add.sh: %s}}\n" % json.dumps(HARD))
+        sid = box.submit(box.file("w.yaml", flow), scenario)
+        box.wait_status(sid, "needs_input")
+        stop = records(box.log(sid))[-1]
+        expect(stop["reason"] == "hidden_tests" and "0 of 3" in stop["message"], stop)
+        box.end()
+        box.serve()
+        expect(box.session(sid)["status"] == "needs_input", "a new daemon leaves it to a person", box.session(sid))
+        box.segue("approve", sid, "--logs", box.logs, status=0)
+        box.wait_status(sid, "complete")
+        expect(len(of_type(records(box.log(sid)), "hidden_tests")) == 1, sid)
+
+
 def mistakes():
     with Box() as box:
         for value, words in (({"dir": "~/x"}, "needs dir and command"), ({"dir": "x", "command": "y"}, "absolute"),
@@ -281,4 +301,4 @@ def mistakes():
 
 sys.exit(main([work_that_passes_and_work_that_does_not, no_later_prompt_tells, an_agent_looks_for_them,
                the_code_under_test_tells_nobody, what_could_show_them_is_not_started, counts, where_they_apply,
-               killed_while_they_run, mistakes]))
+               killed_while_they_run, in_a_daemon, mistakes]))

@@ -557,7 +557,7 @@ static bool gap_take_store(void *ctx, const struct store *store, struct err *err
 }
 
 /* Appends "94 of 120 tests (78.3 %)", or "-". */
-static void put_share(const json_t *tests, struct buf *out) {
+static void gap_put(const json_t *tests, struct buf *out) {
   json_int_t passed = json_int_at(tests, "passed"), all = json_int_at(tests, "tests");
   if (all == 0)
     buf_puts(out, "-");
@@ -571,8 +571,8 @@ static void gap_show(const json_t *agent) {
   buf_safe(&name, json_view(json_at(agent, "provider")), false);
   buf_puts(&name, json_at(agent, "model") != NULL ? " " : "");
   buf_safe(&name, json_view(json_at(agent, "model")), false);
-  put_share(json_at(agent, "visible"), &visible);
-  put_share(json_at(agent, "hidden"), &hidden);
+  gap_put(json_at(agent, "visible"), &visible);
+  gap_put(json_at(agent, "hidden"), &hidden);
   printf("%s: the check passed in %" JSON_INTEGER_FORMAT
          " sessions, hidden tests in %" JSON_INTEGER_FORMAT " of them: gap %.1f %%\n"
          "  visible: %s; hidden: %s",
