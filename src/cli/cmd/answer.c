@@ -341,6 +341,7 @@ static bool stopped_to_accept(const struct cli_args *args, struct store_ref *ref
 }
 
 static int approve_run(const struct cli_args *args) {
+  char id[STORE_ID_BYTES];
   struct store_ref ref;
   bool submitted;
   if (args->word_count == 1 && stopped_to_accept(args, &ref, &submitted)) {
@@ -350,8 +351,11 @@ static int approve_run(const struct cli_args *args) {
     struct err err = {0};
     if (!resolve_id_sure(args, &ref, &err))
       return cli_fail("approve", &err);
-    if (submitted && !cli_flag(args, "resume"))
+    if (submitted && !cli_flag(args, "resume")) {
+      store_ref_id(&ref, id); /* a daemon knows no files */
+      words[1] = id;
       words[n++] = (char *)"--daemon";
+    }
     if (submitted && !cli_flag(args, "resume") && socket != NULL) {
       words[n++] = (char *)"--socket";
       words[n++] = (char *)socket;
