@@ -573,6 +573,17 @@ static void on_session_resume(struct turn_lines *s) {
   s->spent = NULL;
 }
 
+static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
+                                   const json_t *data) {
+  struct str word = json_view_at(data, "evidence");
+  if (word.n == 0)
+    return;
+  buf_clear(&s->evidence);
+  evidence_words_of(data, false, &s->evidence);
+  if (line->what.n < LIMIT_NAME_BYTES)
+    buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
+}
+
 const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
   long turn = (long)record_number(record, MEMBER_TURN);
   struct turn_line *line = s->open;
@@ -646,13 +657,8 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
                  record_text_c(record, MEMBER_FILE));
     break;
   case RECORD_EVIDENCE:
-    if (line == NULL || json_at(record_tree(record, MEMBER_DATA), "evidence") == NULL)
-      break;
-    buf_clear(&s->evidence);
-    evidence_words_of(record_tree(record, MEMBER_DATA), false, &s->evidence);
-    if (line->what.n < LIMIT_NAME_BYTES)
-      buf_printf(&line->what, "%s%.32s", line->what.n > 0 ? ", " : "",
-                 json_view_at(record_tree(record, MEMBER_DATA), "evidence").p);
+    if (line != NULL)
+      turn_lines_on_evidence(s, line, record_tree(record, MEMBER_DATA));
     break;
   case RECORD_HIDDEN_TESTS:
     hidden_tell(record_tree(record, MEMBER_DATA), &s->evidence);

@@ -796,6 +796,18 @@ static json_t *judge_options(const struct step *s, const struct movement *m,
   return options;
 }
 
+/* Shows a judge how checks ended, in texts that the caller keeps. */
+static void view_checks(const struct core *core, const struct turn *turn,
+                        struct buf *const texts[3], struct prompt_view *view) {
+  checks_tell(core, turn, texts[0]);
+  checks_tests(turn->tests, texts[1]);
+  evidence_tell(core, turn, texts[2]);
+  view->checks = buf_view(texts[0]);
+  view->tests = buf_view(texts[1]);
+  view->evidence = buf_view(texts[2]);
+  view->no_pass = checks_is_no_pass(turn->tests);
+}
+
 static void judge_call(struct step *s, struct turn *turn, const struct chain_spec *spec,
                        const struct chain_step *step) {
   const struct core *core = s->core;
@@ -820,13 +832,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   }
   step_turn_nonce(core, turn, view.answer, nonce);
   buf_auto_t checks = {0}, tests = {0}, evidence = {0};
-  evidence_tell(core, turn, &evidence);
-  view.evidence = buf_view(&evidence);
-  checks_tell(core, turn, &checks);
-  checks_tests(turn->tests, &tests);
-  view.checks = buf_view(&checks);
-  view.tests = buf_view(&tests);
-  view.no_pass = checks_is_no_pass(turn->tests);
+  view_checks(core, turn, (struct buf *[]){&checks, &tests, &evidence}, &view);
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);

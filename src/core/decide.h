@@ -47,7 +47,7 @@ enum event_kind {
   EVENT_BEGIN,    /* begins a session that was held after its first record */
   EVENT_WORKTREE, /* call: the child's turn, or 0; news: its outcome; message: why it failed */
   EVENT_HIDDEN,   /* news: what the hidden tests said, see hidden_tests.h */
-  EVENT_EVIDENCE, /* call: the turn whose check it is about, or 0; reason: the record's event; news */
+  EVENT_EVIDENCE, /* call: the turn whose check it is about, or 0; news: the result */
   EVENT_DRAIN,    /* env.draining was set: stops the session when no call is running */
 };
 

@@ -20,16 +20,14 @@ const char *basis_name(enum basis basis) {
   return basis_names[basis];
 }
 
-/* What the verdict of a model or a person rests on; NONE: nobody was asked. */
+/* Returns what the verdict of a model or a person rests on; NONE: nobody was asked. */
 static enum basis basis_of_stage(enum judge_stage stage) {
   if (stage == STAGE_HUMAN)
     return BASIS_PERSON;
-  if (stage == STAGE_PHASE1_TAG)
+  if (stage == STAGE_PHASE1_TAG || stage == STAGE_AUTO_SELECT)
     return BASIS_CLAIMED;
-  return str_among(str_from(judge_stage_match_method(stage)),
-                   "structured_output tag_fallback ai_judge")
-             ? BASIS_JUDGED
-             : BASIS_NONE;
+  struct str method = str_from(judge_stage_match_method(stage));
+  return str_among(method, "structured_output tag_fallback ai_judge") ? BASIS_JUDGED : BASIS_NONE;
 }
 
 enum basis evidence_basis(const struct core *core, const struct turn *turn,
@@ -63,7 +61,7 @@ static bool goes(const json_t *found, const char *where) {
   return str_eq_c(json_view(json_at(found, "goes")), where);
 }
 
-static struct str word_of(const json_t *found) {
+static struct str found_word(const json_t *found) {
   return json_view(json_at(found, "evidence"));
 }
 
@@ -73,7 +71,7 @@ static bool is_check(const struct movement *m) {
   return m->evidence && m->argv != NULL && m->group == NO_GROUP;
 }
 
-long evidence_first_check(const struct workflow *wf) {
+static long first_check(const struct workflow *wf) {
   for (size_t i = 0; i < wf->top_count; i++)
     if (is_check(&wf->movements[i]))
       return (long)i;
@@ -109,7 +107,7 @@ bool evidence_hold_next(struct step *s) {
     return (core->evidence.tree == NULL && !core->evidence.off) ||
            (runs && is_check(m) && !m->together);
   }
-  if (evidence_first_check(core->workflow) < 0 || !may_edit(core->workflow, m) ||
+  if (first_check(core->workflow) < 0 || !may_edit(core->workflow, m) ||
       json_is_false(json_object_get(core->config, "evidence")) ||
       json_at(core->config, "rejudges") != NULL || core_is_at_max(core))
     return false;
@@ -142,18 +140,27 @@ static bool is_allowed(const struct core *core, const json_t *found) {
   const char *contents = json_string_value(json_at(found, "contents"));
   if (contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL)
     return true;
-  return json_at(found, "files_more") == NULL &&
+  return str_among(found_word(found), "old_check_fails only_check_changed not_shown") &&
+         json_at(found, "files_more") == NULL &&
          (all_match(core->workflow->may_change, files, check) ||
           all_match(json_at(core->config, "may_change"), files, check));
 }
 
+static void note_evidence(void *ctx, const struct str *names, size_t n) {
+  bool *own = ctx;
+  *own |= n > 0 && str_eq_c(names[0], "evidence");
+}
+
 static const char *follows(const struct core *core, const struct turn *turn, const json_t *found) {
   const struct movement *m = core_movement(core, turn);
-  struct str word = word_of(found);
+  struct str word = found_word(found);
   bool once = str_among(word, "old_check_fails no_change");
+  bool own = false;
   for (size_t i = 0; i < m->rule_count; i++)
-    if (memmem(m->rules[i].condition.p, m->rules[i].condition.n, LIT("evidence")) != NULL)
-      return "on"; /* its own rules say what follows */
+    if (m->rules[i].when != NULL)
+      expr_each_ref(m->rules[i].when, note_evidence, &own);
+  if (own)
+    return "on"; /* its rules say what follows */
   if (str_eq_c(word, "shown") || is_allowed(core, found))
     return "on";
   /* With no file of the check changed, it says nothing about the task: judges are told so. */
@@ -173,33 +180,38 @@ const char *evidence_word(const struct core *core, const struct turn *turn) {
 
 /* --- words --- */
 
+static const char *in_language(bool ja, const char *japanese, const char *english) {
+  return ja ? japanese : english;
+}
+
 static void put_run(const json_t *found, const char *which, bool ja, struct buf *out) {
   const json_t *run = json_object_get(json_at(found, "runs"), which);
   struct str end = json_view(json_at(run, "end")), counts = json_view(json_at(run, "counts"));
   json_int_t passed = json_int_at(run, "passed"), skipped = json_int_at(run, "skipped");
   json_int_t all = passed + json_int_at(run, "failed") + skipped;
   if (!str_eq_c(end, "exited")) {
-    const char *why = ja ? "実行できず" : "could not be run";
+    const char *why = in_language(ja, "実行できず", "could not be run");
     if (str_eq_c(end, "too_slow"))
-      why = ja ? "時間切れ" : "too slow, and ended";
+      why = in_language(ja, "時間切れ", "too slow, and ended");
     buf_puts(out, why);
     return;
   }
-  buf_printf(out, ja ? "終了コード %" JSON_INTEGER_FORMAT : "exit status %" JSON_INTEGER_FORMAT,
+  buf_printf(out, "%s%" JSON_INTEGER_FORMAT, in_language(ja, "終了コード ", "exit status "),
              json_int_at(run, "exit"));
-  if (counts.n == 0 || str_eq_c(counts, "none"))
-    buf_puts(out, ja ? "、テスト数なし" : ", no counts");
-  else
-    buf_printf(out,
-               ja ? "、%s%" JSON_INTEGER_FORMAT " / %" JSON_INTEGER_FORMAT " 件成功"
-                  : ", %s%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " tests passed",
-               str_eq_c(counts, "said") ? (ja ? "自称 " : "said: ") : "", passed, all);
+  if (counts.n == 0 || str_eq_c(counts, "none")) {
+    buf_puts(out, in_language(ja, "、テスト数なし", ", no counts"));
+  } else {
+    const char *said = in_language(ja, "自称 ", "said: ");
+    buf_printf(out, "%s%s%" JSON_INTEGER_FORMAT "%s%" JSON_INTEGER_FORMAT "%s",
+               in_language(ja, "、", ", "), str_eq_c(counts, "said") ? said : "", passed,
+               in_language(ja, " / ", " of "), all, in_language(ja, " 件成功", " tests passed"));
+  }
   if (skipped > 0)
-    buf_printf(out,
-               ja ? "、%" JSON_INTEGER_FORMAT " 件スキップ" : ", %" JSON_INTEGER_FORMAT " skipped",
-               skipped);
+    buf_printf(out, "%s%" JSON_INTEGER_FORMAT "%s", in_language(ja, "、", ", "), skipped,
+               in_language(ja, " 件スキップ", " skipped"));
   if (json_at(run, "flaky") != NULL)
-    buf_puts(out, ja ? "（不安定：一度目は失敗）" : " (flaky: it failed the first time)");
+    buf_puts(out,
+             in_language(ja, "（不安定：一度目は失敗）", " (flaky: it failed the first time)"));
 }
 
 static bool was_run(const json_t *found, const char *which) {
@@ -208,7 +220,7 @@ static bool was_run(const json_t *found, const char *which) {
 }
 
 /* Appends names of files, those of the check or all. Returns how many there are. */
-static size_t put_files(const json_t *found, bool check, struct buf *out) {
+static size_t put_found_files(const json_t *found, bool check, struct buf *out) {
   size_t n = 0;
   JSON_EACH(json_at(found, "files"), i, file) {
     if (check && json_at(file, "check") == NULL)
@@ -225,56 +237,60 @@ static size_t put_files(const json_t *found, bool check, struct buf *out) {
 }
 
 /* Appends one line of what was measured, if that run was made. */
-static void put_line(const json_t *found, const char *which, const char *words, bool ja,
-                     struct buf *out) {
+static void put_measured(const json_t *found, const char *which, const char *words, bool ja,
+                         struct buf *out) {
   if (!was_run(found, which))
     return;
   buf_puts(out, words);
   put_run(found, which, ja, out);
-  buf_puts(out, ja ? "。\n" : ".\n");
+  buf_puts(out, in_language(ja, "。\n", ".\n"));
 }
 
 static void put_ignored(const json_t *found, bool ja, struct buf *out) {
   const json_t *ignored = json_at(found, "ignored");
   if (json_array_size(ignored) == 0)
     return;
-  buf_puts(out, ja ? "- git が無視するファイルの変更：" : "- Files changed that git ignores: ");
+  buf_puts(out, in_language(ja, "- git が無視するファイルの変更：",
+                            "- Files changed that git ignores: "));
   for (size_t i = 0; i < json_array_size(ignored) && i < EVIDENCE_TOLD_FILES; i++) {
     json_auto_t *file = json_pack("{sO}", "path", json_array_get(ignored, i));
     buf_puts(out, i > 0 ? ", " : "");
     protect_put_file(file, out);
   }
-  buf_puts(out, ja ? "。\n" : ".\n");
+  buf_puts(out, in_language(ja, "。\n", ".\n"));
 }
 
 void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
   buf_auto_t files = {0}, check = {0};
-  if (put_files(found, false, &files) > 0)
-    buf_printf(out,
-               ja ? "- セッション開始から最後の検査までに変更されたファイル：%s"
-                  : "- Files changed from the session's start to its last check: %s",
+  if (put_found_files(found, false, &files) > 0)
+    buf_printf(out, "%s%s",
+               in_language(ja, "- セッション開始から最後の検査までに変更されたファイル：",
+                           "- Files changed from the session's start to its last check: "),
                buf_c(&files));
   else
-    buf_puts(out, ja ? "- セッション開始から最後の検査までに変更されたファイルはない"
-                     : "- No file was changed from the session's start to its last check");
-  if (put_files(found, true, &check) > 0)
-    buf_printf(out, ja ? "。うち検査自身のファイル：%s" : ". Of these, files of the check: %s",
+    buf_puts(out, in_language(ja, "- セッション開始から最後の検査までに変更されたファイルはない",
+                              "- No file was changed from the session's start to its last check"));
+  if (put_found_files(found, true, &check) > 0)
+    buf_printf(out, "%s%s",
+               in_language(ja, "。うち検査自身のファイル：", ". Of these, files of the check: "),
                buf_c(&check));
-  buf_puts(out, ja ? "。\n" : ".\n");
+  buf_puts(out, in_language(ja, "。\n", ".\n"));
   put_ignored(found, ja, out);
-  put_line(found, "before", ja ? "- 作業前の検査：" : "- The check before the work: ", ja, out);
-  put_line(found, "now", ja ? "- 現在の検査：" : "- The check now: ", ja, out);
-  put_line(found, "old_check",
-           ja ? "- 作業前の検査をこの作業に対して実行："
-              : "- The check as it was before the work, run on this work: ",
-           ja, out);
-  put_line(found, "new_check",
-           ja ? "- 現在の検査を作業前のコードに対して実行："
-              : "- The check as it is now, run on the code from before: ",
-           ja, out);
-  if (str_among(word_of(found), "not_shown only_check_changed"))
-    buf_puts(out, ja ? "- 検査は作業について何も示していない。\n"
-                     : "- The check shows nothing about the work: it passes without it, too.\n");
+  put_measured(found, "before",
+               in_language(ja, "- 作業前の検査：", "- The check before the work: "), ja, out);
+  put_measured(found, "now", in_language(ja, "- 現在の検査：", "- The check now: "), ja, out);
+  put_measured(found, "old_check",
+               in_language(ja, "- 作業前の検査をこの作業に対して実行：",
+                           "- The check as it was before the work, run on this work: "),
+               ja, out);
+  put_measured(found, "new_check",
+               in_language(ja, "- 現在の検査を作業前のコードに対して実行：",
+                           "- The check as it is now, run on the code from before: "),
+               ja, out);
+  if (str_among(found_word(found), "not_shown only_check_changed"))
+    buf_puts(out,
+             in_language(ja, "- 検査は作業について何も示していない。\n",
+                         "- The check shows nothing about the work: it passes without it, too.\n"));
 }
 
 void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out) {
@@ -286,32 +302,38 @@ void evidence_tell(const struct core *core, const struct turn *turn, struct buf 
 /* --- sent back --- */
 
 static void put_back_words(const json_t *found, bool ja, struct buf *out) {
-  struct str word = word_of(found), last = json_view(json_at(found, "last"));
+  struct str word = found_word(found), last = json_view(json_at(found, "last"));
   buf_auto_t files = {0};
   if (str_eq_c(word, "no_change")) {
-    buf_puts(out,
-             ja ? "検査は成功したが、このセッションで変更されたファイルはない。依頼された作業を"
-                  "行うか、何もしなくてよい理由を述べること。\n"
-                : "The check passes, but no file was changed in this session. Do what the task "
-                  "asks for, or say why nothing is to be done.\n");
+    buf_puts(out, in_language(
+                      ja,
+                      "検査は成功したが、このセッションで変更されたファイルはない。依頼された作業を"
+                      "行うか、何もしなくてよい理由を述べること。\n",
+                      "The check passes, but no file was changed in this session. Do what the task "
+                      "asks for, or say why nothing is to be done.\n"));
     return;
   }
-  buf_puts(out, ja ? "検査は、このセッションで変更された検査自身のファイルによってのみ成功する。\n"
-                   : "The check passes only with what this session changed in the check itself.\n");
-  if (put_files(found, true, &files) > 0)
-    buf_printf(out, ja ? "変更：%s\n" : "changed: %s\n", buf_c(&files));
+  buf_puts(out,
+           in_language(
+               ja, "検査は、このセッションで変更された検査自身のファイルによってのみ成功する。\n",
+               "The check passes only with what this session changed in the check itself.\n"));
+  if (put_found_files(found, true, &files) > 0)
+    buf_printf(out, "%s%s\n", in_language(ja, "変更：", "changed: "), buf_c(&files));
   put_ignored(found, ja, out);
-  put_line(found, "old_check",
-           ja ? "作業前の検査をこの作業に対して実行：" : "the check as it was, on this work: ", ja,
-           out);
+  put_measured(found, "old_check",
+               in_language(ja, "作業前の検査をこの作業に対して実行：",
+                           "the check as it was, on this work: "),
+               ja, out);
   if (last.n > 0)
     buf_printf(out, "\n" STR_FMT "\n\n", STR_ARG(last));
   buf_puts(out,
-           ja ? "検査のファイルを元に戻し、検査が示すことをコードで直すこと。依頼がその変更を"
-                "求めているなら、そのままにしてそう述べること。人が判断する。\n"
-              : "Put the check's files back as they were, and mend in the code what they show. If "
-                "the task itself asks for their change, leave them and say so: a person will "
-                "look.\n");
+           in_language(
+               ja,
+               "検査のファイルを元に戻し、検査が示すことをコードで直すこと。依頼がその変更を"
+               "求めているなら、そのままにしてそう述べること。人が判断する。\n",
+               "Put the check's files back as they were, and mend in the code what they show. If "
+               "the task itself asks for their change, leave them and say so: a person will "
+               "look.\n"));
 }
 
 void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt) {
@@ -326,9 +348,10 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
   if (m->edit) {
     put_back_words(found, ja, &words);
   } else {
-    buf_puts(&words, ja ? "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n"
-                        : "Measured from the start of the session to now; no claim of a report "
-                          "outweighs it:\n");
+    buf_puts(&words,
+             in_language(ja, "セッション開始から現在までの実測。報告の主張はこれを覆さない：\n",
+                         "Measured from the start of the session to now; no claim of a report "
+                         "outweighs it:\n"));
     evidence_words_of(found, ja, &words);
   }
   buf_puts(&words, "\n---\n\n");
@@ -338,13 +361,15 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
 /* --- the question --- */
 
 static json_t *evidence_question(const json_t *found) {
-  struct str word = word_of(found);
+  struct str word = found_word(found);
   bool check = json_is_true(json_at(found, "check_changed"));
+  static const char *const check_words[] = {
+      "The check passes only with files that git ignores, or passes less than before.",
+      "The check passes only with its own files as the agent left them."};
   const char *head = "It cannot be told what the check shows: its runs on copies failed.";
   buf_auto_t text = {0}, files = {0};
   if (str_eq_c(word, "old_check_fails"))
-    head = check ? "The check passes only with its own files as the agent left them."
-                 : "The check passes only with files that git ignores, or passes less than before.";
+    head = check_words[check];
   else if (str_eq_c(word, "only_check_changed"))
     head = "Only files of the check were changed, and they pass on the code from before, too. Is "
            "that what you asked for?";
@@ -353,12 +378,12 @@ static json_t *evidence_question(const json_t *found) {
   else if (str_eq_c(word, "no_change"))
     head = "The check passes, but no file was changed. Was nothing to be done?";
   buf_printf(&text, "%s\n", head);
-  if (put_files(found, check, &files) > 0)
+  if (put_found_files(found, check, &files) > 0)
     buf_printf(&text, "  changed: %s\n", buf_c(&files));
   put_ignored(found, false, &text);
-  put_line(found, "before", "  the check before the work: ", false, &text);
-  put_line(found, "old_check", "  the check as it was, on this work: ", false, &text);
-  put_line(found, "new_check", "  the check as it is, on the code from before: ", false, &text);
+  put_measured(found, "before", "  the check before the work: ", false, &text);
+  put_measured(found, "old_check", "  the check as it was, on this work: ", false, &text);
+  put_measured(found, "new_check", "  the check as it is, on the code from before: ", false, &text);
   struct str problem = json_view(json_at(found, "problem"));
   if (problem.n > 0)
     buf_printf(&text, "  " STR_FMT "\n", STR_ARG(problem));
@@ -388,7 +413,7 @@ bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more) {
   if (turn->evidence.found == NULL)
     return true;
   if (turn->evidence.answer == CHOICE_STOP) {
-    step_end(s, END_ABORT, "a person stopped it: what the check shows was not accepted");
+    step_end(s, END_CANCELLED, "a person stopped it: what the check shows was not accepted");
     *more = true;
     return true;
   }
@@ -414,7 +439,7 @@ static void emit_result(struct step *s, const char *event, const struct turn *tu
 void evidence_event(struct step *s) {
   struct core *core = s->core;
   struct turn *turn = s->ev->call > 0 ? core_turn(core, s->ev->call) : NULL;
-  long check = evidence_first_check(core->workflow);
+  long check = first_check(core->workflow);
   json_t *data = json_incref((json_t *)s->ev->news);
   if (turn != NULL && turn->evidence.asked && turn->evidence.found == NULL) {
     json_put(data, "goes", json_string(follows(core, turn, data)));
@@ -445,7 +470,7 @@ void evidence_resume(struct step *s) {
 
 /* --- the fold --- */
 
-static bool take_tree(const struct fold *f, const json_t *data) {
+static bool evidence_take_tree(const struct fold *f, const json_t *data) {
   struct core *core = f->core;
   const char *tree = json_string_value(json_at(data, "tree"));
   if (!core->evidence.asked || core->evidence.tree != NULL || core->evidence.off)
@@ -462,7 +487,7 @@ static bool take_found(const struct fold *f, struct turn *turn, json_t *data) {
   struct core *core = f->core;
   if (turn == NULL || !turn->evidence.asked || turn->evidence.found != NULL)
     return fold_bad(f, "nobody asked for it");
-  if (word_of(data).n == 0)
+  if (found_word(data).n == 0)
     return fold_bad(f, "it has no word");
   turn->evidence.found = json_incref(data);
   json_decref(core->evidence.last);
@@ -485,7 +510,7 @@ bool evidence_apply(const struct fold *f) {
     return !again || fold_bad(f, "the base was asked for");
   }
   if (str_eq_c(event, "taken"))
-    return take_tree(f, data);
+    return evidence_take_tree(f, data);
   if (str_eq_c(event, "run")) {
     long check = workflow_find(core->workflow, fold_text(f, MEMBER_MOVEMENT));
     if (check < 0 || core->evidence.run > 0)

@@ -1,7 +1,7 @@
 /* evidence.h - what runs of a check show about a session's work, and what follows from that.
  *
- * A command movement with `evidence` (and each gate with it) is a check. Records of type `evidence`,
- * each before its deed:
+ * A command movement with `evidence` (and each gate with it) is a check. Records of type
+ * `evidence`, each before its deed:
  *
  *   take    before the first movement in which an agent may edit: the tree as it is, the base
  *   taken   its id; or that there is none, since there is no repository
@@ -21,17 +21,17 @@
 #include "core/fold.h"
 #include "core/step.h"
 
-/* What an end rests on, derived from what came before it. */
+/* An end rests on one of these, which is derived from the records before it. */
 enum basis { BASIS_NONE, BASIS_SHOWN, BASIS_JUDGED, BASIS_CLAIMED, BASIS_PERSON };
 const char *basis_name(enum basis basis); /* "shown"; NONE: "" */
 
-/* What an end rests on if this turn's verdict, found in that stage, leads to it. */
+/* Returns what an end rests on if this turn's verdict, found in that stage, leads to it. */
 enum basis evidence_basis(const struct core *core, const struct turn *turn, enum judge_stage stage);
 /* Notes the verdict; `basis` is the record's word, or empty. */
 void evidence_judged(struct core *core, enum judge_stage stage, struct str basis);
 
-/* Return true if nothing else may begin: before the next movement; before this turn is judged, where
- * `more` says whether a record was made. */
+/* Return true if nothing else may begin: before the next movement; before this turn is judged,
+ * where `more` says whether a record was made. */
 bool evidence_hold_next(struct step *s);
 bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more);
 /* Handles EVENT_EVIDENCE; asks for everything that was asked for before a resume. */
@@ -44,7 +44,8 @@ void evidence_answered(struct core *core, struct turn *turn, long choice);
 /* Returns true if the turn's check passed, and yet counts as failed. */
 bool evidence_sent_back(const struct turn *turn);
 
-/* What rules see: the word of this turn's check, or of the last one; "unknown" if there is none. */
+/* Returns what rules see: the word of this turn's check, or of the last one; "unknown": there is
+ * none. */
 const char *evidence_word(const struct core *core, const struct turn *turn);
 /* Appends what a judge is told; nothing if no check was looked at. */
 void evidence_tell(const struct core *core, const struct turn *turn, struct buf *out);
@@ -53,8 +54,5 @@ void evidence_words_of(const json_t *found, bool ja, struct buf *out);
 /* Puts in front of an agent's prompt why its work was sent back, if it was; in front of one that
  * only reads, what a judge is told. */
 void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt);
-
-/* The movement whose check is run on the base; -1: none. */
-long evidence_first_check(const struct workflow *wf);
 
 #endif

@@ -571,6 +571,17 @@ static enum touches touches_of(struct str word) {
   return str_eq_c(word, "work") ? TOUCHES_WORK : TOUCHES_ANY;
 }
 
+static bool build_evidence(struct build *b, const json_t *object, const char *path,
+                           struct movement *m) {
+  m->evidence = build_bool(object, "evidence", false);
+  m->together = build_bool(object, "together", false);
+  m->check_files = json_at(object, "check_files");
+  m->touches = touches_of(json_view_at(object, "touches"));
+  return !m->evidence || (m->argv != NULL && m->group == NO_GROUP) ||
+         build_fail(b, path, "evidence",
+                    "is for a movement with command that is no child of parallel");
+}
+
 /* Builds all of a movement except its name and its children. */
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                            const struct judge_config *judge, const char *path, struct movement *m) {
@@ -588,10 +599,6 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
   m->options = options;
   m->description = json_view_at(object, "description");
   m->gate = build_bool(object, "gate", false);
-  m->evidence = build_bool(object, "evidence", false);
-  m->together = build_bool(object, "together", false);
-  m->check_files = json_at(object, "check_files");
-  m->touches = touches_of(json_view_at(object, "touches"));
   m->tests = json_view_at(object, "tests");
   m->timeout_ms = limits_duration_ms(json_view_at(object, "timeout"), LIMIT_CALL_WALL_MS);
   m->stall_ms = limits_duration_ms(json_view_at(object, "stall"), 0);
@@ -627,10 +634,10 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
     return build_fail(b, path, "gates",
                       "are for a movement with rules that lead on: not for a "
                       "child of parallel");
-  return get_permission(b, object, path, m) && build_structured(b, object, path, m) &&
-         build_reports(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
-         build_people(b, object, path, m) && build_on_error(b, object, path, m) &&
-         build_rules(b, json_at(object, "rules"), path, m);
+  return build_evidence(b, object, path, m) && get_permission(b, object, path, m) &&
+         build_structured(b, object, path, m) && build_reports(b, object, path, m) &&
+         apply_judge(b, object, path, &m->judge) && build_people(b, object, path, m) &&
+         build_on_error(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
 }
 
 /* --- movements with children --- */

@@ -14,6 +14,7 @@
 #include "git/run.h"
 #include "git/serve.h"
 #include "host/paths.h"
+#include "os/loop.h"
 #include "os/tmpdir.h"
 
 #include <assert.h>
@@ -37,6 +38,7 @@ struct evidence_job {
   struct check_run now; /* the session's own */
   struct runs_spec spec;
   struct evidence_runs runs;
+  bool cleans;            /* its private folder is no longer needed */
   bool begun, done, same; /* same: the work is what was looked at last */
   struct provider_env env;
   struct call_request request;
@@ -131,7 +133,7 @@ static json_t *ignored_changes(const struct evidence_job *job, const char *top, 
   return list;
 }
 
-static bool write_text(const char *path, const json_t *value) {
+static bool write_json_file(const char *path, const json_t *value) {
   buf_auto_t temporary = {0};
   buf_printf(&temporary, "%s.%ld", path, (long)getpid());
   bool ok = json_dump_file(value, buf_c(&temporary), JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
@@ -143,7 +145,7 @@ static bool write_text(const char *path, const json_t *value) {
 
 /* --- in a pool thread: the base --- */
 
-static void take_work(struct evidence_job *job) {
+static void base_work(struct evidence_job *job) {
   struct base base = {0};
   struct err removal;
   char tree[BASE_TREE_BYTES] = "";
@@ -157,7 +159,7 @@ static void take_work(struct evidence_job *job) {
   json_auto_t *ignored = ok ? ignored_files(buf_c(&base.repo.top)) : NULL;
   ignored_path(job, &path);
   if (ignored != NULL)
-    (void)write_text(buf_c(&path), ignored);
+    (void)write_json_file(buf_c(&path), ignored);
   base_close(&base);
   job->data = json_object();
   if (ok)
@@ -201,6 +203,7 @@ static void preset(struct evidence_job *job) {
   json_auto_t *ignored = ignored_changes(job, buf_c(&r->base.repo.top), &had);
   if (job->before != NULL) {
     runs_read_run(json_at(job->before, "run"), &r->facts.runs[RUNS_BEFORE]);
+    buf_set(&r->last[RUNS_BEFORE], json_view_at(job->before, "last"));
     r->facts.no_old_check = json_is_true(json_at(job->before, "no_old_check"));
     r->facts.lost |= json_is_true(json_at(job->before, "lost"));
   }
@@ -218,7 +221,7 @@ static void pool_work(void *ctx) {
   struct evidence_runs *r = &job->runs;
   enum runs_step step;
   if (job->task == TASK_TAKE) {
-    take_work(job);
+    base_work(job);
     return;
   }
   if (!job->begun)
@@ -261,7 +264,7 @@ static void order_files(json_t *data) {
     json_put(data, "files_more", json_integer(more));
 }
 
-/* What a person allows: these files of the check (or all, where none of them changed) as they are. */
+/* Signs what a person would allow: the check's changed files, or all, where it has none. */
 static void put_contents(const struct evidence_runs *r, json_t *data) {
   buf_auto_t text = {0};
   char hex[SHA256_HEX];
@@ -272,7 +275,9 @@ static void put_contents(const struct evidence_runs *r, json_t *data) {
       buf_printf(&text, STR_FMT " %s %s\n", STR_ARG(path), now ? now->mode : "",
                  now ? now->hash : "");
   }
-  sha256_hex(text.p ? text.p : "", text.n, NULL, 0, hex);
+  if (text.n == 0)
+    return; /* there is nothing that could be the same again */
+  sha256_hex(text.p, text.n, NULL, 0, hex);
   json_put(data, "contents", json_string(hex));
 }
 
@@ -322,15 +327,27 @@ static json_t *before_result(struct evidence_job *job) {
   if (job->err.code != ERR_NONE)
     json_put(data, "problem", json_text(str_from(job->err.text)));
   else if (job->kept != NULL && r->facts.runs[RUNS_BEFORE].end == CHECK_EXITED)
-    (void)write_text(job->kept, data);
+    (void)write_json_file(job->kept, data);
   return data;
 }
 
 /* --- on the loop --- */
 
+static void clean_work(void *ctx) {
+  const struct evidence_job *job = ctx;
+  struct err err;
+  if (!tmpdir_remove(job->private, &err))
+    log_warn("%s", err.text);
+}
+
 static void job_end(void *ctx) {
   struct evidence_job *job = ctx;
   struct session *s = job->session;
+  if (job->cleans) {
+    job->cleans = false;
+    loop_do(s->host->loop, clean_work, job_end, job);
+    return;
+  }
   bool wanted = !job->cancelled;
   json_auto_t *data = job->data;
   struct event ev = {.kind = EVENT_EVIDENCE, .call = job->turn, .news = data};
@@ -355,7 +372,7 @@ static void close_work(void *ctx) {
   runs_deinit(&job->runs);
 }
 
-static void run_check(struct evidence_job *job);
+static void check_copy(struct evidence_job *job);
 
 static void pool_after(void *ctx) {
   struct evidence_job *job = ctx;
@@ -365,14 +382,14 @@ static void pool_after(void *ctx) {
   else if (job->done || job->cancelled)
     git_serve_do(sandbox, close_work, job_end, job);
   else
-    run_check(job);
+    check_copy(job);
 }
 
 static void work_on(struct evidence_job *job) {
   git_serve_do(json_object_get(job->session->core.config, "sandbox"), pool_work, pool_after, job);
 }
 
-static void on_check(void *ctx, struct call_result *result) {
+static void on_copy_checked(void *ctx, struct call_result *result) {
   struct evidence_job *job = ctx;
   enum check_end end = result->has_exit ? CHECK_EXITED : CHECK_NOT_STARTED;
   job->run = NULL;
@@ -388,10 +405,10 @@ static void on_check(void *ctx, struct call_result *result) {
 }
 
 /* Runs the check in the copy as its session would, but for the folder. */
-static void run_check(struct evidence_job *job) {
+static void check_copy(struct evidence_job *job) {
   const struct session *s = job->session;
   const struct movement *m = job->check;
-  const struct provider_sink sink = {.done = on_check, .ctx = job};
+  const struct provider_sink sink = {.done = on_copy_checked, .ctx = job};
   job->env = s->env;
   job->env.cwd = job->runs.cwd;
   job->env.secrets = json_object_get(s->core.config, "secrets");
@@ -413,7 +430,7 @@ static void run_check(struct evidence_job *job) {
   job->run = provider_command.ops->start(&provider_command, &job->env, &job->request, &sink);
 }
 
-/* What the session's own run of the check gave. */
+/* Notes how the session's own run of the check ended. */
 static void note_now(struct evidence_job *job, const struct turn *turn) {
   const struct call *call = turn_last_own_call(turn);
   buf_auto_t text = {0};
@@ -457,7 +474,7 @@ static json_t *kept_result(struct evidence_job *job) {
   return json_loadb(buf_c(&text), text.n, 0, NULL);
 }
 
-static void use_movement(struct evidence_job *job, size_t movement) {
+static void evidence_use(struct evidence_job *job, size_t movement) {
   const struct core *core = &job->session->core;
   const struct movement *m = job->check = &core->workflow->movements[movement];
   struct str path = {0};
@@ -495,7 +512,7 @@ static void choose_task(struct evidence_job *job) {
   buf_printf(&cwd, "%s%s" STR_FMT, job->folder, below.n > 0 ? "/" : "", STR_ARG(below));
   job->cwd = buf_take(&cwd);
   job->tree = xstrdup(core->evidence.tree);
-  use_movement(job, movement);
+  evidence_use(job, movement);
   if (turn == NULL)
     return;
   note_now(job, turn);
@@ -515,10 +532,8 @@ static void pool_nothing(void *ctx) {
   (void)ctx;
 }
 
-void evidence_start(struct session *s, long turn, evidence_over over) {
+static struct evidence_job *evidence_job_new(struct session *s, long turn, evidence_over over) {
   const struct core *core = &s->core;
-  if (core->status != SESSION_RUNNING || s->evidence != NULL)
-    return;
   struct evidence_job *job = xcalloc(1, sizeof *job);
   struct buf private = {0};
   const char *folder = core->worktree.made ? core->worktree.folder : s->env.cwd;
@@ -529,6 +544,13 @@ void evidence_start(struct session *s, long turn, evidence_over over) {
                       &job->err))
     log_warn("%s", job->err.text);
   job->private = buf_take(&private);
+  return job;
+}
+
+void evidence_start(struct session *s, long turn, evidence_over over) {
+  if (s->core.status != SESSION_RUNNING || s->evidence != NULL)
+    return;
+  struct evidence_job *job = evidence_job_new(s, turn, over);
   choose_task(job);
   if (job->task == TASK_BEFORE)
     job->data = kept_result(job);
@@ -536,6 +558,19 @@ void evidence_start(struct session *s, long turn, evidence_over over) {
     git_serve_do(NULL, pool_nothing, job_end, job);
   else
     work_on(job);
+}
+
+void evidence_clean(struct session *s, evidence_over over) {
+  const struct core *core = &s->core;
+  bool own = core->evidence.origin == NULL || strcmp(core->evidence.origin, core->session) == 0;
+  if (core->status != SESSION_ENDED || !core->evidence.asked || core->evidence.off || !own)
+    return;
+  if (s->evidence == NULL) {
+    evidence_job_new(s, 0, over)->cancelled = true;
+    loop_do(s->host->loop, clean_work, job_end, s->evidence);
+  } else {
+    s->evidence->cleans = true;
+  }
 }
 
 void evidence_cancel(struct session *s) {

@@ -1394,6 +1394,7 @@ static void session_run_effects(struct session *s, const struct session_batch *b
       break;
     case EFFECT_FINISHED:
       session_begin_finish(s);
+      evidence_clean(s, on_worktree);
       break;
     }
   }
