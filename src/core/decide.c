@@ -831,6 +831,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
+  n.fence = str_from(nonce);
   buf_auto_t checks = {0}, tests = {0}, evidence = {0};
   view_checks(core, turn, (struct buf *[]){&checks, &tests, &evidence}, &view);
   if (step->vote > 0)

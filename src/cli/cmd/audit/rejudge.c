@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
@@ -165,6 +166,7 @@ struct again {
   struct aggregate *aggregate; /* whose filters and names count */
   struct rejudge_turns of;     /* sorted by session */
   struct setup setup;
+  struct gate gate;
   json_t *stages, *panel;
   char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
   bool json;
@@ -934,10 +936,31 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
          resolve_id_shown(a->into));
 }
 
-static int again_tell(const struct again *a) {
+/* Adds a turn to the cases of --junit: it fails where a verdict is another than recorded. */
+static void again_case(struct again *a, size_t i) {
+  const struct rejudge_turn *t = &a->of.list[i];
+  const long *verdicts = &a->verdicts[i * (size_t)a->repeat];
+  buf_auto_t name = buf_of("%s turn %ld", t->session, t->turn), why = {0};
+  for (long k = 0; k < a->repeat && why.n == 0; k++)
+    if (verdicts[k] != t->rule && verdicts[k] != REJUDGE_OPEN)
+      buf_printf(&why, "rule %ld was recorded, now %s%ld", t->rule,
+                 verdicts[k] == REJUDGE_UNREADABLE ? "no judge could be read, " : "it is rule ",
+                 verdicts[k]);
+  gate_case(&a->gate, buf_c(&name), why.n > 0 ? buf_c(&why) : NULL);
+}
+
+static int again_tell(struct again *a) {
   struct again_sum sum = {0};
-  for (size_t i = 0; i < a->of.count; i++)
+  for (size_t i = 0; i < a->of.count; i++) {
     sum_turn(a, i, &sum);
+    again_case(a, i);
+  }
+  gate_check(&a->gate, "all judgments",
+             json_pack("{sI sI sI sI sI sI sI sI sf}", "judgments", (json_int_t)a->of.count, "same",
+                       (json_int_t)sum.same, "changed", (json_int_t)sum.other, "unreadable",
+                       (json_int_t)sum.unreadable, "open", (json_int_t)sum.open, "repeated",
+                       (json_int_t)sum.repeated, "flipped", (json_int_t)sum.flipped, "calls",
+                       (json_int_t)a->calls, "cost_usd", (double)a->cost_nano / 1e9));
   if (a->json) {
     json_io_put(
         json_pack("{sI sI sI sI sI sI sI so sI sf sb ss ss}", "judgments", (json_int_t)a->of.count,
@@ -982,7 +1005,8 @@ static int rejudge_run(const struct cli_args *args) {
     return status;
   }
   a.of.aggregate = a.aggregate = aggregate_new();
-  bool ok = audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
+  bool ok = gate_begin(&a.gate, "rejudge", args, &err) &&
+            audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
             again_judge(&a, args, &err) && again_name(&a, cli_value(args, "as"), &err) &&
             rejudge_choose(&a.of, args, &err);
   size_t room = a.of.count * (size_t)(a.repeat > 0 ? a.repeat : 1);
@@ -1001,7 +1025,7 @@ static int rejudge_run(const struct cli_args *args) {
   json_decref(a.panel);
   free(a.verdicts);
   free(a.left);
-  return status;
+  return gate_end(&a.gate, status);
 }
 
 const struct cli_command cmd_rejudge = {COMMAND_REJUDGE, .run = rejudge_run};
