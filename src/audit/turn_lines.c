@@ -617,14 +617,27 @@ static void on_session_resume(struct turn_lines *s) {
 }
 
 static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
-                                   const json_t *data) {
+                                   const struct record *record) {
+  const json_t *data = record_tree(record, MEMBER_DATA);
   struct str word = json_view_at(data, "evidence");
-  if (word.n == 0)
+  if (record->type == RECORD_HIDDEN_TESTS) {
+    hidden_tell(data, &s->evidence);
+    buf_puts(&s->evidence, ".\n");
+  }
+  if (line == NULL || word.n == 0)
     return;
   buf_clear(&s->evidence);
   evidence_words_of(data, false, &s->evidence);
   if (line->what.n < LIMIT_NAME_BYTES)
     buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
+}
+
+static void turn_lines_on_end(struct turn_lines *s, const struct record *record) {
+  turn_lines_keep_spent(s, record);
+  print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+  print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
+  buf_clear(&s->message);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
 }
 
 const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
@@ -683,11 +696,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     on_session_stop(s, line, record);
     break;
   case RECORD_SESSION_END:
-    turn_lines_keep_spent(s, record);
-    print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
-    print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
-    buf_clear(&s->message);
-    buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+    turn_lines_on_end(s, record);
     break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
@@ -700,12 +709,8 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
                  record_text_c(record, MEMBER_FILE));
     break;
   case RECORD_EVIDENCE:
-    if (line != NULL)
-      turn_lines_on_evidence(s, line, record_tree(record, MEMBER_DATA));
-    break;
   case RECORD_HIDDEN_TESTS:
-    hidden_tell(record_tree(record, MEMBER_DATA), &s->evidence);
-    buf_puts(&s->evidence, ".\n");
+    turn_lines_on_evidence(s, line, record);
     break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
