@@ -7,6 +7,7 @@
 #include "core/checks.h"
 #include "core/evidence.h"
 #include "core/head.h"
+#include "core/hidden_tests.h"
 #include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -75,7 +76,7 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     if (last.n == 0 && status != 0)
       last = last_line(record_text(record, MEMBER_STDERR));
     turn_lines_exit(status, (int)record_number(record, MEMBER_SIGNAL), &line->what);
-    if (tests != NULL) {
+    if (tests != NULL && (json_at(tests, "none") == NULL || json_at(tests, "fell") != NULL)) {
       /* ", no pass: 12 passed, 1 failed": says so if an exit of 0 was not a pass. */
       const char *problem = json_word_at(tests, "problem");
       buf_puts(&line->what, status == 0 && checks_is_no_pass(tests) ? ", no pass: " : ", ");
@@ -508,6 +509,10 @@ static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
 static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
                                    const struct record *record) {
   const json_t *data = record_tree(record, MEMBER_DATA);
+  if (record->type == RECORD_HIDDEN_TESTS) {
+    hidden_tell(data, &s->evidence);
+    buf_puts(&s->evidence, ".\n");
+  }
   if (record->type != RECORD_EVIDENCE || line == NULL || json_at(data, "evidence") == NULL)
     return;
   struct str word = json_view_at(data, "evidence");
@@ -705,6 +710,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     turn_lines_on_report(line, record);
     break;
   case RECORD_EVIDENCE:
+  case RECORD_HIDDEN_TESTS:
   case RECORD_STEER:
   case RECORD_WORKSPACE:
   case RECORD_CHECK:

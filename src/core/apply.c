@@ -314,6 +314,16 @@ static void outage_waited(const struct fold *f, struct call *call) {
   call->outage.from_ms = call->outage.at_ms = now_ms;
 }
 
+/* Notes who may have edited last, for what hidden tests say of the work. */
+static void note_worker(struct core *core, const struct turn *turn, const struct call *call) {
+  const struct movement *m = core_movement(core, turn);
+  if (!call_generates(call) || m->argv != NULL || !m->edit ||
+      json_at(core->config, "hidden_tests") == NULL)
+    return;
+  json_decref(core->hidden.worker);
+  core->hidden.worker = json_pack("{ss ss*}", "provider", call->provider, "model", call->model);
+}
+
 static bool apply_call_start(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   if (turn == NULL)
@@ -349,6 +359,7 @@ static bool apply_call_start(const struct fold *f) {
   free(call->model);
   call->provider = xstrndup(provider.p, provider.n);
   call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  note_worker(f->core, turn, call);
   struct str cwd = fold_text(f, MEMBER_CWD);
   free(call->cwd);
   call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
@@ -1207,6 +1218,7 @@ static bool apply_session_stop(const struct fold *f) {
   buf_clear(&core->stop_reason);
   buf_clear(&core->stop_message);
   buf_str(&core->stop_reason, fold_text(f, MEMBER_REASON));
+  core->hidden.passed |= str_eq_c(buf_view(&core->stop_reason), "hidden_tests"); /* once resumed */
   buf_str(&core->stop_message, fold_text(f, MEMBER_MESSAGE));
   fold_set_json(&core->stop_budget, fold_tree(f, MEMBER_BUDGET));
   return true;
@@ -1384,6 +1396,13 @@ static bool apply_session_resume(const struct fold *f) {
   return true;
 }
 
+static bool apply_hidden_tests(const struct fold *f) {
+  fold_set_json(&f->core->hidden.result, fold_tree(f, MEMBER_DATA));
+  f->core->hidden.turn = f->core->turn_count;
+  f->core->hidden.passed = json_is_true(json_at(f->core->hidden.result, "passes"));
+  return true;
+}
+
 static bool apply_session_end(const struct fold *f) {
   if (!session_outcome_from_name(fold_text(f, MEMBER_OUTCOME), &f->core->outcome))
     return fold_bad(f, "its outcome is unknown");
@@ -1413,6 +1432,7 @@ static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
     [RECORD_ANSWER] = apply_answer,
     [RECORD_STEER] = steer_apply,
     [RECORD_WORKSPACE] = apply_workspace,
+    [RECORD_HIDDEN_TESTS] = apply_hidden_tests,
     [RECORD_EVIDENCE] = evidence_apply,
 };
 

@@ -14,9 +14,50 @@
 enum { TOLD_FILES = 20, TOLD_PATH_BYTES = 200, MATCH_STEPS = 100000 };
 
 static const char *const counts[] = {"passed", "failed", "skipped"};
+static const char *const marks[] = {"none", "said"}; /* of tests: auto */
+
+/* With tests: auto a check may print none. */
+static bool is_counted(const json_t *tests) {
+  return json_at(tests, "passed") != NULL && json_at(tests, "none") == NULL;
+}
 
 bool checks_is_no_pass(const json_t *tests) {
-  return tests != NULL && (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0);
+  return json_at(tests, "fell") != NULL ||
+         (is_counted(tests) &&
+          (json_int_at(tests, "passed") <= 0 || json_int_at(tests, "failed") > 0));
+}
+
+static bool same_command(const struct movement *a, const struct movement *b) {
+  size_t i = 0;
+  while (a->argv != NULL && b->argv != NULL && a->argv[i] != NULL && b->argv[i] != NULL &&
+         strcmp(a->argv[i], b->argv[i]) == 0)
+    i++;
+  return a->argv != NULL && b->argv != NULL && a->argv[i] == NULL && b->argv[i] == NULL &&
+         str_eq(a->cwd, b->cwd);
+}
+
+const char *checks_fell(const struct core *core, const struct turn *turn, const json_t *tests) {
+  const struct movement *m = core_movement(core, turn);
+  const json_t *before = NULL;
+  if (!str_eq_c(m->tests, "auto"))
+    return NULL;
+  for (size_t i = 0; i < core->workflow->movement_count && before == NULL; i++) {
+    struct str name = core->workflow->movements[i].name;
+    const json_t *first = json_at(json_object_getn(core->gates, name.p, name.n), "first");
+    if (is_counted(first) && json_at(first, "late") == NULL &&
+        same_command(&core->workflow->movements[i], m))
+      before = first;
+  }
+  if (before == NULL)
+    return NULL;
+  json_int_t passed = json_int_at(tests, "passed"), skipped = json_int_at(tests, "skipped");
+  json_int_t was = json_int_at(before, "passed"), left_out = json_int_at(before, "skipped");
+  if (!is_counted(tests) || (json_at(tests, "said") != NULL && json_at(before, "said") == NULL))
+    return "gone";
+  if (passed < was || passed + json_int_at(tests, "failed") + skipped <
+                          was + json_int_at(before, "failed") + left_out)
+    return "fewer";
+  return skipped > left_out ? "more_skipped" : NULL;
 }
 
 int checks_exit(const struct turn *turn) {
@@ -42,6 +83,9 @@ static json_t *check_json(const struct turn *turn) {
   for (size_t i = 0; turn->tests != NULL && i < ARRAY_LEN(counts); i++)
     json_object_set_new(gate, counts[i],
                         json_integer(json_integer_value(json_object_get(turn->tests, counts[i]))));
+  for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+    if (json_object_get(turn->tests, marks[i]) != NULL)
+      json_object_set_new(gate, marks[i], json_true());
   json_put(gate, "stale", json_false());
   return gate;
 }
@@ -265,13 +309,20 @@ json_t *checks_json(const struct core *core, const struct turn *turn) {
 }
 
 void checks_tests(const json_t *tests, struct buf *out) {
-  if (json_at(tests, "passed") == NULL)
-    return;
-  for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+  static const char *const falls[][2] = {{"gone", "no tests are counted, as before the work"},
+                                         {"fewer", "fewer than before the work"},
+                                         {"more_skipped", "more skipped than before the work"}};
+  const char *fell = json_word_at(tests, "fell");
+  if (is_counted(tests) && json_at(tests, "said") != NULL)
+    buf_puts(out, "said by the check: ");
+  for (size_t i = 0; i < ARRAY_LEN(counts) && is_counted(tests); i++) {
     json_int_t n = json_integer_value(json_object_get(tests, counts[i]));
     if (i < 2 || n > 0)
       buf_printf(out, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", n, counts[i]);
   }
+  for (size_t i = 0; i < ARRAY_LEN(falls); i++)
+    if (strcmp(fell, falls[i][0]) == 0)
+      buf_printf(out, "%s%s", is_counted(tests) ? ", " : "", falls[i][1]);
 }
 
 void checks_tell(const struct core *core, const struct turn *turn, struct buf *out) {
@@ -279,14 +330,13 @@ void checks_tell(const struct core *core, const struct turn *turn, struct buf *o
   bool several = json_object_size(core->gates) > 1;
   JSON_MEMBERS(core->gates, name, gate) {
     bool stale = json_is_true(json_object_get(gate, "stale"));
-    if ((turn->has_exit && str_eq_c(own, name)) ||
-        (!several && !stale && json_object_get(gate, "passed") == NULL))
+    if ((turn->has_exit && str_eq_c(own, name)) || (!several && !stale && !is_counted(gate)))
       continue;
     buf_puts(out, "  - ");
     buf_safe(out, str_from(name), false);
     buf_printf(out, " (%" JSON_INTEGER_FORMAT "): exit %" JSON_INTEGER_FORMAT,
                json_int_at(gate, "turn"), json_int_at(gate, "exit"));
-    if (json_object_get(gate, "passed") != NULL)
+    if (is_counted(gate))
       buf_puts(out, ", ");
     checks_tests(gate, out);
     buf_puts(out, stale ? ", stale\n" : "\n");
@@ -312,19 +362,33 @@ void protect_put_file(const json_t *file, struct buf *out) {
                json_integer_value(removed));
 }
 
+/* Returns true if the movement may not touch this file. */
+static bool is_stray(const struct movement *m, const json_t *file) {
+  bool check = json_at(file, "check") != NULL;
+  if (m->touches == TOUCHES_ANY || json_at(file, "cache") != NULL)
+    return false;
+  return check == (m->touches == TOUCHES_WORK);
+}
+
 bool protect_refuses(const struct core *core, const struct turn *turn, struct buf *why) {
   const json_t *patterns = core->workflow->protect;
   struct str name = core->workflow->movements[turn->movement].name;
   const char *beside = turn->shared ? ", or what ran beside it," : "";
-  bool blind = patterns != NULL && turn->unseen != NULL && turn->blind;
+  const struct movement *m = core_movement(core, turn);
+  bool blind = (patterns != NULL && turn->unseen != NULL && turn->blind) ||
+               (m->touches != TOUCHES_ANY && turn->unseen != NULL);
+  const char *what =
+      m->touches == TOUCHES_CHECK ? "what is not of the check" : "files of the check";
   size_t found = 0;
   if (turn->let_be)
     return false;
   JSON_EACH(turn->files, i, file) {
-    if (!is_protected(patterns, json_view(json_at(file, "path"))))
+    bool protected = is_protected(patterns, json_view(json_at(file, "path")));
+    if (!protected && !is_stray(m, file))
       continue;
     if (found == 0)
-      buf_printf(why, "\"" STR_FMT "\"%s changed what is protected: ", STR_ARG(name), beside);
+      buf_printf(why, "\"" STR_FMT "\"%s changed %s: ", STR_ARG(name), beside,
+                 protected ? "what is protected" : what);
     if (found++ >= TOLD_FILES)
       continue;
     buf_puts(why, found > 1 ? ", " : "");
@@ -335,8 +399,8 @@ bool protect_refuses(const struct core *core, const struct turn *turn, struct bu
   if (found > 0) {
     buf_puts(why, "; put it back, or resume to let it be");
   } else if (blind) {
-    buf_printf(
-        why, "it is not known whether \"" STR_FMT "\" changed what is protected: ", STR_ARG(name));
+    buf_printf(why, "it is not known whether \"" STR_FMT "\" changed %s: ", STR_ARG(name),
+               m->touches == TOUCHES_ANY ? "what is protected" : what);
     buf_safe(why, str_from(turn->unseen), false);
     buf_puts(why, "; look yourself, and resume to let it be");
   }

@@ -26,6 +26,9 @@
 int checks_exit(const struct turn *turn);
 /* Returns true if tests are counted (`tests` is not NULL) and they are not a pass. */
 bool checks_is_no_pass(const json_t *tests);
+/* With tests: auto: returns how these counts fell behind those of the same command before the work
+ * ("gone", "fewer", "more_skipped"); NULL: they did not, or that is not known. */
+const char *checks_fell(const struct core *core, const struct turn *turn, const json_t *tests);
 
 /* The first notes that an attempt of this turn's call is over (between: what something else changed
  * before it), the second that the turn is; only

@@ -9,6 +9,7 @@
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
+#include "core/hidden_tests.h"
 #include "core/human.h"
 #include "core/monitor.h"
 #include "core/report_file.h"
@@ -1199,8 +1200,8 @@ static void advance(struct step *s) {
     step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
-    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_hold_next(s) &&
-        !evidence_hold_next(s)) {
+    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !hidden_hold_next(s) &&
+        !worktree_hold_next(s) && !evidence_hold_next(s)) {
       enter_next(s);
       moved = true;
       continue;
@@ -1408,6 +1409,9 @@ static void take_event(struct step *s) {
     break;
   case EVENT_WORKTREE:
     worktree_event(s);
+    break;
+  case EVENT_HIDDEN:
+    hidden_event(s);
     break;
   case EVENT_EVIDENCE:
     evidence_event(s);

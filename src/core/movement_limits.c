@@ -101,10 +101,11 @@ bool limits_check_tests(struct str text, struct err *err) {
   if (near != NULL)
     return err_set(err, ERR_INVALID, "knows no \"%.*s\": did you mean %s?", (int)name.n, name.p,
                    near);
-  return err_set(err, ERR_INVALID,
-                 "knows no \"%.*s\": write ctest, pytest, go, cargo, jest, tap, unittest, node or "
-                 "junit:PATH",
-                 (int)name.n, name.p);
+  return err_set(
+      err, ERR_INVALID,
+      "knows no \"%.*s\": write auto, ctest, pytest, go, cargo, jest, tap, unittest, node "
+      "or junit:PATH",
+      (int)name.n, name.p);
 }
 
 bool limits_check_cwd(struct str text, struct err *err) {

@@ -41,6 +41,7 @@ enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
   TYPE(STEER, "steer")                                                                             \
   TYPE(TURN_END, "turn_end")                                                                       \
   TYPE(WORKSPACE, "workspace")                                                                     \
+  TYPE(HIDDEN_TESTS, "hidden_tests")                                                               \
   TYPE(EVIDENCE, "evidence")                                                                       \
   TYPE(SESSION_STOP, "session_stop")                                                               \
   TYPE(SESSION_RESUME, "session_resume")                                                           \

@@ -45,17 +45,16 @@ const char *session_stop_status(struct str reason, struct str class) {
   bool login = str_among(reason, "provider_error judge_unavailable") && str_eq_c(class, "auth");
   bool asks =
       login ||
-      str_among(reason, "question escalated judge_split protected head_moved denied budget after "
-                        "folder");
+      str_among(reason, "question escalated judge_split protected hidden_tests head_moved denied "
+                        "budget after folder");
   return asks ? "needs_input" : "stopped";
 }
 
 bool session_stop_is_for_person(struct str reason) {
   enum session_outcome outcome;
-  return str_among(
-             reason,
-             "interrupted terminated budget looping protected head_moved denied question escalated "
-             "poison after") ||
+  return str_among(reason, "interrupted terminated budget looping protected hidden_tests "
+                           "head_moved denied question escalated "
+                           "poison after") ||
          (session_outcome_from_name(reason, &outcome) && state_is_stop(outcome));
 }
 
@@ -206,6 +205,8 @@ void core_deinit(struct core *core) {
   json_decref(core->refused);
   json_decref(core->totals);
   json_decref(core->gates);
+  json_decref(core->hidden.result);
+  json_decref(core->hidden.worker);
   json_decref(core->behind);
   json_decref(core->reached);
   json_decref(core->outlived);

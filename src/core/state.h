@@ -120,6 +120,8 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out);
 const char *session_stop_status(struct str reason, struct str class);
 /* Returns true if only a person's resume continues the session, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);
+/* Reasons that are no question, but a resume by a person accepts what is. */
+#define SESSION_STOPS_TO_ACCEPT "protected hidden_tests"
 /* With structured_output, EXECUTING lasts until there is a value, or it is clear that none will
  * come. */
 enum turn_phase { TURN_EXECUTING, TURN_REPORTING, TURN_JUDGING, TURN_JUDGED };
@@ -244,8 +246,14 @@ struct core {
   size_t failed;                  /* movement whose command ended last */
   struct {
     size_t movement;
-    long count;  /* 0: none */
-  } streak;      /* turns of one movement in a row */
+    long count;     /* 0: none */
+  } streak;         /* turns of one movement in a row */
+  struct {          /* the tests that only segue reads, see hidden_tests.h */
+    long turn;      /* the last turn that they were run after; 0: none */
+    bool passed;    /* they passed then, or a person let that be */
+    json_t *result; /* what they said then; or NULL */
+    json_t *worker; /* {provider, model?} of the last call that may have edited; or NULL */
+  } hidden;
   json_t *gates; /* command movement -> its last turn, see core/checks.h; or NULL */
   struct {       /* last finished turn that is not a child's; turn 0: none */
     long turn;

@@ -1054,7 +1054,11 @@ static void put_result_members(const struct step *s, const struct turn *turn,
     record_put_text(d, MEMBER_ENFORCED, str_from(r->enforced));
   if (r->has_exit)
     record_put_number(d, MEMBER_EXIT, r->exit);
-  record_put_tree(d, MEMBER_TESTS, json_incref(r->tests));
+  const char *fell = checks_fell(core, turn, r->tests);
+  json_t *tests = fell != NULL && r->exit == 0 ? json_clone_top(r->tests) : json_incref(r->tests);
+  if (tests != r->tests)
+    json_put(tests, "fell", json_string(fell));
+  record_put_tree(d, MEMBER_TESTS, tests);
   if (r->signal > 0)
     record_put_number(d, MEMBER_SIGNAL, r->signal);
   if (r->error_text.bytes.n > 0)

@@ -565,11 +565,18 @@ static void guards_read(const json_t *object, struct guards *out) {
   }
 }
 
+static enum touches touches_of(struct str word) {
+  if (str_eq_c(word, "check"))
+    return TOUCHES_CHECK;
+  return str_eq_c(word, "work") ? TOUCHES_WORK : TOUCHES_ANY;
+}
+
 static bool build_evidence(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
   m->evidence = build_bool(object, "evidence", false);
   m->together = build_bool(object, "together", false);
   m->check_files = json_at(object, "check_files");
+  m->touches = touches_of(json_view_at(object, "touches"));
   return !m->evidence || (m->argv != NULL && m->group == NO_GROUP) ||
          build_fail(b, path, "evidence",
                     "is for a movement with command that is no child of parallel");

@@ -145,6 +145,8 @@ struct monitor {        /* a cycle that is watched: see monitor.h */
   size_t movement; /* judges then */
 };
 
+enum touches { TOUCHES_ANY, TOUCHES_CHECK, TOUCHES_WORK };
+
 struct movement {
   struct str name, description;    /* of a child: GROUP.NAME */
   struct str own_name;             /* without its group's: what its tag says */
@@ -167,6 +169,7 @@ struct movement {
   struct guards guards;          /* the workflow's, overridden by its own */
   bool own_worktree;             /* of a child: it works in a worktree of its own */
   bool evidence, together;       /* its passes are looked at, see evidence.h; beside other runs */
+  enum touches touches;          /* what its turns may change of a check's files and others */
   const json_t *check_files;     /* {"add", "not"}: patterns; or NULL; borrowed */
   bool gate;                     /* a command that proves something: see keys.c */
   bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */

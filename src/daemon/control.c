@@ -8,6 +8,7 @@
 #include "base/resource.h"
 #include "base/utf8.h"
 #include "core/record.h"
+#include "core/state.h"
 #include "daemon/session_api.h"
 #include "daemon/window/window.h"
 #include "format/json_object.h"
@@ -769,7 +770,7 @@ static void about_ask(struct about *a, struct server_request *r) {
 }
 
 static void act_resume(struct about *a, struct server_request *r, struct daemon_entry *e) {
-  bool refused = strcmp(e->summary.stop_reason, "protected") == 0 &&
+  bool refused = str_among(str_from(e->summary.stop_reason), SESSION_STOPS_TO_ACCEPT) &&
                  control_refuse_program(r, "resume", e->id);
   bool may = e->state == ENTRY_OVER || e->state == ENTRY_AFTER || entry_is_elsewhere(e);
   bool runs = !refused && !may;

@@ -634,6 +634,7 @@ static bool launch_read(struct launch_body *p) {
                                         "budget",
                                         "max_movements",
                                         "judge_provider",
+                                        "may_change",
                                         NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");

@@ -116,6 +116,14 @@ static bool has_usual_name(struct str path) {
   return found;
 }
 
+bool check_files_is_cache(struct str path) {
+  static const char *const names[] = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"};
+  bool found = str_ends(path, ".pyc");
+  for (size_t i = 0; i < ARRAY_LEN(names) && !found; i++)
+    found = protect_matches(str_from(names[i]), path);
+  return found;
+}
+
 /* --- the search --- */
 
 struct check_search {

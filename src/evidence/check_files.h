@@ -77,4 +77,7 @@ void check_files_find(const struct check_files_spec *spec, const struct file_lis
 bool check_files_missed(const struct check_files_spec *spec, const struct file_listing *l,
                         struct str output);
 
+/* Caches that any run may write: __pycache__ and the like. They are no work of anybody. */
+bool check_files_is_cache(struct str path);
+
 #endif

@@ -290,7 +290,7 @@ static void read_counts(const struct evidence_runs *r, struct str output,
                         struct check_counts *counts) {
   const struct runs_spec *spec = r->spec;
   struct err ignored;
-  if (spec->format == TESTS_NONE) {
+  if (spec->format == TESTS_NONE || spec->format == TESTS_AUTO) {
     counts_find(output, counts);
     return;
   }

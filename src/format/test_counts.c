@@ -162,8 +162,8 @@ const char *junit_library(void) {
 
 /* --- summaries --- */
 
-const char *const test_format_names[] = {"ctest", "pytest",   "go",   "cargo", "jest",
-                                         "tap",   "unittest", "node", "junit", NULL};
+const char *const test_format_names[] = {"ctest",    "pytest", "go",    "cargo", "jest", "tap",
+                                         "unittest", "node",   "junit", "auto",  NULL};
 
 const char *test_format_name(enum test_format format) {
   return format == TESTS_NONE ? "none" : test_format_names[format - 1];

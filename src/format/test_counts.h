@@ -34,6 +34,7 @@ enum test_format {
   TESTS_UNITTEST,
   TESTS_NODE,
   TESTS_JUNIT,
+  TESTS_AUTO, /* any but junit: evidence/counts.h finds them */
   TESTS_COUNT
 };
 
@@ -49,7 +50,7 @@ const char *test_format_name(enum test_format format);
 /* Lists the names for "did you mean", NULL-terminated. */
 extern const char *const test_format_names[];
 
-/* Reads every format but junit. False: the text holds no summary of that kind. */
+/* Reads every format but junit and auto. False: the text holds no summary of that kind. */
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out);
 
 /* Adds the test cases of one report. False: err says why it cannot be read. It never follows an

@@ -11,6 +11,7 @@
 #include "format/json_object.h"
 #include "format/yaml.h"
 #include "host/daily_usage.h"
+#include "host/hidden_tests.h"
 #include "host/notifier.h"
 #include "host/paths.h"
 #include "host/sandbox_config.h"
@@ -137,6 +138,8 @@ const struct config_key config_keys[] = {
      "folders of personas/, policies/ and the like, searched after yours and the project's"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
+    {"hidden_tests", NULL, NULL, NULL,
+     "tests that no agent can read, run before a session is complete, by project"},
     {"store", NULL, "--store", "SEGUE_STORE",
      "where sessions are kept, instead of in a folder: postgres://HOST/DATABASE"},
     {"shared_paths", NULL, NULL, NULL,
@@ -296,6 +299,12 @@ static bool config_read_sandbox(struct config *config, const char *path,
   return config->sandbox != NULL;
 }
 
+static bool config_read_hidden(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
+  config->hidden_tests = hidden_tests_read(path, node, err);
+  return config->hidden_tests != NULL;
+}
+
 static bool config_read_options(struct config *config, const char *path,
                                 const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
@@ -434,6 +443,7 @@ static const struct {
     {"facets", config_read_facets},
     {"secrets", config_read_secrets},
     {"sandbox", config_read_sandbox},
+    {"hidden_tests", config_read_hidden},
     {"store", config_read_store},
     {"providers", config_read_providers},
     {"shared_paths", config_read_shared_paths},
@@ -452,8 +462,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, store, shared_paths, "
-      "words or providers";
+      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, hidden_tests, store, "
+      "shared_paths, words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 
@@ -609,6 +619,7 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "facet_folders", config->facets);
   json_object_set_new(session_config, "sandbox",
                       sandbox_resolve(config->sandbox, config->providers));
+  hidden_tests_resolve(config->hidden_tests, session_config);
   if (config->env == NULL)
     return;
   json_t *names = json_array();
@@ -649,6 +660,7 @@ void config_deinit(struct config *config) {
   json_decref(config->secrets);
   json_decref(config->facets);
   json_decref(config->sandbox);
+  json_decref(config->hidden_tests);
   json_decref(config->notify);
   free(config->hidden);
   json_decref(config->templates);

@@ -15,6 +15,7 @@
  *   facets: [FOLDER, ...]   where facets are looked for after the user's and the project's
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
  *   sandbox: guard          what confines agents and commands, see sandbox_config.h
+ *   hidden_tests: {dir, command, ...}   see hidden_tests.h
  *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
  *   words: [{class: quota, match: ...}]   what words for a failure mean, see provider/words.h
  *   providers: {NAME: {...}}  settings of single backends; each defines its own
@@ -41,6 +42,7 @@ struct config {
   json_t *options;         /* or NULL */
   const char **env;        /* NULL-terminated, or NULL */
   json_t *sandbox;         /* from sandbox_read, or NULL */
+  json_t *hidden_tests;    /* from hidden_tests_read, or NULL */
   json_t *facets;          /* list of absolute folders, or NULL */
   json_t *secrets;         /* list of names, or NULL */
   const char **hidden;     /* names of both, borrowed: NULL-terminated, or NULL */

@@ -70,14 +70,13 @@ static bool private_folder(const char *origin, struct buf *out, struct err *err)
 
 /* --- files that git ignores --- */
 
-/* Caches that any run of a check may write, and what stays linked. */
+/* Caches, and what stays linked. */
 static bool is_cache(struct str path) {
-  static const char *const names[] = {"__pycache__",  ".pytest_cache", ".mypy_cache", ".ruff_cache",
-                                      "node_modules", ".venv",         "venv",        NULL};
-  for (size_t i = 0; names[i] != NULL; i++)
-    if (protect_matches(str_from(names[i]), path))
-      return true;
-  return str_ends(path, ".pyc");
+  static const char *const names[] = {"node_modules", ".venv", "venv"};
+  bool found = check_files_is_cache(path);
+  for (size_t i = 0; i < ARRAY_LEN(names) && !found; i++)
+    found = protect_matches(str_from(names[i]), path);
+  return found;
 }
 
 /* Returns path -> size, time and number of each ignored file; NULL: there are too many. */
@@ -440,7 +439,7 @@ static void note_now(struct evidence_job *job, const struct turn *turn) {
   buf_putc(&text, '\n');
   if (call != NULL)
     buf_str(&text, buf_view(&call->error_text));
-  if (job->spec.format == TESTS_NONE) {
+  if (job->spec.format == TESTS_NONE || job->spec.format == TESTS_AUTO) {
     counts_find(buf_view(&text), &job->now.counts);
     return;
   }

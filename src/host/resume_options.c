@@ -311,7 +311,7 @@ bool resume_options_movements_known(const json_t *changed, const struct workflow
 bool resume_options_settle(struct resume_options *st, const struct core *core,
                            const struct config *user, const struct provider_registry *registry,
                            bool has_scenario, struct err *err) {
-  bool accepts = str_eq_c(buf_view(&core->stop_reason), "protected"); /* what was changed */
+  bool accepts = str_among(buf_view(&core->stop_reason), SESSION_STOPS_TO_ACCEPT);
   bool waits = core_waits(core) || str_eq_c(buf_view(&core->stop_reason), "after");
   bool lets_go = json_object_get(st->changed, "after") != NULL;
   if (waits && !lets_go)

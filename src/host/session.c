@@ -12,11 +12,14 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "git/serve.h"
 #include "host/backends.h"
 #include "host/changes.h"
+#include "host/check_paths.h"
 #include "host/evidence_job.h"
 #include "host/folder_lock.h"
 #include "host/head_watch.h"
+#include "host/hidden_tests.h"
 #include "host/prices.h"
 #include "host/report_files.h"
 #include "host/test_reports.h"
@@ -579,7 +582,8 @@ static void on_head(void *ctx) {
 }
 
 /* Looks where the call left HEAD, after its changes. */
-static void see_head(struct open_call *call) {
+static void see_head(void *ctx) {
+  struct open_call *call = ctx;
   struct turn *turn = NULL;
   struct session *s = call->session;
   changes_own_tell(call->top, call->own_folder, &call->result);
@@ -590,12 +594,30 @@ static void see_head(struct open_call *call) {
     keep_result(call);
 }
 
+static void mark_work(void *ctx) {
+  struct open_call *call = ctx;
+  check_paths_mark(call->top ? call->top : call->session->env.cwd, call->session->core.workflow,
+                   call->result.files);
+}
+
+/* Says of changed files which are of a check, where its movement may not touch all of them. */
+static void see_touches(struct open_call *call) {
+  struct turn *turn = NULL;
+  const struct session *s = call->session;
+  if (core_call(&s->core, call->call, &turn) != NULL &&
+      core_movement(&s->core, turn)->touches != TOUCHES_ANY && !session_is_leaving(s) &&
+      json_array_size(call->result.files) > 0)
+    git_serve_do(json_object_get(s->core.config, "sandbox"), mark_work, see_head, call);
+  else
+    see_head(call);
+}
+
 static void on_changes(void *ctx) {
   struct open_call *call = ctx;
   changes_take(call->changes, call->session->core.workflow, &call->result);
   if (changes_problem(call->changes) != NULL)
     note_unseen(call);
-  see_head(call);
+  see_touches(call);
 }
 
 /* Looks at the call's folder as the call left it, or leaves that to others at work there. */
@@ -610,7 +632,7 @@ static void see_changes(struct open_call *call) {
     call->result.files = json_array();
   else if (call->tells)
     changes_forget(&call->session->seen);
-  see_head(call);
+  see_touches(call);
 }
 
 static void count_tests(void *ctx) {
@@ -1333,13 +1355,14 @@ static void session_begin_finish(struct session *s) {
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
   worktree_cancel(s);
+  hidden_tests_cancel(s);
   evidence_cancel(s);
   LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
-/* ev: EVENT_WORKTREE or EVENT_EVIDENCE; NULL: the work was cancelled. */
+/* ev: EVENT_WORKTREE, EVENT_EVIDENCE or EVENT_HIDDEN; NULL: the work was cancelled. */
 static void on_worktree(struct session *s, struct event *ev) {
   s->delivering++;
   if (ev != NULL)
@@ -1371,6 +1394,9 @@ static void session_run_effects(struct session *s, const struct session_batch *b
     case EFFECT_WORKTREE:
       if (!session_is_leaving(s))
         worktree_start(s, e->call, on_worktree);
+      break;
+    case EFFECT_HIDDEN:
+      hidden_tests_start(s, on_worktree);
       break;
     case EFFECT_EVIDENCE:
       if (!session_is_leaving(s))
@@ -1455,7 +1481,7 @@ void session_begin(struct session *s, const struct core_params *params) {
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->evidence != NULL ||
-      s->filling.record_count > 0)
+      s->hidden != NULL || s->filling.record_count > 0)
     return;
   session_give_folder(s);
   changes_forget(&s->seen);

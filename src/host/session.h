@@ -130,6 +130,7 @@ struct session {
   struct list calls;             /* struct open_call */
   struct list waits;             /* struct wait */
   struct list grants;            /* struct grant */
+  struct hidden_run *hidden;     /* its hidden tests, while they run; or NULL */
   struct list jobs;              /* struct git_job */
   struct evidence_job *evidence; /* the one under way, or NULL */
   uv_timer_t disk_timer;         /* the next try on a full disk */

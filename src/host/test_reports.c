@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "evidence/counts.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "format/test_counts.h"
@@ -82,12 +83,40 @@ static bool read_reports(struct test_reports *r, const char *cwd, const char *pa
   return ok;
 }
 
+static void reports_put(json_t *tests, const struct test_counts *counts) {
+  json_put(tests, "passed", json_integer(counts->passed));
+  json_put(tests, "failed", json_integer(counts->failed));
+  json_put(tests, "skipped", json_integer(counts->skipped));
+}
+
+/* Looks for a summary of any kind in both outputs. */
+static void count_any(struct call_result *result) {
+  struct check_counts found;
+  buf_auto_t both = {0};
+  buf_str(&both, buf_view(&result->text.bytes));
+  buf_putc(&both, '\n');
+  buf_str(&both, buf_view(&result->error_text.bytes));
+  counts_find(buf_view(&both), &found);
+  const char *name = test_format_name(found.kind == COUNTS_MEASURED ? found.format : TESTS_AUTO);
+  result->tests = json_object();
+  json_put(result->tests, "format", json_string(name));
+  reports_put(result->tests, &found.tests);
+  if (found.kind == COUNTS_SAID)
+    json_put(result->tests, "said", json_true());
+  if (found.tests.passed + found.tests.failed + found.tests.skipped == 0)
+    json_put(result->tests, "none", json_true());
+}
+
 void test_reports_count(struct str spec, const char *cwd, int64_t since_ms,
                         struct call_result *result) {
   enum test_format format;
   struct str path;
   struct test_reports r = {.since_ms = since_ms};
   bool ok = test_format_parse(spec, &format, &path);
+  if (ok && format == TESTS_AUTO) {
+    count_any(result);
+    return;
+  }
   if (ok && format == TESTS_JUNIT) {
     char_auto_t *name = strndup(path.p, path.n);
     ok = name != NULL && read_reports(&r, cwd, name);
@@ -100,9 +129,7 @@ void test_reports_count(struct str spec, const char *cwd, int64_t since_ms,
     r.counts = (struct test_counts){0};
   result->tests = json_object();
   json_put(result->tests, "format", json_string(test_format_name(format)));
-  json_put(result->tests, "passed", json_integer(r.counts.passed));
-  json_put(result->tests, "failed", json_integer(r.counts.failed));
-  json_put(result->tests, "skipped", json_integer(r.counts.skipped));
+  reports_put(result->tests, &r.counts);
   if (!ok)
     json_put(result->tests, "problem", json_text(str_from(r.problem.text)));
 }

@@ -221,6 +221,7 @@ struct confining {
   bool looks;          /* nothing is made for the program: it has ended, or there is none */
   size_t secret_count; /* of hides: what nothing but its own name in the settings opens */
   bool open;           /* home: open */
+  bool no_caches;      /* it leaves nothing: those of builds are only read, and no /dev/shm */
   json_t *shown;       /* NULL, or what sandbox_policy_rules returns */
   struct str why;      /* of the next paths in it */
 };
@@ -449,7 +450,7 @@ static void add_home_path(struct confining *c, struct str kind, const char *path
   if (str_eq_c(kind, "read"))
     open_path(c, &c->reads, path);
   else if (str_eq_c(kind, "write"))
-    open_path(c, &c->caches, path);
+    open_path(c, c->no_caches ? &c->reads : &c->caches, path);
   else
     add(c, &c->hides, path);
 }
@@ -511,6 +512,7 @@ static void add_guard(struct confining *c, const json_t *user) {
     add(c, &c->hides, c->spec->env->own_folders[i]);
   c->why = STR("your settings: secret");
   add_json(c, &c->hides, json_object_get(user, "secret"));
+  add_json(c, &c->hides, json_object_get(user, "hidden_tests"));
   c->why = STR("a disk's own device, for those whom its mode does not stop");
   add(c, &c->hides, "/dev");
   c->secret_count = c->hides.n;
@@ -601,6 +603,7 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   const json_t *user = spec->env->sandbox, *path;
   char full[PATH_MAX];
   size_t i;
+  c->no_caches = json_is_false(json_object_get(user, "caches"));
   add_workspace(c, level);
   c->why = STR("the client's own state");
   json_array_foreach((json_t *)c->spec->state, i, path) {
@@ -621,7 +624,9 @@ static void sandbox_policy_gather(struct confining *c, enum sandbox_level level)
   c->why = STR("the system");
   if (level != SANDBOX_GUARD)
     add_all(c, &c->reads, sandbox_folders);
-  add_all(c, &c->writes, sandbox_devices);
+  for (i = 0; sandbox_devices[i] != NULL; i++)
+    if (!c->no_caches || strcmp(sandbox_devices[i], "/dev/shm") != 0) /* which everybody reads */
+      add(c, &c->writes, sandbox_devices[i]);
   c->why = STR("root's own");
   if (geteuid() == 0)
     add_all(c, &c->hides, sandbox_policy_root_secrets);
@@ -768,6 +773,66 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
   return held->proxy != NULL;
 }
 
+/* Returns the length of the longest path of the list that holds this one; 0: none does. */
+static size_t longest_above(const struct arena_list *list, const char *path) {
+  size_t longest = 0;
+  for (size_t i = 0; list->items != NULL && list->items[i] != NULL; i++)
+    if (fs_below(path, list->items[i]) != NULL && strlen(list->items[i]) > longest)
+      longest = strlen(list->items[i]);
+  return longest;
+}
+
+static bool may_read(const struct confining *c, const char *path) {
+  size_t shown = longest_above(&c->reads, path), cached = longest_above(&c->caches, path);
+  size_t open = cached > shown ? cached : shown;
+  return longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
+         (open > 0 && open >= longest_above(&c->hides, path));
+}
+
+static bool has_below(const struct arena_list *list, const char *path) {
+  for (size_t i = 0; list->items != NULL && list->items[i] != NULL; i++)
+    if (fs_below(list->items[i], path) != NULL)
+      return true;
+  return false;
+}
+
+static bool shows_path(const struct confining *c, enum sandbox_level level, const char *path) {
+  bool whole = longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
+               has_below(&c->wholes, path) || has_below(&c->writes, path);
+  if (level == SANDBOX_GUARD)
+    return whole || may_read(c, path);
+  return whole || (level != SANDBOX_CONTAINER && longest_above(&c->reads, path) > 0);
+}
+
+/* A session with hidden tests starts no program that could read them, or its log: that has their
+ * counts. */
+static bool keeps_hidden(const struct confining *c, enum sandbox_level level, struct err *err) {
+  const json_t *hidden = json_object_get(c->spec->env->sandbox, "hidden_tests"), *path;
+  const char *const *own = c->spec->env->own_folders;
+  char real[PATH_MAX];
+  size_t i;
+  json_array_foreach((json_t *)hidden, i, path) {
+    const char *text = json_string_value(path);
+    if (shows_path(c, level, realpath(text, real) != NULL ? real : text))
+      return err_set(err, ERR_INVALID,
+                     "its sandbox would show it the hidden tests: put them elsewhere than %.300s",
+                     text);
+  }
+  for (i = 0; json_array_size(hidden) > 0 && own != NULL && own[i] != NULL; i++)
+    if (shows_path(c, level, realpath(own[i], real) != NULL ? real : own[i]))
+      return err_set(err, ERR_INVALID,
+                     "its sandbox would show it the log, which says what hidden tests find: keep "
+                     "logs elsewhere than %.300s",
+                     own[i]);
+  return true;
+}
+
+/* Landlock lists all folders, or only those that are shown whole: names tell of hidden tests. */
+static bool lists_all(const struct confining *c, enum sandbox_level level) {
+  const json_t *hidden = json_object_get(c->spec->env->sandbox, "hidden_tests");
+  return level == SANDBOX_GUARD && (wraps_call(c) || json_array_size(hidden) == 0);
+}
+
 /* Makes all the lists, in the mechanism's own form. */
 static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_level level,
                                            struct str key, struct confined *held, struct err *err) {
@@ -776,6 +841,8 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
   struct ruleset_cache *kept = spec->env->sandboxes;
   const char *way_out = NULL;
   sandbox_policy_gather(c, level);
+  if (!keeps_hidden(c, level, err))
+    return NULL;
   if (reach == NETWORK_API && !let_out(c, held, &way_out, err))
     return NULL;
   const struct sandbox_plan plan = {
@@ -787,7 +854,7 @@ static struct sandbox *sandbox_policy_make(struct confining *c, enum sandbox_lev
       .kept = c->kept.items,
       .own = spec->tmpdir,
       .home = c->open ? NULL : c->home,
-      .lists = level == SANDBOX_GUARD,
+      .lists = lists_all(c, level),
       .no_internet = reach != NETWORK_OPEN,
       .way_out = way_out,
       .bypass = way_out ? sandbox_policy_bypass(spec) : NULL,
@@ -829,7 +896,10 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
   *held = (struct confined){.contained = is_contained(&c)};
   assert(spec->cwd != NULL && spec->tmpdir != NULL);
   if (words == NULL || is_off(words, &level))
-    return true;
+    return json_array_size(json_object_get(spec->env->sandbox, "hidden_tests")) == 0 ||
+           err_set(err, ERR_INVALID,
+                   "hidden_tests are set, and it has no sandbox to keep it from them: it was not "
+                   "started");
   if (level == SANDBOX_OFF || (level == SANDBOX_CONTAINER) != held->contained ||
       (!lands && !wraps_call(&c) && !held->contained))
     return err_set(
@@ -854,22 +924,6 @@ static bool sandbox_policy_call(const struct sandbox_policy_spec *spec, struct c
 /* --- what it was denied --- */
 
 enum { DENIED_SETTING_BYTES = 200 }; /* of paths in one message */
-
-/* Returns the length of the longest path of the list that holds this one; 0: none does. */
-static size_t longest_above(const struct arena_list *list, const char *path) {
-  size_t longest = 0;
-  for (size_t i = 0; list->items != NULL && list->items[i] != NULL; i++)
-    if (fs_below(path, list->items[i]) != NULL && strlen(list->items[i]) > longest)
-      longest = strlen(list->items[i]);
-  return longest;
-}
-
-static bool may_read(const struct confining *c, const char *path) {
-  size_t shown = longest_above(&c->reads, path), cached = longest_above(&c->caches, path);
-  size_t open = cached > shown ? cached : shown;
-  return longest_above(&c->wholes, path) > 0 || longest_above(&c->writes, path) > 0 ||
-         (open > 0 && open >= longest_above(&c->hides, path));
-}
 
 static bool may_write(const struct confining *c, const char *path) {
   return longest_above(&c->kept, path) == 0 &&
@@ -1016,7 +1070,7 @@ struct sandbox *sandbox_policy_for_git(const json_t *words, const char *cwd,
                                     .caches = none,
                                     .kept = none,
                                     .home = c.open ? NULL : c.home,
-                                    .lists = true,
+                                    .lists = lists_all(&c, SANDBOX_GUARD),
                                     .no_internet = true};
   if (!wraps_call(&c))
     made = sandbox_new(NULL, STR(""), &plan, err);

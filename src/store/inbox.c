@@ -31,6 +31,7 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
 static const struct {
   const char *reason, *cause, *command, *flag;
 } causes[] = {{"protected", "protected files", "approve", ""},
+              {"hidden_tests", "hidden tests", "approve", ""},
               {"head_moved", "HEAD was moved", "resume", ""},
               {"denied", "a command's sandbox", "resume", ""},
               {"rule_no_match", "no rule matched", "resume", " --rule N"},

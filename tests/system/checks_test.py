@@ -129,4 +129,29 @@ def case_mistakes(box):
                more, rules, done.returncode, done.stdout, done.stderr)
 
 
+def case_any_summary():
+    """tests: auto takes whichever summary is there; what fell behind the command's run before the work is no pass."""
+    three = "===== 3 passed in 0.1s ====="
+    for before, after, code, fell in (
+            (three, three, 0, None), (three, "==== 4 passed in 0.1s ====", 0, None), (three, "==== 2 passed in 0.1s ====", 3, "fewer"),
+            (three, "=== 3 passed, 1 skipped in 0.1s ===", 3, "more_skipped"), (three, "all is fine", 3, "gone"),
+            (three, "3 of 3 passed", 3, "gone"), (three, "=== 1 failed, 3 passed in 0.1s ===", 3, None),
+            ("all is fine", "still fine", 0, None), ("3 of 3 pass", "2 of 2 pass", 3, "fewer"), ("3 of 3 pass", three, 0, None),
+            ("1..2\nok 1\nok 2", "1..2\nok 1\nok 2 # skip it", 3, "fewer"),
+            ("# tests 2\n# pass 2\n# fail 0", "# tests 1\n# pass 1\n# fail 0", 3, "fewer"),
+            ("test result: ok. 2 passed; 0 failed; 0 ignored", "test result: ok. 2 passed; 0 failed; 3 ignored", 3, "more_skipped"),
+            ("Ran 2 tests in 0.1s\n\nOK", "Ran 2 tests in 0.1s\n\nOK (skipped=1)", 3, "fewer")):
+        with Box() as box:
+            auto = "    tests: auto\n"
+            first = movement("before", "cat said", [("when(exit == 0)", "work")], auto)
+            last = movement("after", "cat said", PASS, auto)
+            work = "  - {name: work, permission: edit, instruction: Do it., rules: [{condition: when(true), next: after}]}\n"
+            with open(box.cwd + "/said", "w", encoding="utf-8") as file:
+                file.write(before + "\n")
+            scenario = box.file("s.yaml", "replies:\n  - {text: done, write: {said: %s}}\n" % json.dumps(after + "\n"))
+            log, out = run(box, [first, work, last], code, "--scenario", scenario)
+            tests = of_type(log, "call_end")[-1]["tests"]
+            expect(tests.get("fell") == fell and ("no pass" in out) == (code == 3), before, after, tests, out)
+
+
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

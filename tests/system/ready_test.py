@@ -159,6 +159,30 @@ def tdd_wants_a_red_test_first():
         run(box, "tdd", [], "-i", "check=false", "-t", "x", status=3)
 
 
+def tdd_keeps_tests_and_code_apart():
+    """The code's turn may not touch the check, nor the test's turn anything else; an error before any test is not red."""
+    test = CHECK.replace("'4 4 4'", "'4 4 4' '-1 -2 -1'").replace("sh max.sh $1", "sh max.sh -- $1")
+    for replies, status, last in (
+            ([says("write test", "One more case.", 1, write={"check.sh": test}),
+              says("write code", "It takes --.", 1, write={"max.sh": RIGHT, "check.sh": CHECK})], 7, "write code"),
+            ([says("write test", "One more case.", 1, write={"check.sh": test, "max.sh": "exit 1\n"})], 7, "write test"),
+            ([says("write test", "One more case.", 1, write={"check.sh": test}),
+              says("write code", "It takes --.", 1, write={"tests/conftest.py": "x"})], 7, "write code")):
+        with Box() as box:
+            repository(box, RIGHT)
+            records = run(box, "tdd", replies, "-i", "check=sh check.sh", "-t", "max.sh takes --", status=status)
+            stop = records[-1]
+            expect(stop["reason"] == "protected" and f'"{last}" changed' in stop["message"], stop)
+    counted = "[ -f broken ] || echo '==== 2 passed in 0.1s ===='; [ ! -f broken ]\n"
+    with Box() as box:
+        repository(box, RIGHT)
+        with open(box.cwd + "/check.sh", "w", encoding="utf-8") as file:
+            file.write(counted)
+        records = run(box, "tdd", [says("write test", "One more.", 1, write={"test_x.py": "(", "tests/a": str(n)}) for n in range(4)],
+                      "-i", "check=sh check.sh && [ ! -f test_x.py ]", "-t", "x", status=3)
+        expect("write code" not in turns(records), turns(records))
+
+
 def fix_ci_starts_with_the_command(box):
     repository(box)
     records = run(box, "fix-ci", [
@@ -259,7 +283,7 @@ def each_has_no_error_and_no_warning():
 if __name__ == "__main__":
     sys.exit(main([default_mends_a_fault, done_by_word_alone_is_not_done,
                    quick_ends_when_the_check_passes, review_changes_nothing,
-                   review_is_called_by_its_name, tdd_wants_a_red_test_first,
+                   review_is_called_by_its_name, tdd_wants_a_red_test_first, tdd_keeps_tests_and_code_apart,
                    fix_ci_starts_with_the_command, magi_counts_votes, batch_takes_each_line,
                    split_does_parts_at_once, split_resolves_a_conflict,
                    each_has_no_error_and_no_warning]))

@@ -5,6 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/session_post.h"
+#include "core/state.h"
 #include "format/json_object.h"
 #include "host/backends.h"
 #include "host/resume_options.h"
@@ -325,32 +326,36 @@ static int steer_run(const struct cli_args *args) {
   return ok ? replying_run(args, "steer", body) : cli_fail("steer", &err);
 }
 
-/* Returns true if the session stopped because a movement changed a protected file. That is not a
- * question: resuming it accepts the change. */
-static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
+/* Returns true if the session stopped because a movement changed a protected file, or for hidden
+ * tests. That is not a question: resuming it accepts what it is. */
+static bool stopped_to_accept(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
   AUTO(summary_deinit) struct summary b = {0};
   struct err ignored;
   if (!resolve_id_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
                           &ignored) ||
       !summary_read(&b, ref, &ignored))
     return false;
-  bool is = summary_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
+  bool is = summary_is_stopped(&b) && str_among(str_from(b.stop_reason), SESSION_STOPS_TO_ACCEPT);
   *submitted = b.submitted;
   return is;
 }
 
 static int approve_run(const struct cli_args *args) {
+  char id[STORE_ID_BYTES];
   struct store_ref ref;
   bool submitted;
-  if (args->word_count == 1 && stopped_protected(args, &ref, &submitted)) {
+  if (args->word_count == 1 && stopped_to_accept(args, &ref, &submitted)) {
     const char *socket = cli_value(args, "socket");
     char *words[8] = {(char *)"resume", ref.name};
     int n = 2;
     struct err err = {0};
     if (!resolve_id_sure(args, &ref, &err))
       return cli_fail("approve", &err);
-    if (submitted && !cli_flag(args, "resume"))
+    if (submitted && !cli_flag(args, "resume")) {
+      store_ref_id(&ref, id); /* a daemon knows no files */
+      words[1] = id;
       words[n++] = (char *)"--daemon";
+    }
     if (submitted && !cli_flag(args, "resume") && socket != NULL) {
       words[n++] = (char *)"--socket";
       words[n++] = (char *)socket;

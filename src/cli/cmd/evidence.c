@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SLOTS = 64, SHOWN_FILES = 12, SHOWN_LINES = 8 };
@@ -121,7 +122,8 @@ static bool take_options(struct evidencing *e, const struct cli_args *args, stru
 
 /* Takes the first folder that no other of these commands has: what a killed one left there goes. */
 static bool take_folder(struct evidencing *e, struct err *err) {
-  char state[PATHS_BYTES], path[PATHS_BYTES + 16], name[40];
+  char state[PATHS_BYTES], path[PATHS_BYTES + 16], name[64];
+  struct stat st;
   if (!paths_state("evidence", state, err))
     return false;
   for (unsigned i = 1; i <= SLOTS; i++) {
@@ -129,8 +131,9 @@ static bool take_folder(struct evidencing *e, struct err *err) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
       return err_set_errno(err, errno, "cannot open %.300s", path);
-    if (fs_lock(fd)) {
-      print_into(name, sizeof name, "segue-evidence-%u", i);
+    if (fs_lock(fd) && fstat(fd, &st) == 0) {
+      /* The lock's own number: several state folders may share one for temporary files. */
+      print_into(name, sizeof name, "segue-evidence-%u-%llx", i, (unsigned long long)st.st_ino);
       e->slot = fd;
       e->folder = tmpdir_make_named(name, err);
       e->spec.private_dir = e->folder;

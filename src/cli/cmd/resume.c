@@ -510,7 +510,8 @@ static bool resumes_it(const struct cli_args *args, const struct summary *b, con
 static bool reasons_check(const struct cli_args *args, struct err *err) {
   static const char known[] =
       "outage crash interrupted terminated shutdown provider_error judge_unavailable "
-      "check_unavailable question escalated looping budget protected head_moved denied poison "
+      "check_unavailable question escalated looping budget protected hidden_tests head_moved "
+      "denied poison "
       "rule_no_match "
       "max_movements failed";
   enum error_class ignored;

@@ -73,8 +73,9 @@ TEST(ways_to_count_tests_are_known) {
       {"pytest:out", "takes no path with pytest: write pytest"},
       {"pytst", "knows no \"pytst\": did you mean pytest?"},
       {"pytst:out", "knows no \"pytst\": did you mean pytest?"},
-      {"something", "knows no \"something\": write ctest, pytest, go, cargo, jest, tap, unittest, "
-                    "node or junit:"},
+      {"something",
+       "knows no \"something\": write auto, ctest, pytest, go, cargo, jest, tap, unittest, "
+       "node or junit:"},
   };
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     struct err err = {0};

@@ -3,15 +3,20 @@
 #include "audit/aggregate_cache.h"
 #include "audit/aggregate_shared.h"
 #include "audit/format_errors.h"
+#include "audit/hidden_gap.h"
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
 #include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -592,11 +597,82 @@ static bool kept_can(const struct cli_args *args) {
   return why == NULL;
 }
 
+/* --- hidden tests --- */
+
+static bool gap_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
+  (void)err;
+  hidden_gap_read(ctx, ref);
+  return true;
+}
+
+static bool gap_take_store(void *ctx, const struct store *store, struct err *err) {
+  struct store_id *ids = NULL;
+  size_t n = 0;
+  struct store_ref ref;
+  if (!store_list(store, &ids, &n, err))
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    store_ref(store, ids[i].id, &ref);
+    hidden_gap_read(ctx, &ref);
+  }
+  free(ids);
+  return true;
+}
+
+/* Appends "94 of 120 tests (78.3 %)", or "-". */
+static void gap_put(const json_t *tests, struct buf *out) {
+  json_int_t passed = json_int_at(tests, "passed"), all = json_int_at(tests, "tests");
+  if (all == 0)
+    buf_puts(out, "-");
+  else
+    buf_printf(out, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " tests (%.1f %%)", passed,
+               all, 100 * (double)passed / (double)all);
+}
+
+static void gap_show(const json_t *agent) {
+  buf_auto_t name = {0}, visible = {0}, hidden = {0};
+  buf_safe(&name, json_view(json_at(agent, "provider")), false);
+  buf_puts(&name, json_at(agent, "model") != NULL ? " " : "");
+  buf_safe(&name, json_view(json_at(agent, "model")), false);
+  gap_put(json_at(agent, "visible"), &visible);
+  gap_put(json_at(agent, "hidden"), &hidden);
+  printf("%s: the check passed in %" JSON_INTEGER_FORMAT
+         " sessions, hidden tests in %" JSON_INTEGER_FORMAT " of them: gap %.1f %%\n"
+         "  visible: %s; hidden: %s",
+         buf_c(&name), json_int_at(agent, "sessions"), json_int_at(agent, "passed"),
+         100 * json_number_value(json_at(agent, "gap")), buf_c(&visible), buf_c(&hidden));
+  if (json_at(agent, "not_run") != NULL)
+    printf("; not run: %" JSON_INTEGER_FORMAT, json_int_at(agent, "not_run"));
+  puts("");
+}
+
+static int audit_gap(const struct cli_args *args) {
+  struct err err = {0};
+  struct hidden_gap g = {.agents = json_object()};
+  const struct resolve_id_each each = {gap_take_store, gap_take_log, &g};
+  bool ok =
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
+  json_auto_t *agents = hidden_gap_json(&g);
+  size_t i;
+  const json_t *agent;
+  if (ok && cli_flag(args, "json"))
+    json_io_put(json_pack("{sO}", "gap", agents));
+  else if (ok && json_array_size(agents) == 0)
+    puts("no session had hidden tests: hidden_tests in config.yaml sets them");
+  json_array_foreach(agents, i, agent)
+    if (ok && !cli_flag(args, "json"))
+      gap_show(agent);
+  json_decref(g.agents);
+  return cli_done("audit", ok, &err);
+}
+
 static int audit(const struct cli_args *args) {
   struct err err = {0};
   int status;
   const char *logs = cli_value(args, "logs");
   cli_errors_as_json(cli_flag(args, "json"));
+  if (cli_flag(args, "gap"))
+    return audit_gap(args);
   struct gate gate = {0};
   struct aggregate *c = aggregate_new();
   const struct resolve_id_each each = {census_take_store, census_take_log, c};

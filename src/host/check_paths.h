@@ -1,0 +1,16 @@
+/* check_paths.h - says of files that a call changed which of them are a check's own, for a movement
+ * that may touch only those, or none of them (`touches`).
+ *
+ * Blocks and runs git: for git_serve_do. */
+#ifndef SEGUE_HOST_CHECK_PATHS_H
+#define SEGUE_HOST_CHECK_PATHS_H
+
+#include "core/workflow.h"
+
+#include <jansson.h>
+
+/* files: as in call_end, below cwd; those that are of the check of any of the workflow's commands
+ * get "check": why (evidence/check_files.h), and caches that any run writes get "cache". */
+void check_paths_mark(const char *cwd, const struct workflow *wf, json_t *files);
+
+#endif
