@@ -263,7 +263,7 @@ def nothing_unsaid(box):
         refused(lambda d, place=place: place(d).update(more=1))
         for name in list(place(good)):
             if name not in ("vote", "parent", "unproven", "unpriced", "torn_bytes", "error", "forked_from",
-                            "failed", "failed_calls"):
+                            "failed", "failed_calls", "basis", "evidence"):
                 refused(lambda d, place=place, name=name: place(d).pop(name))
 
 
