@@ -244,7 +244,7 @@ static void import_model(struct importing *import, struct str maker, struct str 
   import->count++;
 }
 
-/* {"anthropic": {"models": {"claude-opus-5-5": {"cost": {"input": 4, ...}}}}}: makers first. */
+/* {"anthropic": {"models": {"MODEL": {"cost": {"input": 4, ...}}}}}: makers first. */
 static void import_models_dev(struct importing *import, const json_t *doc) {
   static const char *const keys[] = {"input", "output", "cache_read", "cache_write", "reasoning"};
   for (int makers = 1; makers >= 0; makers--) {
@@ -258,7 +258,7 @@ static void import_models_dev(struct importing *import, const json_t *doc) {
   }
 }
 
-/* {"data": [{"id": "anthropic/claude-opus-5.5", "pricing": {"prompt": "0.000004", ...}}]} */
+/* {"data": [{"id": "anthropic/MODEL", "pricing": {"prompt": "0.000004", ...}}]} */
 static void import_openrouter(struct importing *import, const json_t *list) {
   static const char *const keys[] = {"prompt", "completion", "input_cache_read",
                                      "input_cache_write", "internal_reasoning"};
