@@ -777,9 +777,7 @@ static bool step_report(struct step *s, struct turn *turn) {
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
-  struct str model = n->model.n > 0 ? n->model : core_model_of(s->core->config, n->provider);
-  const char *effort =
-      capability_judge_effort(capability_find(s->env->providers, n->provider), model);
+  const char *effort = capability_judge_effort(capability_find(s->env->providers, n->provider));
   bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
   if (!said && effort == NULL)
     return options;

@@ -311,7 +311,7 @@ def case_several_refused():
             if name in body and scenario == "chat":
                 return 400, {"error": {"message": f"{name} is not supported", "param": name}}
         if scenario == "needed":
-            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: 8192 > 4096"}}
+            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: this is odd"}}
         return stream(dialect_of(request["path"]), "fine")
     with closing(FakeApi(answer)) as server:
         got = drive({"chat": {"type": "vllm", "base_url": server.url("chat") + "/v1"}, "needed": provider(server, "needed", "anthropic")},

@@ -65,6 +65,13 @@ void wire_bearer(struct wire *wire, struct str key) {
   explicit_bzero(value.p, value.n);
 }
 
+void wire_key(struct wire *wire, unsigned quirks, struct str key) {
+  if (!(quirks & QUIRK_API_KEY))
+    wire_bearer(wire, key);
+  else if (key.n > 0)
+    wire_header(wire, "api-key", key);
+}
+
 bool ask_lacks(const struct ask *ask, const char *name) {
   const json_t *one;
   size_t i;
