@@ -10,6 +10,9 @@
 enum extract_tag { EXTRACT_TAG_NO, EXTRACT_TAG_OPENER, EXTRACT_TAG_CLOSER };
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed);
 
+/* Returns the length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for
+ * none. */
+size_t extract_space(const char *text, size_t n, size_t i);
 /* Returns the text without the white space at its ends, BOM, ZWSP and NBSP included. */
 struct str extract_trim(struct str text);
 

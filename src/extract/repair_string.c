@@ -1,6 +1,7 @@
 /* Looks ahead, and reads a string whose quotes cannot be trusted. */
 #include "base/str.h"
 #include "base/utf8.h"
+#include "extract/internal.h"
 #include "extract/repair_internal.h"
 
 #include <string.h>
@@ -47,6 +48,32 @@ size_t repair_space(const struct repair *r, size_t i) {
                            cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
                            cp == 0x2060 || cp == 0x3000 || cp == 0xFEFF);
   return space ? len : 0;
+}
+
+size_t extract_space(const char *text, size_t n, size_t i) {
+  if (str_is_space(text[i]))
+    return 1;
+  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
+    return 2;
+  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
+                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
+    return 3;
+  return 0;
+}
+
+struct str extract_trim(struct str s) {
+  size_t len;
+  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
+    s = (struct str){s.p + len, s.n - len};
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
+      if (extract_space(s.p, s.n, s.n - k) == k) {
+        s.n -= k;
+        again = true;
+      }
+  }
+  return s;
 }
 
 bool repair_fence_at(const struct repair *r, size_t i) {
