@@ -15,6 +15,7 @@
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 #include "host/workspace_set.h"
+#include "provider/words.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -116,7 +117,8 @@ const struct config_key config_keys[] = {
     {"model", NULL, "--model", NULL, "its model"},
     {"options", NULL, "--option", NULL, "sampling: temperature, seed, max_tokens, effort"},
     {"fallback", NULL, NULL, NULL, "for each backend, which ones to ask when it cannot continue"},
-    {"prices", NULL, NULL, NULL, "US dollars per million tokens, by model: input, output, cached"},
+    {"prices", NULL, NULL, NULL,
+     "US dollars per million tokens, by model: input, output, cached, cache_write, reasoning"},
     {"notify", NULL, NULL, NULL,
      "a program to notify of questions, stops and ends, as a list of words"},
     {"budget", NULL, NULL, NULL,
@@ -131,12 +133,17 @@ const struct config_key config_keys[] = {
     {"wait_for_background", "30m", NULL, NULL,
      "how long a client is waited for that works on in the background after its answer"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get, besides the standard ones"},
+    {"facets", NULL, NULL, NULL,
+     "folders of personas/, policies/ and the like, searched after yours and the project's"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
     {"store", NULL, "--store", "SEGUE_STORE",
      "where sessions are kept, instead of in a folder: postgres://HOST/DATABASE"},
     {"shared_paths", NULL, NULL, NULL,
      "folders that several machines share, and the label of those machines: {/srv/work: nfs1}"},
+    {"words", NULL, NULL, NULL,
+     "what words for a failure mean, before the table of segue's own: [{class: quota, match: "
+     "...}]"},
     {"providers", NULL, NULL, NULL,
      "settings for individual backends; segue providers show NAME lists them"},
     {0},
@@ -153,6 +160,25 @@ static bool config_read_env(struct config *config, const char *path, const struc
       return yaml_wrong(err, path, item,
                         "env takes names only: the values come from the environment");
     config->env[i] = xstrndup(item->text.p, item->text.n);
+  }
+  return true;
+}
+
+static bool config_read_facets(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_LIST || node->count > LIMIT_FACET_FOLDER_COUNT)
+    return yaml_wrong(err, path, node, "facets must be a list of at most %u folders",
+                      LIMIT_FACET_FOLDER_COUNT);
+  config->facets = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    char folder[PATHS_BYTES];
+    const char *home = getenv("HOME");
+    bool tilde = str_starts(item->text, "~/") && home != NULL;
+    if (item->kind != YAML_TEXT || !(tilde || str_starts(item->text, "/")))
+      return yaml_wrong(err, path, item, "it must be an absolute path, or begin with ~/");
+    print_into(folder, sizeof folder, "%s%s", tilde ? home : "", item->text.p + (tilde ? 1 : 0));
+    json_array_append_new(config->facets, json_string(folder));
   }
   return true;
 }
@@ -196,7 +222,7 @@ static bool config_read_fallback(struct config *config, const char *path,
   return true;
 }
 
-/* Reads prices. They are never looked up elsewhere: they change, and differ by contract. */
+/* Reads the user's own prices, which go before those of lists: they differ by contract. */
 static bool config_read_prices(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
   static const char *const wanted =
@@ -211,7 +237,7 @@ static bool config_read_prices(struct config *config, const char *path,
     for (size_t k = 0; k < price->count; k++) {
       struct str name = price->pairs[k].key->text;
       const struct yaml_node *usd = price->pairs[k].value;
-      if (!str_eq_c(name, "input") && !str_eq_c(name, "output") && !str_eq_c(name, "cached"))
+      if (!str_is_one(name, price_names))
         return yaml_wrong(err, path, price->pairs[k].key, "%s", wanted);
       if ((usd->kind != YAML_INTEGER && usd->kind != YAML_REAL) || usd->real < 0 ||
           usd->real > LIMIT_COST_USD)
@@ -220,6 +246,19 @@ static bool config_read_prices(struct config *config, const char *path,
   }
   config->prices = yaml_to_json(node);
   return true;
+}
+
+/* Takes the user's words for failures. A log holds only what came of them. */
+static bool config_read_words(struct config *config, const char *path, const struct yaml_node *node,
+                              struct err *err) {
+  json_auto_t *rows = yaml_to_json(node);
+  struct err why;
+  size_t at;
+  (void)config;
+  if (words_take(rows, &at, &why))
+    return true;
+  return yaml_wrong(err, path, node->kind == YAML_LIST && at < node->count ? node->items[at] : node,
+                    "%s", why.text);
 }
 
 static bool config_read_workspace(struct config *config, const char *path,
@@ -392,11 +431,13 @@ static const struct {
     {"wait_for_reset", config_read_reset_wait},
     {"wait_for_outage", config_read_outage_wait},
     {"wait_for_background", config_read_background_wait},
+    {"facets", config_read_facets},
     {"secrets", config_read_secrets},
     {"sandbox", config_read_sandbox},
     {"store", config_read_store},
     {"providers", config_read_providers},
     {"shared_paths", config_read_shared_paths},
+    {"words", config_read_words},
 };
 
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
@@ -411,8 +452,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, secrets, sandbox, store, shared_paths or "
-      "providers";
+      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, store, shared_paths, "
+      "words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 
@@ -565,6 +606,7 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "default_workspace", config->workspace);
   json_object_set(session_config, "templates", config->templates);
   json_object_set(session_config, "secrets", config->secrets);
+  json_object_set(session_config, "facet_folders", config->facets);
   json_object_set_new(session_config, "sandbox",
                       sandbox_resolve(config->sandbox, config->providers));
   if (config->env == NULL)
@@ -605,6 +647,7 @@ void config_deinit(struct config *config) {
   json_decref(config->background_wait);
   json_decref(config->prices);
   json_decref(config->secrets);
+  json_decref(config->facets);
   json_decref(config->sandbox);
   json_decref(config->notify);
   free(config->hidden);

@@ -32,10 +32,17 @@ void paths_workflows(const char *cwd, paths_tell *tell, void *ctx);
 
 /* Gives a folder of this name in the user's state folder, made if missing. */
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
+/* Makes the folders above a file of the user's. Returns false if they cannot be there. */
+bool paths_make_folders_of(char *path);
 /* Gives the folders that are searched when one workflow calls another by name: the user's and
  * segue's own; "" for a missing one. The project's is not searched: a user's workflow must not run
  * programs of a project's choice. */
 void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
+
+/* Gives the folders that hold, for each language, the facets of an installed takt (its builtins: of
+ * the project's node_modules, else where its program is) and segue's own; "" for a missing one. */
+void paths_facets_of_takt(const char *cwd, char out[PATHS_BYTES]);
+void paths_shipped_facets(char out[PATHS_BYTES]);
 
 /* Gives HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);

@@ -31,6 +31,30 @@ static const struct {
     {"", 1, false},
 };
 
+static const struct {
+  const char *words;
+  long number;
+  bool differ;
+} given[] = {
+    {"approved", 1, false},
+    {"Approved.", 1, false},
+    {"**needs fix**", 2, false},
+    {"2. needs fix", 2, false},
+    {"2: Needs Fix", 2, false},
+    {"[REVIEW:2] needs fix", 2, false},
+    {"1. needs fix", 2, true},
+    {"needs fix", 1, true},
+    {"not approved", 1, true},
+    {"not approved", 3, true},
+    {"not approved yet", 3, false},
+    {"2needs fix", 2, true},
+    {"none", 0, false},
+    {"", 0, false},
+    {"needs fix", 0, true},
+    {"needs a fix", 2, true},
+    {"whatever", 9, false}, /* the number was not offered */
+};
+
 TEST(a_reason_may_name_another_choice) {
   static const struct tag_words words[] = {
       {1, {"approved", 8}}, {2, {"needs fix", 9}}, {3, {"not approved yet", 16}}};
@@ -39,4 +63,7 @@ TEST(a_reason_may_name_another_choice) {
     if (reason_contradicts(str_from(cases[i].reason), cases[i].number, &query) !=
         cases[i].contradicts)
       fail_msg("%s, and %ld", cases[i].reason, cases[i].number);
+  for (size_t i = 0; i < ARRAY_LEN(given); i++)
+    if (rule_words_differ(str_from(given[i].words), given[i].number, &query) != given[i].differ)
+      fail_msg("%s, and %ld", given[i].words, given[i].number);
 }
