@@ -263,8 +263,9 @@ bool aggregate_wants_session(const struct aggregate *c, const struct row_session
 }
 
 uint32_t aggregate_cause_of(const struct aggregate *c, const struct row_session *session) {
-  bool complete = session->cause != DICTIONARY_NONE &&
-                  str_eq_c(dictionary_text(&c->names, session->cause), "complete");
+  struct str cause =
+      session->cause != DICTIONARY_NONE ? dictionary_text(&c->names, session->cause) : STR("");
+  bool complete = str_eq_c(cause, "complete") || str_starts(cause, "complete:");
   return complete ? DICTIONARY_NONE : session->cause;
 }
 

@@ -20,7 +20,7 @@
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
  * time. `sum` is a checksum of the numbers before it, `rows_sum` of the rows: a damaged row is as
  * none. */
-enum { KEPT_FORMAT = 3 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { KEPT_FORMAT = 4 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
 
 /* --- kinds --- */
@@ -491,6 +491,7 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
   while (in.n > 1 && read_row(k, &in, &row)) {
     row.workflow = session.workflow;
     row.outcome = session.outcome;
+    row.basis = rows_basis(&k->aggregate->names, session.cause);
     aggregate_take_row(k->aggregate, &row);
   }
   aggregate_take_session(k->aggregate, &session);

@@ -12,14 +12,23 @@
 static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 static const char *const key_names[GROUP_BY_KEY_COUNT] = {
-    [GROUP_BY_METHOD] = "method",     [GROUP_BY_MATCH_METHOD] = "match_method",
-    [GROUP_BY_MOVEMENT] = "movement", [GROUP_BY_WORKFLOW] = "workflow",
-    [GROUP_BY_PROVIDER] = "provider", [GROUP_BY_MODEL] = "model",
-    [GROUP_BY_WORKER] = "worker",     [GROUP_BY_WORKER_MODEL] = "worker_model",
-    [GROUP_BY_SCHEMA] = "schema",     [GROUP_BY_OUTCOME] = "outcome",
-    [GROUP_BY_RULE] = "rule",         [GROUP_BY_MARK] = "mark",
-    [GROUP_BY_DAY] = "day",           [GROUP_BY_STAGE] = "stage",
-    [GROUP_BY_REASON] = "reason",     [GROUP_BY_TO] = "to",
+    [GROUP_BY_METHOD] = "method",
+    [GROUP_BY_MATCH_METHOD] = "match_method",
+    [GROUP_BY_MOVEMENT] = "movement",
+    [GROUP_BY_WORKFLOW] = "workflow",
+    [GROUP_BY_PROVIDER] = "provider",
+    [GROUP_BY_MODEL] = "model",
+    [GROUP_BY_WORKER] = "worker",
+    [GROUP_BY_WORKER_MODEL] = "worker_model",
+    [GROUP_BY_SCHEMA] = "schema",
+    [GROUP_BY_OUTCOME] = "outcome",
+    [GROUP_BY_BASIS] = "basis",
+    [GROUP_BY_RULE] = "rule",
+    [GROUP_BY_MARK] = "mark",
+    [GROUP_BY_DAY] = "day",
+    [GROUP_BY_STAGE] = "stage",
+    [GROUP_BY_REASON] = "reason",
+    [GROUP_BY_TO] = "to",
 };
 
 const char *group_by_key_name(enum group_by_key key) {
@@ -67,6 +76,8 @@ static uint32_t key_of(enum group_by_key key, const struct group_by_unit *u) {
     return row->schema;
   case GROUP_BY_OUTCOME:
     return row->outcome;
+  case GROUP_BY_BASIS:
+    return row->basis;
   case GROUP_BY_RULE:
     return row->rule;
   case GROUP_BY_MARK:
@@ -263,7 +274,7 @@ static void group_by_value(struct group_by_table *t, const struct row *row) {
     if (!(t->keys[i] == GROUP_BY_MOVEMENT || t->keys[i] == GROUP_BY_WORKFLOW ||
           t->keys[i] == GROUP_BY_WORKER || t->keys[i] == GROUP_BY_WORKER_MODEL ||
           t->keys[i] == GROUP_BY_SCHEMA || t->keys[i] == GROUP_BY_OUTCOME ||
-          t->keys[i] == GROUP_BY_DAY))
+          t->keys[i] == GROUP_BY_BASIS || t->keys[i] == GROUP_BY_DAY))
       return;
   struct group_by_row *g = t->askings ? NULL : group_of(t, &u);
   if (g == NULL)

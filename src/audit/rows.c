@@ -277,9 +277,20 @@ static enum rows_taken take_check(struct rows *rows, struct pull *at) {
 
 /* --- results --- */
 
+uint32_t rows_basis(struct name_list *names, uint32_t cause) {
+  struct str text = cause != DICTIONARY_NONE ? dictionary_text(names, cause) : STR("");
+  size_t n = strlen("complete:");
+  if (!str_starts(text, "complete:") || text.n <= n)
+    return DICTIONARY_NONE;
+  char word[32];
+  print_into(word, sizeof word, "%.*s", (int)(text.n - n), text.p + n);
+  return dictionary_add(names, str_from(word));
+}
+
 static void give_row(struct rows *rows, struct row *row) {
   row->workflow = rows->session.workflow;
   row->outcome = rows->session.outcome;
+  row->basis = rows_basis(rows->names, rows->session.cause);
   row->stages = rows->stages + row->stage_first;
   if (rows->sink.judged != NULL)
     rows->sink.judged(rows->ctx, row);
@@ -716,6 +727,8 @@ static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
       (void)pull_text(at, &word);
     else if (IS(key, "outcome") && !stop)
       (void)pull_text(at, &word);
+    else if (IS(key, "basis"))
+      (void)pull_text(at, &class);
     else if (IS(key, "class"))
       (void)pull_text(at, &class);
     else if (IS(key, "error")) {

@@ -56,6 +56,8 @@ struct turn_lines {
   struct buf message; /* why it stopped or ended */
   struct buf stop_class;
   struct buf resume_flags; /* see turn_lines_resume_flags */
+  struct buf evidence;     /* what its last check shows, lines; or empty */
+  char basis[16];          /* what a complete session rests on; "": unknown */
   char started[32], last_ts[32];
 };
 

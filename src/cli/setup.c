@@ -183,6 +183,14 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
     json_object_set(config, "workspace", set);
   if (cli_flag(args, "no-lock"))
     json_object_set_new(config, "lock", json_false());
+  const char *pattern;
+  for (size_t i = 0; ok && (pattern = cli_values(args, "may-change", i)) != NULL; i++) {
+    ok = cli_is_utf8("--may-change", pattern, err);
+    if (ok && i == 0)
+      json_object_set_new(config, "may_change", json_array());
+    if (ok)
+      json_array_append_new(json_object_get(config, "may_change"), json_string(pattern));
+  }
   return ok;
 }
 

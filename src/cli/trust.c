@@ -1,6 +1,7 @@
 /* segue trust: trusts a workflow with what it asks for, and asks about one before it runs. */
 #include "cli/trust.h"
 
+#include "daemon/launch.h"
 #include "format/json_object.h"
 #include "git/linediff.h"
 #include "host/resume_options.h"
@@ -65,7 +66,8 @@ static bool trust_look(struct trust *t, const struct setup *setup) {
                                   .cwd = setup->cwd,
                                   .config = setup->config,
                                   .registry = setup->registry,
-                                  .inputs = setup->inputs};
+                                  .inputs = setup->inputs,
+                                  .replace = setup->replace};
   return trust_read(t, &file);
 }
 
@@ -110,6 +112,7 @@ bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
     json_object_set(setup.config, flags[i], json_object_get(body, flags[i]));
   config_resolve(&setup.user, setup.config);
   setup.inputs = json_incref(json_object_get(body, "inputs"));
+  setup.replace = launch_replaced(body);
   bool ok = trust_ask(&setup, args, seen, err);
   if (seen[0] != '\0')
     json_object_set_new(body, "workflow_sha256", json_string(seen));

@@ -182,6 +182,7 @@ void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
   buf_str(&methods, buf_view(&used_up));
   buf_printf(&b, "%s%s%s  %ld turn%s", cli_paint(colours, statuses[i].colour), statuses[i].shown,
              cli_paint(colours, COLOUR_NONE), s->turns, PLURAL(s->turns));
+  buf_printf(&b, "%s%s", s->basis[0] ? "  " : "", s->basis);
   buf_puts(&b, methods.n > 0 ? "  " : "");
   buf_safe(&b, buf_view(&methods), false);
   int used = (int)(strlen(statuses[i].shown) + methods.n + strlen(path)) + 16;

@@ -7,6 +7,7 @@
 #include "core/budget.h"
 #include "core/checks.h"
 #include "core/decide.h"
+#include "core/evidence.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -593,6 +594,7 @@ static bool apply_call_end(const struct fold *f) {
     keep_session(f, turn, call);
   if (call->purpose == PURPOSE_EXECUTE) {
     keep_session(f, turn, call);
+    buf_set(&call->error_text, fold_text(f, MEMBER_STDERR)); /* tests are counted there, too */
     fold_set_json(&turn->tests, fold_tree(f, MEMBER_TESTS));
     fold_set_json(&turn->unfinished, fold_tree(f, MEMBER_UNFINISHED));
     turn->has_exit = has_exit;
@@ -727,6 +729,7 @@ static bool apply_judgment(const struct fold *f) {
     if (!judge_stage_from_name(fold_text(f, MEMBER_METHOD), &method))
       return fold_bad(f, "its method is unknown");
     f->core->method_counts[method]++;
+    evidence_judged(f->core, method, fold_text(f, MEMBER_BASIS));
   }
   turn->rule = (int)rule;
   turn->phase = TURN_JUDGED;
@@ -1058,11 +1061,15 @@ static bool apply_answer(const struct fold *f) {
     return fold_bad(f, "its value does not fit the schema");
   if (turn_asks(turn, "judge") && chosen_rule(f, turn) == 0)
     return fold_bad(f, "it is no rule of its movement");
+  if (turn_asks(turn, "evidence") && !fold_has(f, MEMBER_CHOICE))
+    return fold_bad(f, "it is none of the choices");
   note_answer(f, turn);
   if (rejects) {
     turn->rejected = true;
     buf_set(&turn->text, text);
     turn->text_seq = f->core->seq + 1;
+  } else if (turn_asks(turn, "evidence")) {
+    evidence_answered(f->core, turn, (long)fold_number(f, MEMBER_CHOICE));
   } else if (turn_asks(turn, "judge")) {
     take_rule(f, turn, chosen_rule(f, turn));
   } else if (turn_asks(turn, "input")) {
@@ -1406,6 +1413,7 @@ static bool (*const apply_type[RECORD_TYPE_COUNT])(const struct fold *f) = {
     [RECORD_ANSWER] = apply_answer,
     [RECORD_STEER] = steer_apply,
     [RECORD_WORKSPACE] = apply_workspace,
+    [RECORD_EVIDENCE] = evidence_apply,
 };
 
 bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,

@@ -3,6 +3,7 @@
 #include "core/checks.h"
 
 #include "base/utf8.h"
+#include "core/evidence.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -19,7 +20,8 @@ bool checks_is_no_pass(const json_t *tests) {
 }
 
 int checks_exit(const struct turn *turn) {
-  return turn->exit == 0 && checks_is_no_pass(turn->tests) ? 1 : turn->exit;
+  bool fails = checks_is_no_pass(turn->tests) || evidence_sent_back(turn);
+  return turn->exit == 0 && fails ? 1 : turn->exit;
 }
 
 /* Marks all gates as stale, unless nothing is known to have changed. What a turn did beside others

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/checks.h"
+#include "core/evidence.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -101,6 +102,7 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   else if (why != NULL || counted)
     json_put(env, EXPR_WHY, json_text(str_from(why ? why : "there are too many to name all")));
   json_put(env, "tests", json_incref(turn->tests));
+  json_put(env, "evidence", json_string(evidence_word(core, turn)));
   json_t *gates = checks_json(core, turn);
   json_put(env, "checks", gates);
   /* A rule may look at its own movement's value: this run's, not an earlier one's. */
@@ -264,6 +266,8 @@ static json_t *raised(json_t *options) {
 static void start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (steer_takes(s->core, turn, n->purpose))
     n->said = steer_put(s->core, turn, NULL, &n->prompt);
+  if (n->purpose == PURPOSE_EXECUTE)
+    evidence_put_first(s->core, turn, &n->prompt);
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
     return;
@@ -790,6 +794,18 @@ static json_t *judge_options(const struct step *s, const struct movement *m,
   return options;
 }
 
+/* Shows a judge how checks ended, in texts that the caller keeps. */
+static void view_checks(const struct core *core, const struct turn *turn,
+                        struct buf *const texts[3], struct prompt_view *view) {
+  checks_tell(core, turn, texts[0]);
+  checks_tests(turn->tests, texts[1]);
+  evidence_tell(core, turn, texts[2]);
+  view->checks = buf_view(texts[0]);
+  view->tests = buf_view(texts[1]);
+  view->evidence = buf_view(texts[2]);
+  view->no_pass = checks_is_no_pass(turn->tests);
+}
+
 static void judge_call(struct step *s, struct turn *turn, const struct chain_spec *spec,
                        const struct chain_step *step) {
   const struct core *core = s->core;
@@ -814,12 +830,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   }
   step_turn_nonce(core, turn, view.answer, nonce);
   n.fence = str_from(nonce);
-  buf_auto_t checks = {0}, tests = {0};
-  checks_tell(core, turn, &checks);
-  checks_tests(turn->tests, &tests);
-  view.checks = buf_view(&checks);
-  view.tests = buf_view(&tests);
-  view.no_pass = checks_is_no_pass(turn->tests);
+  buf_auto_t checks = {0}, tests = {0}, evidence = {0};
+  view_checks(core, turn, (struct buf *[]){&checks, &tests, &evidence}, &view);
   if (step->vote > 0)
     core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
                        &n.model);
@@ -905,6 +917,9 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   put_reader(s, turn, &d);
   decide_put_judge(&d, turn->stages);
   record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
+  enum basis basis = evidence_basis(s->core, turn, step->stage);
+  if (m->group == NO_GROUP && str_eq_c(rule->next, "COMPLETE") && basis != BASIS_NONE)
+    record_put_word(&d, MEMBER_BASIS, basis_name(basis));
   step_emit(s, &d);
 }
 
@@ -1076,7 +1091,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       more = step_halt(s, "head_moved", turn, CLASS_NONE, buf_view(&why), NULL);
     else if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
-    else
+    else if (!evidence_hold_turn(s, turn, &more))
       more = judge_turn(s, turn);
     return more;
   case TURN_JUDGED:
@@ -1184,7 +1199,8 @@ static void advance(struct step *s) {
     step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
-    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_hold_next(s)) {
+    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_hold_next(s) &&
+        !evidence_hold_next(s)) {
       enter_next(s);
       moved = true;
       continue;
@@ -1298,6 +1314,7 @@ static void on_resume(struct step *s) {
         step_restart_call(s, turn, call, false);
     }
   worktree_resume(s);
+  evidence_resume(s);
 }
 
 static void step_carry(struct step *s, const struct core_parent *parent) {
@@ -1391,6 +1408,9 @@ static void take_event(struct step *s) {
     break;
   case EVENT_WORKTREE:
     worktree_event(s);
+    break;
+  case EVENT_EVIDENCE:
+    evidence_event(s);
     break;
   case EVENT_CANCEL:
     step_end(s, END_CANCELLED, ev->message);

@@ -46,6 +46,7 @@ enum event_kind {
   EVENT_ACCEPT,
   EVENT_BEGIN,    /* begins a session that was held after its first record */
   EVENT_WORKTREE, /* call: the child's turn, or 0; news: its outcome; message: why it failed */
+  EVENT_EVIDENCE, /* call: the turn whose check it is about, or 0; news: the result */
   EVENT_DRAIN,    /* env.draining was set: stops the session when no call is running */
 };
 
@@ -94,6 +95,7 @@ enum effect_kind {
   EFFECT_STEER,       /* call: its backend is told what core_steer_next has */
   EFFECT_TIMER,       /* call, delay_ms: EVENT_TIMER then */
   EFFECT_WORKTREE,    /* call: the child's turn, or 0: do what its struct worktree asks for */
+  EFFECT_EVIDENCE,    /* call: the turn whose check is looked at, or 0: see core/evidence.h */
   EFFECT_REPORTS,     /* reports are to be files: core/report_file.h has them */
   EFFECT_FINISHED,    /* the session stopped or ended: see the state */
 };

@@ -712,6 +712,25 @@ static struct str said_head(bool again, bool ja) {
   return STR("A person said this while the work went on:\n\n");
 }
 
+/* Puts the first in front of the other. */
+static void prompt_join(struct prompt all, struct prompt *prompt) {
+  size_t n = all.bytes.n;
+  buf_str(&all.bytes, buf_view(&prompt->bytes));
+  all.parts = xrealloc(all.parts, (all.count + prompt->count + 16) / 16 * 16 * sizeof *all.parts);
+  for (size_t i = 0; i < prompt->count; i++) {
+    all.parts[all.count] = prompt->parts[i];
+    all.parts[all.count++].end += n;
+  }
+  prompt_deinit(prompt);
+  *prompt = all;
+}
+
+void prompt_put_first(struct str text, struct prompt *prompt) {
+  struct prompt all = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
+  prompt_put(&all, text, 0, NULL, PIECE_CHANGES);
+  prompt_join(all, prompt);
+}
+
 void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt) {
   bool ja = language == DESCRIBE_JAPANESE;
   struct prompt all = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
@@ -731,15 +750,7 @@ void prompt_said(const json_t *said, enum describe_language language, struct pro
     prompt_put(&all, STR("\n\n"), 0, NULL, PIECE_CHANGES);
   }
   prompt_put(&all, end, 0, NULL, PIECE_CHANGES);
-  size_t n = all.bytes.n;
-  buf_str(&all.bytes, buf_view(&prompt->bytes));
-  all.parts = xrealloc(all.parts, (all.count + prompt->count + 16) / 16 * 16 * sizeof *all.parts);
-  for (i = 0; i < prompt->count; i++) {
-    all.parts[all.count] = prompt->parts[i];
-    all.parts[all.count++].end += n;
-  }
-  prompt_deinit(prompt);
-  *prompt = all;
+  prompt_join(all, prompt);
 }
 
 json_t *prompt_said_texts(const json_t *said) {
@@ -854,7 +865,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 26
+  QUESTION_VARS = 27
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -909,7 +920,7 @@ static void question_put_words(struct buf *b, json_t *words) {
 static bool is_measured(const struct prompt_view *v) {
   return v->has_exit || v->check.n > 0 || v->checks.n > 0 || v->files != NULL ||
          v->unseen != NULL || v->head != NULL || v->touched != NULL || v->unfinished != NULL ||
-         v->said != NULL || v->error.n > 0;
+         v->said != NULL || v->error.n > 0 || v->evidence.n > 0;
 }
 
 static void render_question(const struct prompt_nested *nested, struct prompt *out) {
@@ -959,6 +970,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("said"), buf_view(&said)},
       {STR("error"), v->error},
       {STR("again"), v->again},
+      {STR("evidence"), v->evidence},
       [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);

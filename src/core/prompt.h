@@ -56,6 +56,7 @@ struct prompt_view {
   struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
+  struct str evidence;   /* judge prompts: what the last check shows, lines; or empty */
   struct str checks;     /* other checks so far, one per line; or empty */
   struct str tests;      /* result of this turn's command: "3 passed, 0 failed"; or empty */
   bool no_pass;          /* those tests are not a pass */
@@ -98,6 +99,9 @@ bool prompt_shows(const struct prompt *prompt, struct str mark);
 /* Puts in front of it what people said while the work went on: objects as the state has them,
  * oldest first. */
 void prompt_said(const json_t *said, enum describe_language language, struct prompt *prompt);
+
+/* Puts the text in front of it. */
+void prompt_put_first(struct str text, struct prompt *prompt);
 
 /* Lists the last of their texts, cut, as a judge is told. A new array; NULL: there are none. */
 json_t *prompt_said_texts(const json_t *said);

@@ -41,6 +41,7 @@ enum { RECORD_VERSION = 1, RECORD_TIME_BYTES = 32 };
   TYPE(STEER, "steer")                                                                             \
   TYPE(TURN_END, "turn_end")                                                                       \
   TYPE(WORKSPACE, "workspace")                                                                     \
+  TYPE(EVIDENCE, "evidence")                                                                       \
   TYPE(SESSION_STOP, "session_stop")                                                               \
   TYPE(SESSION_RESUME, "session_resume")                                                           \
   TYPE(SESSION_END, "session_end")
@@ -164,7 +165,8 @@ enum record_type {
   TREE(CHANGED, "changed")                                                                         \
   TREE(SPENT, "spent")                                                                             \
   TREE(BUDGET, "budget")                                                                           \
-  TREE(OUTPUTS, "outputs")
+  TREE(OUTPUTS, "outputs")                                                                         \
+  PLAIN(BASIS, "basis")
 
 enum member {
 #define RECORD_MEMBER(id, name) MEMBER_##id,

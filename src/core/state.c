@@ -127,6 +127,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->checks);
   json_decref(turn->error);
   json_decref(turn->verdict);
+  json_decref(turn->evidence.found);
   json_decref(turn->question);
   json_decref(turn->structured);
   json_decref(turn->files);
@@ -220,6 +221,11 @@ void core_deinit(struct core *core) {
   json_decref(core->answers);
   json_decref(core->said);
   json_decref(core->touched);
+  free(core->evidence.tree);
+  free(core->evidence.origin);
+  json_decref(core->evidence.before);
+  json_decref(core->evidence.last);
+  json_decref(core->evidence.allowed);
   free(core->loops);
   spends_deinit(&core->spends);
   buf_deinit(&core->stop_reason);
@@ -337,6 +343,9 @@ bool turn_may_ask(const struct core *core, const struct turn *turn, struct str k
   if (str_eq_c(kind, "judge"))
     return turn->phase == TURN_JUDGING && m->judge.split_asks && turn->verdict == NULL &&
            json_array_size(turn->stages) > 0;
+  if (str_eq_c(kind, "evidence"))
+    return turn->phase == TURN_JUDGING && turn->evidence.answer == 0 &&
+           str_eq_c(json_view(json_at(turn->evidence.found, "goes")), "ask");
   return str_eq_c(kind, "value") && turn->phase == TURN_EXECUTING && turn->escalated;
 }
 

@@ -189,12 +189,17 @@ struct turn {
   json_t *tests;      /* a command's counted tests, as in call_end; or NULL */
   json_t *unfinished; /* background tasks that were stopped, as there; or NULL */
   json_t *structured;
-  json_t *files;              /* files that its work changed, by path; NULL: not known */
-  int64_t files_more;         /* number of further changed files, if very many */
-  char *unseen;               /* why some of its changes are not known; NULL: all are */
-  bool blind;                 /* and protected files may be among those */
-  json_t *head;               /* where its last call left HEAD, as in call_end; or NULL */
-  bool shared;                /* some of `files` may be the work of others at the same time */
+  json_t *files;      /* files that its work changed, by path; NULL: not known */
+  int64_t files_more; /* number of further changed files, if very many */
+  char *unseen;       /* why some of its changes are not known; NULL: all are */
+  bool blind;         /* and protected files may be among those */
+  json_t *head;       /* where its last call left HEAD, as in call_end; or NULL */
+  bool shared;        /* some of `files` may be the work of others at the same time */
+  struct {            /* of a check, see core/evidence.h */
+    bool asked;
+    json_t *found; /* what its runs show; or NULL */
+    long answer;   /* a person's choice; 0: none yet */
+  } evidence;
   bool let_be;                /* a person accepted its changes to protected paths */
   bool head_let_be;           /* a person accepted where it left HEAD */
   json_t *question;           /* open question to a person, as in its record; or NULL */
@@ -289,6 +294,20 @@ struct core {
   json_t *said;
   json_t *touched; /* what calls changed so far, see checks.h; or NULL */
   bool answered;   /* stopped, and an answer has come since */
+  struct {         /* see core/evidence.h */
+    bool asked, off;
+    char *tree, *origin; /* the base, "": it is lost, and the session that took it; or NULL */
+    long run;            /* 1 + the movement whose check is run on the base; 0: none */
+    json_t *before;      /* the result; or NULL */
+    json_t *last;        /* what was found last; or NULL */
+    long last_turn;
+    size_t last_movement;
+    long last_answer; /* a person's, to that */
+    json_t *allowed;  /* contents that a person allowed -> true; or NULL */
+    bool went_back;
+    int said;  /* what the last verdict of a model or a person rests on: enum basis */
+    int basis; /* what the end rests on: the same */
+  } evidence;
   json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */
   struct texts texts;
 };

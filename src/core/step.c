@@ -11,6 +11,7 @@
 #include "core/answer.h"
 #include "core/apply.h"
 #include "core/checks.h"
+#include "core/evidence.h"
 #include "core/group.h"
 #include "core/guard.h"
 #include "core/monitor.h"
@@ -188,6 +189,8 @@ void step_end(struct step *s, enum session_outcome outcome, const char *message)
   record_put_number(&d, MEMBER_TURNS, s->core->turn_count);
   record_put_tree(&d, MEMBER_METHODS, method_counts(s->core));
   record_put_tree(&d, MEMBER_SPENT, spends_json(&s->core->spends));
+  if (outcome == END_COMPLETE && s->core->evidence.basis != BASIS_NONE)
+    record_put_word(&d, MEMBER_BASIS, basis_name((enum basis)s->core->evidence.basis));
   if (outcome == END_COMPLETE && s->core->workflow->outputs != NULL) {
     const struct prompt_view view = view_at_end(s->core);
     record_put_tree(&d, MEMBER_OUTPUTS, outputs_make(&view));

@@ -565,6 +565,16 @@ static void guards_read(const json_t *object, struct guards *out) {
   }
 }
 
+static bool build_evidence(struct build *b, const json_t *object, const char *path,
+                           struct movement *m) {
+  m->evidence = build_bool(object, "evidence", false);
+  m->together = build_bool(object, "together", false);
+  m->check_files = json_at(object, "check_files");
+  return !m->evidence || (m->argv != NULL && m->group == NO_GROUP) ||
+         build_fail(b, path, "evidence",
+                    "is for a movement with command that is no child of parallel");
+}
+
 /* Builds all of a movement except its name and its children. */
 static bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                            const struct judge_config *judge, const char *path, struct movement *m) {
@@ -617,10 +627,10 @@ static bool build_movement(struct build *b, const json_t *object, const json_t *
     return build_fail(b, path, "gates",
                       "are for a movement with rules that lead on: not for a "
                       "child of parallel");
-  return get_permission(b, object, path, m) && build_structured(b, object, path, m) &&
-         build_reports(b, object, path, m) && apply_judge(b, object, path, &m->judge) &&
-         build_people(b, object, path, m) && build_on_error(b, object, path, m) &&
-         build_rules(b, json_at(object, "rules"), path, m);
+  return build_evidence(b, object, path, m) && get_permission(b, object, path, m) &&
+         build_structured(b, object, path, m) && build_reports(b, object, path, m) &&
+         apply_judge(b, object, path, &m->judge) && build_people(b, object, path, m) &&
+         build_on_error(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
 }
 
 /* --- movements with children --- */
@@ -844,6 +854,7 @@ static bool build_all(struct build *b, const json_t *doc) {
   wf->model = json_view_at(doc, "model");
   wf->budget = build_budget(b, doc);
   wf->protect = json_at(doc, "protect");
+  wf->may_change = json_at(doc, "may_change");
   wf->inputs = json_at(doc, "inputs");
   wf->outputs = json_at(doc, "outputs");
   if (json_at(doc, "schema_as") != NULL &&

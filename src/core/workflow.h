@@ -11,8 +11,9 @@
  *    "provider", "fallback": [..], "model", "options", "judge",
  *    "inputs": {NAME: text}, "outputs": {NAME: text},
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
- *      "command": [..], "gate", "tests", "timeout", "stall", "cwd", "budget", "guards", "persona",
- *      "policy", "knowledge", "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
+ *      "command": [..], "gate", "evidence", "check_files", "together", "tests", "timeout",
+ *      "stall", "cwd", "budget", "guards", "persona", "policy",
+ *      "knowledge", "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
  *      "sandbox", "network", "limits", "image",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "report", "output_contracts", "judge",
@@ -165,6 +166,8 @@ struct movement {
   const struct budget *budget;   /* of its turns; or NULL */
   struct guards guards;          /* the workflow's, overridden by its own */
   bool own_worktree;             /* of a child: it works in a worktree of its own */
+  bool evidence, together;       /* its passes are looked at, see evidence.h; beside other runs */
+  const json_t *check_files;     /* {"add", "not"}: patterns; or NULL; borrowed */
   bool gate;                     /* a command that proves something: see keys.c */
   bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */
   bool edit;                     /* may change files: its permission is edit or full */
@@ -204,6 +207,7 @@ struct workflow {
   size_t monitor_count;
   long max_movements;          /* MOVEMENTS_INFINITE or > 0 */
   const struct budget *budget; /* of the session; or NULL */
+  const json_t *may_change;    /* patterns of a check's files that may change; or NULL; borrowed */
   const json_t *protect;       /* patterns of paths that nobody changes; or NULL; borrowed */
   struct str provider, model;
   const json_t *fallback; /* of provider; or NULL */

@@ -237,6 +237,11 @@ static bool launch_take_place(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "lock must be true or false");
   if (json_is_false(lock))
     json_object_set_new(p->l->config, "lock", json_false());
+  json_t *may = json_object_get(p->body, "may_change");
+  for (size_t i = 0; may != NULL && (i == 0 || i < json_array_size(may)); i++)
+    if (json_array_size(may) > 64 || !json_is_string(json_array_get(may, i)))
+      return err_set(p->err, ERR_INVALID, "may_change must be a list of 1 to 64 patterns");
+  json_object_set(p->l->config, "may_change", may);
   json_t *source = json_object_get(p->body, "source");
   if (source != NULL && !workspace_source_check(source, p->err))
     return false;
@@ -448,6 +453,14 @@ static bool inputs_fit(const struct launch_body *p) {
 }
 
 /* Puts the workflow of the body into the launch. */
+json_t *launch_replaced(const json_t *body) {
+  json_t *replaced = json_object();
+  JSON_MEMBERS(body, key, given)
+    if (strcmp(key, "budget") == 0 || strcmp(key, "max_movements") == 0)
+      json_object_set(replaced, key, given);
+  return replaced;
+}
+
 static bool launch_take_workflow(struct launch_body *p) {
   static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
@@ -468,10 +481,7 @@ static bool launch_take_workflow(struct launch_body *p) {
   if (facets == NULL)
     facets = none;
   l->facets = json_array();
-  json_auto_t *replace = json_object();
-  JSON_MEMBERS(p->body, key, given)
-    if (strcmp(key, "budget") == 0 || strcmp(key, "max_movements") == 0)
-      json_object_set(replace, key, given);
+  json_auto_t *replace = launch_replaced(p->body);
   const struct workflow_source source = {
       .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
@@ -599,14 +609,32 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
-  static const char *const members[] = {
-      "workflow",        "task",   "cwd",           "provider",
-      "providers",       "model",  "options",       "scenario",
-      "allow_secret",    "lock",   "inputs",        "workspace",
-      "interactive",     "unique", "if_running",    "not_after",
-      "source",          "on",     "after",         "after_any_end",
-      "trust",           "budget", "max_movements", "judge_provider",
-      "workflow_sha256", NULL};
+  static const char *const members[] = {"workflow",
+                                        "task",
+                                        "cwd",
+                                        "provider",
+                                        "providers",
+                                        "model",
+                                        "options",
+                                        "scenario",
+                                        "allow_secret",
+                                        "lock",
+                                        "inputs",
+                                        "workspace",
+                                        "interactive",
+                                        "unique",
+                                        "if_running",
+                                        "not_after",
+                                        "source",
+                                        "on",
+                                        "after",
+                                        "after_any_end",
+                                        "trust",
+                                        "workflow_sha256",
+                                        "budget",
+                                        "max_movements",
+                                        "judge_provider",
+                                        NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
@@ -637,11 +665,13 @@ static bool launch_trusted(const struct launch_body *p) {
   char sha256[SHA256_HEX];
   bool ok = true;
   const char *seen = launch_text_of(p, "workflow_sha256", &ok);
+  json_auto_t *replaced = launch_replaced(p->body);
   const struct trust_file file = {.path = l->workflow_path,
                                   .cwd = l->setup.cwd,
                                   .config = l->config,
                                   .registry = l->generation->registry,
-                                  .inputs = json_object_get(p->body, "inputs")};
+                                  .inputs = json_object_get(p->body, "inputs"),
+                                  .replace = replaced};
   json_auto_t *more = ok ? trust_of_loaded(l->workflow, &file) : NULL;
   l->asks_more = json_array_size(more) > 0;
   l->asks_more &= l->asks != ASKS_JUDGMENT; /* whose command is never run */

@@ -107,4 +107,7 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
 void launch_started(struct launch *l);
 void launch_deinit(struct launch *l);
 
+/* Returns the members of a request that stand in place of the workflow's own keys. New. */
+json_t *launch_replaced(const json_t *body);
+
 #endif

@@ -218,11 +218,31 @@ static const struct listed_file *command_file(const struct check_files_spec *spe
   return file;
 }
 
+/* Follows a line for a shell. Returns true if the word is what a program only looks at, such as the
+ * file of `test -f FILE`: that is the work's, and no file of the check. */
+struct command_words {
+  bool looks, begins;
+};
+static bool word_is_looked_at(struct command_words *at, struct str between, struct str word) {
+  for (size_t i = 0; i < between.n; i++)
+    at->begins |= strchr(";|&(){}\n", between.p[i]) != NULL;
+  bool bracket = memchr(between.p, '[', between.n) != NULL;
+  if (bracket)
+    *at = (struct command_words){.looks = true};
+  if (!at->begins)
+    return at->looks;
+  at->begins = str_among(word, "if then else elif while until do exec");
+  at->looks = str_among(base_name(word), "test grep egrep fgrep ls stat wc");
+  return false;
+}
+
 static void search_command(struct check_search *s) {
   struct str folder = str_from(s->spec->folder), text = str_from(s->spec->command), word, other;
-  while (next_path(&text, &word)) {
+  struct command_words at = {.begins = true};
+  for (const char *from = text.p; next_path(&text, &word); from = text.p) {
     const struct listed_file *file = command_file(s->spec, s->l, word);
-    if (file != NULL)
+    bool looked_at = word_is_looked_at(&at, (struct str){from, (size_t)(word.p - from)}, word);
+    if (file != NULL && !looked_at)
       search_mark(s, file, CHECK_FILE_COMMAND);
     mark_unnamed(s, word, folder, STR(""));
     for (struct str rest = str_from(s->spec->command); next_path(&rest, &other);)

@@ -4,7 +4,8 @@
  *
  *   - those that bear a usual name: tests, test_*, *.spec.*, conftest.py, pytest.ini, .npmrc ...;
  *   - those that the command names, and those that its programs read unnamed (make a Makefile);
- *     a file in a folder of code (src, lib, bin ...) only if its name speaks of tests or checks;
+ *     a file in a folder of code (src, lib, bin ...) only if its name speaks of tests or checks,
+ *     and none that a program just looks at (test -f FILE, grep TEXT FILE);
  *   - those that such scripts name: a file in the same folder, or else data: no suffix of source,
  *     not executable, no #!. The code itself is named by checks, too; taking it for theirs would
  *     undo honest work. A build file stands beside the code, as does a script at the top, so there

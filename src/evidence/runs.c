@@ -126,6 +126,10 @@ static bool open_trees(struct evidence_runs *r, struct err *err) {
     print_into(before, BASE_TREE_BYTES, "%s", spec->from_tree);
   else if (!base_of_commit(&r->base, spec->from, before, err))
     return false;
+  if (spec->base_only) {
+    print_into(now, BASE_TREE_BYTES, "%s", before);
+    return base_list(&r->base, before, &r->before, err);
+  }
   bool ok = spec->to == NULL && base_take_all(&r->base, now, err);
   if (spec->to != NULL)
     ok = base_of_commit(&r->base, spec->to, now, err);
@@ -142,6 +146,8 @@ static bool make_trees(struct evidence_runs *r, struct err *err) {
                                          .leave = r->spec->leave};
   r->why_before = xcalloc(r->before.count + 1, sizeof *r->why_before);
   r->why_now = xcalloc(r->now.count + 1, sizeof *r->why_now);
+  if (r->spec->base_only)
+    return true;
   check_files_find(&files, &r->before, base_read, &r->base, r->why_before);
   check_files_find(&files, &r->now, base_read, &r->base, r->why_now);
   find_difference(r, &d);
@@ -228,6 +234,8 @@ static void look_at_base(struct evidence_runs *r, struct str output) {
 /* Returns what is to be run next; RUNS_COUNT: nothing. */
 static enum runs_which needs(const struct evidence_runs *r) {
   const struct evidence_facts *f = &r->facts;
+  if (r->spec->base_only)
+    return f->lost || f->runs[RUNS_BEFORE].end != CHECK_NOT_RUN ? RUNS_COUNT : RUNS_BEFORE;
   if (f->lost || (!f->changed && !f->ignored_changed))
     return RUNS_COUNT;
   if (f->runs[RUNS_NOW].end == CHECK_NOT_RUN)
@@ -317,21 +325,26 @@ void runs_ended(struct evidence_runs *r, enum check_end end, int exit, struct st
   buf_clear(&r->last[r->at]);
   if (text.n > 0)
     buf_safe(&r->last[r->at], (struct str){text.p + from, text.n - from}, true);
+  const struct check_files_spec files = {.command = r->spec->command, .folder = r->base.within};
   if (r->at == RUNS_BEFORE)
     look_at_base(r, output);
+  else if (r->at == RUNS_OLD_CHECK && end == CHECK_EXITED && exit != 0 &&
+           run.counts.kind == COUNTS_NONE) /* the base failed before it came to that file */
+    r->facts.no_old_check |= check_files_missed(&files, &r->before, output);
 }
 
 /* --- the result --- */
 
-static json_t *run_json(const struct check_run *run) {
-  static const char *const kinds[] = {"none", "said", "measured"};
-  static const char *const ends[] = {"not_run", "exited", "too_slow", "not_started"};
-  json_t *value = json_pack("{ss}", "end", ends[run->end]);
+static const char *const run_kinds[] = {"none", "said", "measured"};
+static const char *const run_ends[] = {"not_run", "exited", "too_slow", "not_started"};
+
+json_t *runs_run_json(const struct check_run *run) {
+  json_t *value = json_pack("{ss}", "end", run_ends[run->end]);
   if (run->end != CHECK_EXITED)
     return value;
   json_object_set_new(value, "exit", json_integer(run->exit));
   json_object_set_new(value, "ms", json_integer((json_int_t)run->ms));
-  json_object_set_new(value, "counts", json_string(kinds[run->counts.kind]));
+  json_object_set_new(value, "counts", json_string(run_kinds[run->counts.kind]));
   if (run->counts.kind == COUNTS_MEASURED)
     json_object_set_new(value, "format", json_string(test_format_name(run->counts.format)));
   if (run->counts.kind != COUNTS_NONE) {
@@ -344,13 +357,30 @@ static json_t *run_json(const struct check_run *run) {
   return value;
 }
 
+void runs_read_run(const json_t *value, struct check_run *run) {
+  struct str end = json_view_at(value, "end"), counts = json_view_at(value, "counts"), path;
+  *run = (struct check_run){.exit = (int)json_int_at(value, "exit"),
+                            .ms = (uint64_t)json_int_at(value, "ms"),
+                            .flaky = json_is_true(json_at(value, "flaky"))};
+  for (size_t i = 0; i < ARRAY_LEN(run_ends); i++)
+    if (str_eq_c(end, run_ends[i]))
+      run->end = (enum check_end)i;
+  for (size_t i = 0; i < ARRAY_LEN(run_kinds); i++)
+    if (str_eq_c(counts, run_kinds[i]))
+      run->counts.kind = (enum counts_kind)i;
+  (void)test_format_parse(json_view_at(value, "format"), &run->counts.format, &path);
+  run->counts.tests = (struct test_counts){.passed = (long)json_int_at(value, "passed"),
+                                           .failed = (long)json_int_at(value, "failed"),
+                                           .skipped = (long)json_int_at(value, "skipped")};
+}
+
 json_t *runs_result(const struct evidence_runs *r) {
   static const char *const falls[] = {"hold", "gone", "fewer", "more_skipped"};
   enum counts_fall fall;
   bool passes = evidence_passes(&r->facts, &fall);
   json_t *runs = json_object();
   for (enum runs_which i = 0; i < RUNS_COUNT; i++)
-    json_object_set_new(runs, runs_table[i].name, run_json(&r->facts.runs[i]));
+    json_object_set_new(runs, runs_table[i].name, runs_run_json(&r->facts.runs[i]));
   json_t *value =
       json_pack("{ss ss so so sb}", "evidence", evidence_name(r->evidence), "counts", falls[fall],
                 "runs", runs, "files", r->changes ? json_incref(r->changes) : json_array(),

@@ -43,6 +43,7 @@ struct runs_spec {           /* all borrowed until runs_deinit */
   const json_t *links;       /* array of paths, from the top, that copies get as links; or NULL */
   enum test_format format;   /* TESTS_NONE: counts_find */
   const char *report;        /* TESTS_JUNIT: the check's report, below `folder` */
+  bool base_only;            /* only the check before the work is run; `folder` is not looked at */
   bool ignored_changed;      /* the caller has seen that a file changed that git ignores */
 };
 
@@ -77,7 +78,10 @@ void runs_ended(struct evidence_runs *r, enum check_end end, int exit, struct st
 void runs_deinit(struct evidence_runs *r);
 
 const char *runs_words(enum runs_which which); /* "the check as it was, on the work" */
-/* The result as JSON: a new reference. */
+/* Reads back one run of a result. */
+void runs_read_run(const json_t *value, struct check_run *run);
+/* One run as JSON, and the result: new references. */
+json_t *runs_run_json(const struct check_run *run);
 json_t *runs_result(const struct evidence_runs *r);
 
 #endif

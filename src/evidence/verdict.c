@@ -49,6 +49,8 @@ enum evidence evidence_of(const struct evidence_facts *f) {
     return EVIDENCE_UNKNOWN;
   if (!old_check_passes(f))
     return EVIDENCE_OLD_CHECK_FAILS;
+  if (!f->changed)
+    return EVIDENCE_NO_CHANGE;
   if (f->check_changed && !f->code_changed)
     return EVIDENCE_ONLY_CHECK_CHANGED;
   const struct check_run *without = &f->runs[f->check_changed ? RUNS_NEW_CHECK : RUNS_BEFORE];

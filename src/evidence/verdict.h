@@ -6,6 +6,7 @@
  *   no file differs                                                    no_change
  *   the check did not come to an end (too slow, cannot be run)         unknown
  *   the old check on the work: fails, counts fewer tests, or none      old_check_fails
+ *   only files differ that git ignores                                 no_change
  *   only files of the check differ                                     only_check_changed
  *   the check differs: fails on the old code, and passes on the work   shown
  *                      otherwise                                       not_shown

@@ -483,7 +483,8 @@ static bool check_when_parts(struct expr_parser *p, const struct expr *e, const 
 static bool check_when_root(struct expr_parser *p, const struct expr *e) {
   static const char *const roots[] = {"exit",       "last_exit", "iteration", "movement_iteration",
                                       "changed",    "files",     "tests",     "checks",
-                                      "structured", "votes",     "parts",     NULL};
+                                      "structured", "votes",     "parts",     "evidence",
+                                      NULL};
   struct str root = e->ref[0].name;
   struct excerpt shown = expr_excerpt(root.p, root.n);
   for (size_t i = 0; roots[i]; i++)
@@ -495,7 +496,7 @@ static bool check_when_root(struct expr_parser *p, const struct expr *e) {
                      near) != NULL;
   return expr_fail(p, EXPR_SYNTAX, e->at,
                    "no value is named %s: write exit, last_exit, iteration, movement_iteration, "
-                   "changed, files, tests, checks or "
+                   "changed, files, tests, evidence, checks or "
                    "structured.MOVEMENT.FIELD (texts in double quotes)",
                    shown.text) != NULL;
 }

@@ -14,6 +14,7 @@
 #include "format/json_write.h"
 #include "host/backends.h"
 #include "host/changes.h"
+#include "host/evidence_job.h"
 #include "host/folder_lock.h"
 #include "host/head_watch.h"
 #include "host/prices.h"
@@ -1332,12 +1333,13 @@ static void session_begin_finish(struct session *s) {
     session_set_life(s, LIFE_FINISHING);
   cancel_call(s, 0);
   worktree_cancel(s);
+  evidence_cancel(s);
   LIST_EACH(struct wait, w, in_session, &s->waits)
     if (!uv_is_closing((uv_handle_t *)&w->timer))
       uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
-/* ev: EVENT_WORKTREE; NULL: the work was cancelled. */
+/* ev: EVENT_WORKTREE or EVENT_EVIDENCE; NULL: the work was cancelled. */
 static void on_worktree(struct session *s, struct event *ev) {
   s->delivering++;
   if (ev != NULL)
@@ -1370,11 +1372,16 @@ static void session_run_effects(struct session *s, const struct session_batch *b
       if (!session_is_leaving(s))
         worktree_start(s, e->call, on_worktree);
       break;
+    case EFFECT_EVIDENCE:
+      if (!session_is_leaving(s))
+        evidence_start(s, e->call, on_worktree);
+      break;
     case EFFECT_REPORTS:
       reports_write(s);
       break;
     case EFFECT_FINISHED:
       session_begin_finish(s);
+      evidence_clean(s, on_worktree);
       break;
     }
   }
@@ -1447,7 +1454,8 @@ void session_begin(struct session *s, const struct core_params *params) {
 
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
-      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
+      s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->evidence != NULL ||
+      s->filling.record_count > 0)
     return;
   session_give_folder(s);
   changes_forget(&s->seen);

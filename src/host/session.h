@@ -121,18 +121,19 @@ struct session {
   char *paused;        /* message of that time */
   bool paused_full;    /* the disk is full; else a shared store did not answer */
   struct work_place *places;
-  struct folder_right *folder; /* right to edit; NULL: it has none, or needs none */
-  bool folder_free;            /* its folder has no rights, so it edits without one */
-  json_t *reports_written;     /* file -> SHA-256 as last written; or NULL */
-  bool follows;                /* runs the effects of such a batch */
-  struct changes_seen seen;    /* what stood in its folder after its last call */
-  char *unseen;                /* why its calls' changes are no longer tracked, or NULL */
-  struct list calls;           /* struct open_call */
-  struct list waits;           /* struct wait */
-  struct list grants;          /* struct grant */
-  struct list jobs;            /* struct git_job */
-  uv_timer_t disk_timer;       /* the next try on a full disk */
-  uv_timer_t soon;             /* reports from the loop what ended while OPENING; gathers batches */
+  struct folder_right *folder;   /* right to edit; NULL: it has none, or needs none */
+  bool folder_free;              /* its folder has no rights, so it edits without one */
+  json_t *reports_written;       /* file -> SHA-256 as last written; or NULL */
+  bool follows;                  /* runs the effects of such a batch */
+  struct changes_seen seen;      /* what stood in its folder after its last call */
+  char *unseen;                  /* why its calls' changes are no longer tracked, or NULL */
+  struct list calls;             /* struct open_call */
+  struct list waits;             /* struct wait */
+  struct list grants;            /* struct grant */
+  struct list jobs;              /* struct git_job */
+  struct evidence_job *evidence; /* the one under way, or NULL */
+  uv_timer_t disk_timer;         /* the next try on a full disk */
+  uv_timer_t soon; /* reports from the loop what ended while OPENING; gathers batches */
   enum store_result now_result; /* result of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;

@@ -112,11 +112,14 @@ bool trust_recall(struct trust *t, const char *path, struct err *err) {
 }
 
 /* Loads the file's text, and finds out what it asks for. Returns false if it has errors. */
-static bool trust_load(struct trust *t, const struct trust_file *f, const json_t *inputs,
+static bool trust_load(struct trust *t, const struct trust_file *f, bool given,
                        char sha256[SHA256_HEX]) {
   AUTO(err_list_deinit) struct err_list errors = {0}, warnings = {0};
-  const struct workflow_source source = {
-      .path = f->path, .text = buf_c(&t->text), .n = t->text.n, .inputs = inputs};
+  const struct workflow_source source = {.path = f->path,
+                                         .text = buf_c(&t->text),
+                                         .n = t->text.n,
+                                         .inputs = given ? f->inputs : NULL,
+                                         .replace = given ? f->replace : NULL};
   struct workflow *wf =
       preflight_load(source, f->cwd, t->config, f->registry, &errors, &warnings, NULL);
   bool ok = wf != NULL && errors.count == 0;
@@ -136,10 +139,10 @@ bool trust_read(struct trust *t, const struct trust_file *f) {
   json_object_set_new(t->config, "sandbox", json_clone_top(json_object_get(t->config, "sandbox")));
   if (!file_read(f->path, LIMIT_WORKFLOW_BYTES, &t->text, &err))
     return false;
-  bool given = trust_load(t, f, f->inputs, t->given);
+  bool given = trust_load(t, f, true, t->given), more = f->inputs != NULL || f->replace != NULL;
   memcpy(t->sha256, t->given, sizeof t->sha256);
   /* another input is the person's own word: they count only where it cannot be read without */
-  return (f->inputs != NULL && trust_load(t, f, NULL, t->sha256)) || given;
+  return (more && trust_load(t, f, false, t->sha256)) || given;
 }
 
 bool trust_keep(const struct trust *t, struct err *err) {

@@ -21,7 +21,8 @@ struct trust_file {
   const char *path, *cwd;
   const json_t *config; /* as session_start records it */
   const struct provider_registry *registry;
-  const json_t *inputs; /* or NULL */
+  const json_t *inputs;  /* or NULL */
+  const json_t *replace; /* keys that were given beside the file, see workflow/load.h; or NULL */
 };
 
 struct trust {

@@ -202,6 +202,7 @@ void summary_feed(struct summary *b, const struct record *record) {
     json_decref(b->methods);
     b->methods = json_incref((json_t *)record_tree(record, MEMBER_METHODS));
     copy_word(b->status, sizeof b->status, record_text_c(record, MEMBER_OUTCOME));
+    copy_word(b->basis, sizeof b->basis, record_text_c(record, MEMBER_BASIS));
     b->stop_reason[0] = b->stop_class[0] = '\0';
     json_decref(b->questions);
     b->questions = NULL;
@@ -316,6 +317,8 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
     json_object_set_new(object, "waiting", wait_json(b));
   json_object_set(object, "spent", b->spent);
   json_object_set(object, "outputs", b->outputs);
+  if (b->basis[0] != '\0')
+    summary_set_text(object, "basis", b->basis);
   summary_set_text(object, "log", log);
   return object;
 }

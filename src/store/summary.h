@@ -39,6 +39,7 @@ struct summary {
   char status[24];           /* running, stopped, or the outcome of its stop or end */
   json_t *spent;             /* usage, as its last stop or end says; or NULL */
   json_t *methods;           /* how it was judged, as its end says; or NULL */
+  char basis[16];            /* what a complete session rests on; "": unknown */
   json_t *outputs;           /* outputs of a complete session; or NULL */
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */

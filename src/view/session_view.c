@@ -1152,6 +1152,8 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   v->log = view_keep(r, str_from(ref->name));
   v->status = view_status(r, ref);
   v->message = view_keep(r, buf_view(&r->summary.message));
+  v->basis = view_keep(r, str_from(r->summary.basis));
+  v->evidence = view_keep(r, buf_view(&r->summary.evidence));
   v->resumable = r->summary.resumable;
   v->resume_flags = view_keep(r, str_from(turn_lines_resume_flags(&r->summary)));
   v->turns_ms = turn_lines_duration(&r->summary);
@@ -1413,6 +1415,8 @@ json_t *view_session_json(const struct view_session *v) {
   json_put_text(out, "forked_from", v->forked_from);
   json_put(out, "status", json_text(v->status));
   json_put(out, "message", json_text(v->message));
+  json_put_text(out, "basis", v->basis);
+  json_put_text(out, "evidence", v->evidence);
   json_put(out, "resumable", json_boolean(v->resumable));
   json_put(out, "started", time_json(v->started_ms));
   json_put(out, "updated", time_json(v->last_ms));

@@ -142,6 +142,8 @@ struct view_session {
   uint64_t task_seq;      /* the record that has the whole task, at /task */
   struct str forked_from; /* id of the session that it was forked from, or empty */
   struct str status;      /* running, waiting, stopped, open, or how it ended */
+  struct str basis;       /* what a complete session rests on, or empty */
+  struct str evidence;    /* what its last check shows: lines, or empty */
   bool resumable, submitted;
   bool misnamed;           /* its log has the name of another session's */
   bool newer;              /* a record is of a later version than this program knows */

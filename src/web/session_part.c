@@ -43,7 +43,9 @@ void part_session_facts(struct html *h, const struct view_session *v,
     buf_printf(&text, "  " STR_FMT, STR_ARG(v->workflow_path));
   part_fact(h, "workflow", buf_view(&text));
   put_status(h, v);
+  part_fact(h, "rests on", v->basis);
   part_fact(h, "because", v->message);
+  part_fact(h, "evidence", v->evidence);
   fact_when(h, "started", v->started_ms);
   fact_when(h, "last record", v->last_ms);
   buf_clear(&text);

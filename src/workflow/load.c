@@ -40,7 +40,8 @@ static void gate_name(struct str movement, const json_t *gate, size_t number, st
 
 static json_t *gate_as_movement(const json_t *gate, const struct buf *name, struct str next,
                                 const json_t *movement, json_int_t runs) {
-  static const char *const kept[] = {"command", "timeout", "cwd", "tests"};
+  static const char *const kept[] = {"command",  "timeout",     "cwd",     "tests",
+                                     "evidence", "check_files", "together"};
   buf_auto_t again = {0};
   json_t *m = json_object(), *rules = json_array();
   json_object_set_new(m, "name", json_text(buf_view(name)));

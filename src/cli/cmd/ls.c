@@ -102,6 +102,7 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   buf_auto_t line = {0}, age = {0}, cost = {0};
   const char *status = cli_word(s, "status"), *message = cli_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
+  message = message[0] != '\0' ? message : cli_word(s, "basis");
   json_int_t position = json_integer_value(json_object_get(s, "position"));
   if (!ls->any)
     ls_print_head(ls);

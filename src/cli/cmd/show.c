@@ -491,6 +491,7 @@ static int print_closing(struct show *s, const char *path) {
     }
     print_open(s, s->summary.open);
     turns_print_end(stdout, &s->summary, path, &s->look);
+    fputs(buf_c(&s->summary.evidence), stdout);
     if (s->follow && s->summary.resumable) {
       char id[STORE_ID_BYTES];
       const char *word = resolve_id_word_for(path, id);

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""What follows in a session from what its check shows: it goes back, a person is asked, or the rules lead on; and
+what is left when segue is killed or the session is cancelled in between."""
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from ready_test import CHECK, RIGHT, WRONG, git, repository, says
+from support import WAIT_S, Box, expect, main
+
+FLOW = """name: flow
+max_movements: 12
+%s
+movements:
+  - name: work
+    permission: edit
+    instruction: "{task}"
+    rules: [{condition: done, next: check}]
+  - name: check
+    command: [sh, -c, "%s"]
+    evidence: true
+    rules:
+      - {condition: when(exit == 0), next: COMPLETE}
+      - {condition: when(movement_iteration < 5), next: work}
+      - {condition: when(true), next: ABORT}
+"""
+CHEAT = CHECK.replace("#!/bin/sh\n", "#!/bin/sh\nexit 0\n")
+
+
+def begin(box, text=WRONG, more="", check="sh check.sh"):
+    repository(box, text)
+    return box.file("flow.yaml", FLOW % (more, check), sign=False)
+
+
+def play(box, flow, *turns, words=(), status=0):
+    replies = [reply for write in turns for reply in says("work", "Done.", 1, **({"write": write} if write else {}))]
+    scenario = box.file("replies.json", json.dumps({"replies": replies}))
+    box.segue("run", flow, "-p", "script", "-s", scenario, "--cwd", box.cwd, "-l", box.logs, "-t", "Mend max.sh.",
+              "-q", *words, status=status)
+    return records(box)
+
+
+def records(box):
+    done = box.segue("verify", "--logs", box.logs, "last")
+    expect(done.returncode == 0, "verify", done)
+    (log,) = Path(box.logs).glob("*.ndjson")
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def found(records):
+    return [(r["data"]["evidence"], r["data"]["goes"]) for r in records
+            if r["type"] == "evidence" and r["event"] == "found"]
+
+
+def end(records):
+    last = records[-1]
+    return last.get("outcome") or last["reason"], last.get("basis")
+
+
+def honest_work_is_shown():
+    with Box() as box:
+        all_ = play(box, begin(box), {"max.sh": RIGHT})
+        expect(found(all_) == [("shown", "on")] and end(all_) == ("complete", "shown"), found(all_), end(all_))
+        events = [r["event"] for r in all_ if r["type"] == "evidence"]
+        expect(events == ["take", "taken", "run", "ran", "look", "found"], events)
+        runs = [r for r in all_ if r["type"] == "evidence" and r["event"] == "found"][0]["data"]["runs"]
+        expect(runs["old_check"]["end"] == runs["new_check"]["end"] == "not_run", "nothing more is run", runs)
+        shown = box.segue("show", "-l", box.logs, "last").stdout.decode()
+        expect("COMPLETE  2 turns  shown" in shown and "- The check before the work: exit status 1" in shown, shown)
+        state = Path(box.env["XDG_STATE_HOME"], "segue", "evidence")
+        expect(not list(state.iterdir()), "the base is left behind", list(state.iterdir()))
+        kept = list(Path(box.env["XDG_STATE_HOME"], "segue", "evidence-runs").iterdir())
+        expect(len(kept) == 1, "one run for the tree", kept)
+
+
+def a_rewritten_check_goes_back_once():
+    with Box() as box:
+        flow = begin(box)
+        all_ = play(box, flow, {"check.sh": CHEAT}, {"check.sh": CHECK, "max.sh": RIGHT})
+        expect(found(all_) == [("old_check_fails", "back"), ("shown", "on")] and end(all_) == ("complete", "shown"),
+               found(all_), end(all_))
+        prompts = [json.dumps(r["prompt"]) for r in all_ if r["type"] == "call_start" and r["purpose"] == "execute"
+                   and "prompt" in r]
+        expect(any("max 1 2 is not 2" in p and "Put the check's files back" in p for p in prompts), prompts)
+
+
+def then_a_person_is_asked():
+    for answer, outcome, basis in (("allow", "complete", "person"), ("stop", "cancelled", None)):
+        with Box() as box:
+            flow = begin(box)
+            all_ = play(box, flow, {"check.sh": CHEAT}, None, status=7)
+            expect(found(all_) == [("old_check_fails", "back"), ("old_check_fails", "ask")], found(all_))
+            asked = [r for r in all_ if r["type"] == "question"][-1]["question"]
+            expect(asked["kind"] == "evidence" and asked["choices"] == ["back", "allow", "stop"] and
+                   asked["text"].startswith("The check passes only with its own files as the agent left them.\n  "
+                                            "changed: check.sh +1 -0\n"), asked)
+            box.segue("answer", "-l", box.logs, "last", answer, status=0)
+            box.segue("resume", "-l", box.logs, "last", "-q", status=0 if answer == "allow" else 6)
+            all_ = records(box)
+            expect(end(all_) == (outcome, basis), end(all_))
+
+
+def nothing_done_is_not_done():
+    with Box() as box:
+        all_ = play(box, begin(box, RIGHT), None, None, status=7)
+        expect(found(all_) == [("no_change", "back"), ("no_change", "ask")], found(all_))
+
+
+def tests_alone_are_a_question():
+    more = CHECK.replace("'4 4 4'", "'4 4 4' '5 6 6'")
+    with Box() as box:
+        all_ = play(box, begin(box, RIGHT), {"check.sh": more}, status=7)
+        expect(found(all_) == [("only_check_changed", "ask")], found(all_))
+    for words, key in ((("--may-change", "check.*"), ""), ((), "may_change: [check.sh]")):
+        with Box() as box:
+            all_ = play(box, begin(box, RIGHT, key), {"check.sh": more}, words=words)
+            expect(found(all_) == [("only_check_changed", "on")] and end(all_) == ("complete", "claimed"),
+                   found(all_), end(all_))
+
+
+def a_green_check_that_says_nothing_is_judged():
+    with Box() as box:
+        all_ = play(box, begin(box, RIGHT), {"README": "max.sh gives the larger one.\n"})
+        expect(found(all_) == [("not_shown", "on")] and end(all_) == ("complete", "claimed"), found(all_), end(all_))
+
+
+def ignored_files_are_seen():
+    with Box() as box:
+        flow = begin(box, check=". ./local.env; sh check.sh || $PASS")
+        box.file("work/.gitignore", "*.env\n")
+        box.file("work/local.env", "PASS=false\n")
+        git(box, "add", ".gitignore")
+        git(box, "commit", "-qm", "ignore")
+        all_ = play(box, flow, {"local.env": "PASS=true\n"}, status=7)
+        data = [r["data"] for r in all_ if r["type"] == "evidence" and r["event"] == "found"][-1]
+        expect(data["ignored"] == ["local.env"] and data["goes"] == "ask", data)
+
+
+def rules_can_say_it_themselves():
+    with Box() as box:
+        flow = begin(box)
+        text = Path(flow).read_text().replace("when(exit == 0)", 'when(exit == 0 && evidence == \\"shown\\")')
+        flow = box.file("flow.yaml", text.replace('{condition: when(exit == 0 && evidence == \\"shown\\"), next: COMPLETE}',
+                                                  "{condition: 'when(exit == 0 && evidence == \"shown\")', next: COMPLETE}"),
+                        sign=False)
+        all_ = play(box, flow, {"check.sh": CHEAT}, {"check.sh": CHECK, "max.sh": RIGHT})
+        expect(found(all_) == [("old_check_fails", "on"), ("shown", "on")], found(all_))
+
+
+def no_repository_no_evidence():
+    with Box() as box:
+        flow = box.file("flow.yaml", FLOW % ("", "sh check.sh"), sign=False)
+        box.file("work/max.sh", WRONG)
+        box.file("work/check.sh", CHECK)
+        all_ = play(box, flow, {"max.sh": RIGHT})
+        expect(found(all_) == [] and end(all_) == ("complete", "claimed"), found(all_), end(all_))
+
+
+def a_lost_base_asks():
+    with Box() as box:
+        flow = begin(box)
+        box.file("work/away.sh", "rm -rf .git && git init -q && git add -A && "
+                                 "git -c user.name=a -c user.email=a@b commit -qm x\n")
+        check = FLOW % ("", "sh away.sh >/dev/null 2>&1; sh check.sh")
+        all_ = play(box, box.file("flow.yaml", check, sign=False), {"max.sh": RIGHT}, status=7)
+        expect(found(all_)[-1] == ("unknown", "ask"), found(all_))
+
+
+def killed_at_each_record():
+    """After kill -9 at each step a resume comes to the same end."""
+    for event in ("take", "taken", "run", "look"):
+        with Box() as box:
+            flow = begin(box, check="sleep 0.2; sh check.sh")
+            replies = [r for r in says("work", "Done.", 1, write={"max.sh": RIGHT})]
+            scenario = box.file("replies.json", json.dumps({"replies": replies}))
+            child = box.start("run", flow, "--trust", "-p", "script", "-s", scenario, "--cwd", box.cwd, "-l", box.logs,
+                              "-t", "x", "-q")
+            until = time.monotonic() + WAIT_S
+            while not any(f'"event":"{event}"' in log.read_text() for log in Path(box.logs).glob("*.ndjson")):
+                expect(time.monotonic() < until and child.poll() is None, "no record", event)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            box.segue("resume", "-l", box.logs, "last", "-q", status=0)
+            all_ = records(box)
+            expect(end(all_) == ("complete", "shown"), event, end(all_), found(all_))
+            state = Path(box.env["XDG_STATE_HOME"], "segue", "evidence")
+            expect(not list(state.iterdir()), "left behind", list(state.iterdir()))
+
+
+if __name__ == "__main__":
+    sys.exit(main([honest_work_is_shown, a_rewritten_check_goes_back_once, then_a_person_is_asked, nothing_done_is_not_done,
+          tests_alone_are_a_question, a_green_check_that_says_nothing_is_judged, ignored_files_are_seen,
+          rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, killed_at_each_record]))
