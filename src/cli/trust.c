@@ -98,7 +98,7 @@ bool trust_asked(struct setup *setup, const struct cli_args *args, struct err *e
 }
 
 bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) {
-  static const char *const flags[] = {"provider", "providers", "model"};
+  static const char *const flags[] = {"provider", "providers", "model", "judge_provider"};
   char seen[SHA256_HEX] = "";
   AUTO(setup_deinit) struct setup setup = {.config = json_object()};
   char_auto_t *path = realpath(json_word_at(body, "workflow"), NULL);
