@@ -1,7 +1,6 @@
 /* Walks through a text once, tries each bracket, and chooses. */
 #include "extract/extract.h"
 
-#include "base/log.h"
 #include "extract/internal.h"
 #include "extract/repair.h"
 #include "format/json_value.h"

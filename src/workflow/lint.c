@@ -4,7 +4,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "core/prompt.h"
 #include "core/value_ref.h"

@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"

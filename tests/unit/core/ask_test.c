@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 #include "core/answer.h"
-#include "core/human.h"
 #include "support/play.h"
 #include "support/test.h"
 

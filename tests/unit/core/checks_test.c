@@ -1,7 +1,6 @@
 /* Patterns of protected paths. */
 #include "core/checks.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 TEST(patterns_say_which_paths) {

@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 

@@ -1,7 +1,6 @@
 /* Tests durations, folders, ways to count tests, and where a program works. */
 #include "core/movement_limits.h"
 
-#include "base/limits.h"
 #include "support/data.h"
 #include "support/test.h"
 

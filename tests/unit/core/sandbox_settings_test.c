@@ -1,6 +1,5 @@
 /* Chooses sandboxes from a configuration and a movement's own words. */
 
-#include "base/log.h"
 #include "core/sandbox_settings.h"
 #include "support/test.h"
 

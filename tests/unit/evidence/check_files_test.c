@@ -1,5 +1,4 @@
 /* Which files are a check's: small trees, a command, and what must come out. */
-#include "base/log.h"
 #include "evidence/check_files.h"
 #include "support/test.h"
 

@@ -1,5 +1,4 @@
 /* Counts that are found in whatever a check prints: a table; and when they fell. */
-#include "base/log.h"
 #include "evidence/counts.h"
 #include "support/test.h"
 

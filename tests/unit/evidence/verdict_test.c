@@ -1,5 +1,4 @@
 /* The table of evidence/verdict.h, line by line. */
-#include "base/log.h"
 #include "evidence/verdict.h"
 #include "support/test.h"
 

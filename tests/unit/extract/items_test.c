@@ -2,7 +2,6 @@
 #include "extract/items.h"
 
 #include "base/memory.h"
-#include "support/data.h"
 #include "support/test.h"
 #include "json/scan.h"
 

@@ -1,7 +1,6 @@
 /* The size of a JSON value is told before its text is read. */
 #include "format/json_write.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>

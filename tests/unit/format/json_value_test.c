@@ -1,6 +1,5 @@
 /* Comparing and copying values, with keys and texts that contain NUL. */
 
-#include "base/log.h"
 #include "format/json_value.h"
 #include "support/test.h"
 #include "json/scan.h"

@@ -1,7 +1,6 @@
 /* Server-sent events in pieces of every length, and their bounds. */
 #include "format/sse.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Summaries of test programs, as they print them: a table. */
 
 #include "support/test.h"
-#include "base/log.h"
 #include "format/test_counts.h"
 
 #include <stdio.h>

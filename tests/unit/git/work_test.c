@@ -1,6 +1,5 @@
 /* Where a session's work is, after what agents do to branches; and that none of it gets lost. */
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_object.h"
 #include "git/run.h"

@@ -1,7 +1,6 @@
 /* Which addresses a request may go to. */
 #include "http/address.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,5 @@
 /* Which hosts a proxy lets through, and what its text is read as. */
 
-#include "base/log.h"
 #include "http/proxy.h"
 #include "support/test.h"
 

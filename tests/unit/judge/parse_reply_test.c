@@ -6,7 +6,6 @@
 #include "support/data.h"
 #include "support/test.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct chain_schemas schemas;

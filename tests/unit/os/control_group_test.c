@@ -1,6 +1,5 @@
 /* Writes limits into the files of a group's folder: a plain folder with files of those names. */
 
-#include "base/file.h"
 #include "os/control_group.h"
 #include "os/process.h"
 #include "support/folder.h"

@@ -1,8 +1,6 @@
 /* Holds children of this test (through the real shim) to plans: what can they still do?
  * Skipped where the kernel has no Landlock. */
 
-#include "base/file.h"
-#include "base/log.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "os/sandbox.h"

@@ -1,6 +1,5 @@
 /* Reads refusals out of lines that programs print. */
 
-#include "base/log.h"
 #include "provider/denials.h"
 #include "support/test.h"
 

@@ -3,9 +3,6 @@
 #include "provider/schema_prompt.h"
 #include "support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct {
   const char *prompt, *schema;
   enum describe_form form;

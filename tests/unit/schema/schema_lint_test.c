@@ -5,7 +5,6 @@
 #include "support/data.h"
 #include "support/test.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ONE(member)                                                                                \

@@ -1,7 +1,6 @@
 /* Finds texts where they stand, whatever JSON makes of them in a line. */
 #include "view/search.h"
 
-#include "format/json_object.h"
 #include "support/log_book.h"
 #include "support/test.h"
 

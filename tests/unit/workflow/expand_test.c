@@ -2,7 +2,6 @@
 #include "workflow/load.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "core/workflow.h"
 
 #include <stdio.h>

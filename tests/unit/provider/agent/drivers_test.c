@@ -2,7 +2,6 @@
  * they tell, and what comes of the call. */
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "support/driver_bed.h"
 #include "support/test.h"
 

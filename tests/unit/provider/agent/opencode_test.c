@@ -2,7 +2,6 @@
  * replies and events, what it tells, what comes of the call - and from recordings. */
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "provider/agent/opencode.h"
 #include "support/driver_bed.h"
 #include "support/test.h"

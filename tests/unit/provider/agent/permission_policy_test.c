@@ -1,6 +1,5 @@
 /* An agent that asks is answered by permission, kind and place, never by default. */
 
-#include "base/log.h"
 #include "provider/agent/permission_policy.h"
 #include "support/test.h"
 

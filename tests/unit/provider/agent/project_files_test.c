@@ -1,6 +1,5 @@
 /* Files that a project ships against its user are found where clients look, with what it sets, and
  * let be where the user trusts it. */
-#include "support/data.h"
 
 #include "provider/agent/project_files.h"
 #include "provider/profile/profile.h"

@@ -1,7 +1,6 @@
 /* Limits of subscriptions: what is one, and when it is over. */
 #include "provider/agent/subscription.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Recordings: both forms, and what is none. */
-#include "support/data.h"
 
 #include "provider/agent/transcript.h"
 #include "support/test.h"

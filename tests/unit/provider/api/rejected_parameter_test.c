@@ -1,7 +1,6 @@
 /* Servers' words about requests that they do not take, and what can be left out of them. */
 #include "provider/api/rejected_parameter.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>

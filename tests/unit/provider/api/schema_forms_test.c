@@ -1,7 +1,6 @@
 /* Texts of model APIs taken for one answer: the value they are or wrap, never one they mention. */
 #include "provider/api/schema_forms.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>

@@ -3,10 +3,7 @@
 
 #include "base/limits.h"
 #include "core/call.h"
-#include "format/json_write.h"
 
-#include "base/memory.h"
-#include "provider/agent/agent.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/profile/profile.h"
 #include "schema/schema.h"
