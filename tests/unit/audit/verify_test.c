@@ -7,6 +7,7 @@
 #include "format/json_object.h"
 #include "store/record_line.h"
 #include "support/audit_log.h"
+#include "support/data.h"
 #include "support/log_ref.h"
 #include "support/test.h"
 
@@ -155,32 +156,20 @@ TEST(endings) {
 }
 
 TEST(other_workflows) {
-  static const struct {
-    const char *rules;
-    enum session_outcome outcome;
-  } cases[] = {
-      {"[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]", END_COMPLETE}, /* auto_select */
-      {"[{\"condition\":\"again\",\"next\":\"m\"}]", END_MAX_MOVEMENTS},
-      {"[{\"condition\":\"when(exit == 0)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
-      {"[{\"condition\":\"when(structured.x.y == 1)\",\"next\":\"m\"}]", END_FAILED},
-      {"[{\"condition\":\"a && when(false)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
-      {"[{\"condition\":\"when(false)\",\"next\":\"m\"},{\"condition\":\"a\",\"next\":\"ABORT\"},"
-       "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]",
-       END_ABORT},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("audit/verify/other_workflows.yaml", c, rules, outcome) {
     AUTO(drive_deinit) struct drive d;
     char text[512];
     drive_init(&d);
     print_into(text, sizeof text,
                "{\"name\":\"w\",\"max_movements\":2,\"movements\":[{\"name\":\"m\",\"command\":"
                "[\"x\"],\"rules\":%s}]}",
-               cases[i].rules);
+               c.rules);
     drive_start(&d, text, "", json_object());
     while (d.core.status == SESSION_RUNNING)
       drive_exit(&d, 130, "");
-    if (d.core.outcome != cases[i].outcome)
-      fail_msg("case %zu ended as %s", i, session_outcome_name(d.core.outcome));
+    if (d.core.outcome !=
+        data_among(c.outcome, "none complete abort rule_no_match max_movements cancelled failed"))
+      fail_msg("case %zu ended as %s", c.at, session_outcome_name(d.core.outcome));
     drive_write(&d);
     bool ended = d.core.status == SESSION_ENDED;
     assert_true(ended == (d.core.outcome == END_COMPLETE || d.core.outcome == END_ABORT));
@@ -562,21 +551,6 @@ static size_t first_with(const struct drive *d, const char *type, const char *ke
 
 /* Whoever can compute the hashes can write a prompt that nobody can bring back. */
 TEST(dangling_prompts) {
-  static const struct {
-    const char *place, *why;
-  } cases[] = {
-      {"99#/text", "refers to 99#/text, which is not an earlier record"},
-      {"18446744073709551617#/text", "not an earlier record"},
-      {"1#/tusk", "no text at 1#/tusk"},
-      {"1#/config", "no text at 1#/config"},
-      {"1#/workflow/movements/9/persona", "no text at"},
-      {"1#/workflow/movements/01/persona", "no text at"},
-      {"1#/workflow/movements/1x/persona", "no text at"},
-      {"1#/workflow/movements//persona", "no text at"},
-      {"1#/task/0", "no text at"},
-      {"1#/hash/x/y", "no text at"},
-      {"2#/text", "no text at 2#/text"},
-  };
   AUTO(drive_deinit) struct drive d;
   char own[32];
   drive_everything(&d);
@@ -587,9 +561,9 @@ TEST(dangling_prompts) {
       calls++;
     }
   assert_true(calls > 3);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    rewrite(&d, last, set_ref, (void *)cases[i].place);
-    expect_bad(d.path, last + 1, cases[i].why);
+  DATA_ROWS("audit/verify/dangling_prompts.yaml", c, place, why) {
+    rewrite(&d, last, set_ref, (void *)c.place);
+    expect_bad(d.path, last + 1, c.why);
   }
   print_into(own, sizeof own, "%zu#/prompt/0", last + 1); /* itself */
   rewrite(&d, last, set_ref, own);
@@ -600,39 +574,13 @@ TEST(dangling_prompts) {
 }
 
 TEST(other_references) {
-  static const struct {
-    const char *type, *with; /* the first record of the type that has the member */
-    const char *key, *value, *why;
-  } cases[] = {
-      {"call_start", "schema", "schema", "{\"ref\":\"99#/schema\"}",
-       "refers to a record that has none"},
-      {"call_start", "schema", "schema", "{\"ref\":\"2#/schema\"}",
-       "refers to a record that has none"},
-      {"call_start", "prompt_of", "prompt_of", "2", "its prompt_of is 2"},
-      {"call_start", "prompt_of", "prompt_of", "999", "its prompt_of is 999"},
-      {"turn_start", NULL, "iteration", "7", "its iteration is 7"},
-      {"turn_start", NULL, "movement_iteration", "7", "its movement_iteration is 7"},
-      {"stage", NULL, "calls", "[99]", "its calls names call 99"},
-      {"judgment", NULL, "movement", "\"fix\"", "its movement is \"fix\""},
-      {"judgment", NULL, "condition", "\"approved\"", "its condition is"},
-      {"judgment", NULL, "next", "\"COMPLETE\"", "its next is"},
-      {"judgment", NULL, "tag", "\"[CHECK:1]\"", "its tag is"},
-      {"judgment", NULL, "match_method", "\"ai_judge\"", "its match_method is"},
-      {"judgment", NULL, "stages", "[]", "its stages are not those"},
-      {"turn_end", NULL, "next", "\"COMPLETE\"", "its next is \"COMPLETE\""},
-      {"session_stop", "turn", "turn", "1", "its turn is not open"},
-      {"session_end", NULL, "turns", "99", "its turns is 99"},
-      {"session_end", NULL, "outcome", "\"abort\"", "no rule led there"},
-      {"session_end", NULL, "methods", "{\"when\":2}", "its methods say when 2"},
-      {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
-  };
   AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
-    size_t index = first_with(&d, cases[i].type, cases[i].with);
+  DATA_ROWS("audit/verify/other_references.yaml", row, type, with, key, value, why) {
+    const struct change c = {row.type, row.key, row.value, row.why};
+    size_t index = first_with(&d, row.type, row.with);
     rewrite(&d, index, apply_change, (void *)&c);
-    expect_bad(d.path, index + 1, cases[i].why);
+    expect_bad(d.path, index + 1, row.why);
   }
 }
 

@@ -112,31 +112,15 @@ TEST(a_movement_in_a_row_is_told_at_its_time) {
 
 /* Numbers in an output, such as times, do not make it another. */
 TEST(the_same_failure_is_counted) {
-  static const struct {
-    const char *text;
-    int exit;
-    bool changed; /* a file, since the one before */
-    long count;
-  } turns[] = {
-      {"2 of 5 failed after 31 ms", 1, false, 1},
-      {"2 of 5 failed after 44 ms", 1, false, 2},
-      {"2 of 5 failed after 9 ms", 2, false, 1}, /* another status */
-      {"2 of 5 failed after 9 ms", 2, false, 2},
-      {"all is broken", 2, false, 1},
-      {"all is broken", 2, true, 1},
-      {"all is broken", 2, false, 2},
-      {"all is well", 0, false, 0},
-      {"all is broken", 2, false, 1},
-  };
   struct core core = {.workflow = guarded("'same_failure':2")};
-  for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
-    json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", turns[i].changed);
+  DATA_ROWS("core/guard/the_same_failure_is_counted.yaml", c, text, exit, changed, count) {
+    json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", data_true(c.changed));
     core.gates = gates; /* with its last turn, which a change makes stale */
-    struct turn turn = {.movement = 1, .has_exit = true, .exit = turns[i].exit};
-    buf_puts(&turn.text, turns[i].text);
+    struct turn turn = {.movement = 1, .has_exit = true, .exit = (int)data_number(c.exit)};
+    buf_puts(&turn.text, c.text);
     guards_see_end(&core, &turn);
-    if (core.failures[1].count != turns[i].count)
-      fail_msg("turn %zu: %ld", i + 1, core.failures[1].count);
+    if (core.failures[1].count != data_number(c.count))
+      fail_msg("turn %zu: %ld", c.at + 1, core.failures[1].count);
     buf_deinit(&turn.text);
   }
   core.gates = NULL;
