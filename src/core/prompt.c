@@ -988,10 +988,8 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
   AUTO(schema_told_deinit) struct schema_told told;
   buf_auto_t list = {0}, readable = {0};
   char more[STR_NUMBER_BYTES];
-  size_t i;
-  json_t *error;
   bool cut;
-  json_array_foreach(c->errors, i, error) {
+  JSON_EACH(c->errors, i, error) {
     buf_printf(&list, "- %s\n", json_string_value(error));
   }
   struct str output = end_of_text(c->output, LIMIT_REASK_OUTPUT_BYTES, &cut);

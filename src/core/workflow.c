@@ -768,10 +768,8 @@ static bool build_monitor(struct build *b, const json_t *object, const json_t *o
 static bool build_monitors(struct build *b, const json_t *list, const json_t *options,
                            const struct judge_config *judge) {
   struct workflow *wf = b->wf;
-  const json_t *object;
-  size_t i;
   wf->monitors = arena_array(&wf->arena, json_array_size(list), sizeof *wf->monitors);
-  json_array_foreach((json_t *)list, i, object) {
+  JSON_EACH((json_t *)list, i, object) {
     wf->monitor_count++;
     if (!build_monitor(b, object, options, judge, i))
       return false;
@@ -783,9 +781,7 @@ static bool build_monitors(struct build *b, const json_t *list, const json_t *op
 
 static bool build_names(struct build *b, const json_t *list) {
   json_auto_t *folded = json_object();
-  size_t i;
-  const json_t *v;
-  json_array_foreach(list, i, v) {
+  JSON_EACH(list, i, v) {
     struct movement *m = &b->wf->movements[i];
     char path[BUILD_PATH_BYTES], upper[LIMIT_NAME_BYTES];
     print_into(path, sizeof path, "movements[%zu]", i);

@@ -122,13 +122,11 @@ static bool launch_take_cwd(const struct launch_body *p) {
 
 static bool launch_take_providers(const struct launch_body *p) {
   const json_t *providers = json_object_get(p->body, "providers");
-  const char *movement;
-  json_t *name;
   if (providers == NULL)
     return true;
   if (!json_is_object(providers))
     return err_set(p->err, ERR_INVALID, "providers must be an object of movement: provider");
-  json_object_foreach((json_t *)providers, movement, name) {
+  JSON_MEMBERS((json_t *)providers, movement, name) {
     if (!json_is_string(name))
       return err_set(p->err, ERR_INVALID, "providers.%.80s must be a provider's name", movement);
     if (registry_find(p->l->generation->registry, str_from(json_string_value(name))) == NULL) {

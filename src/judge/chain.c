@@ -714,9 +714,7 @@ static void chain_yield(struct chain_step *step, json_t *object) {
 static void chain_panel(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
                         const struct chain_reply *replies, size_t n, struct chain_step *step) {
   struct tally t = {.said = json_array()};
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object)
+  JSON_EACH(stages, i, object)
     if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
       count_vote(&t, object);
   int left = spec->panel - t.votes;
@@ -963,9 +961,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
   bool called = false, readable = false;
   const json_t *failed = NULL, *conflict = NULL; /* the first ones */
   const json_t *none = NULL;                     /* the last one that says why no rule holds */
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object) {
+  JSON_EACH(stages, i, object) {
     enum stage_outcome outcome = stage_object_outcome(object);
     if (stage_object_is_vote(object))
       continue;

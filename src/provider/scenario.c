@@ -152,9 +152,7 @@ static bool check_write(const json_t *write, struct spot *spot, struct err *err)
 static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err) {
   const json_t *chunks = json_object_get(reply, "chunks");
   bool texts = chunks == NULL || json_is_array(chunks);
-  size_t i;
-  json_t *value;
-  json_array_foreach(chunks, i, value)
+  JSON_EACH(chunks, i, value)
     texts = texts && json_is_string(value);
   spot->key = "chunks";
   if (!texts || (chunks && json_object_get(reply, "text")))
@@ -196,10 +194,8 @@ static bool check_cost(const json_t *cost, struct spot *spot, struct err *err) {
 /* Returns true for a tool: a name, or what was run and what came of it. */
 static bool scenario_is_tool(const json_t *tool) {
   static const char *const keys[] = {"name", "argument", "exit", "output", NULL};
-  const char *key;
-  json_t *value;
   bool fine = json_is_string(tool) || json_is_string(json_object_get(tool, "name"));
-  json_object_foreach((json_t *)tool, key, value) {
+  JSON_MEMBERS((json_t *)tool, key, value) {
     bool number = strcmp(key, "exit") == 0;
     fine = fine && str_is_one(str_from(key), keys) &&
            (number ? json_is_integer(value) : json_is_string(value));

@@ -362,9 +362,7 @@ void schema_lint(const json_t *doc, bool has_invariants, struct schema_errors *w
 bool schema_says_nothing(const json_t *doc, struct schema_errors *errors) {
   struct linting l = {.doc = doc, .warnings = errors};
   struct buf message = {0};
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)doc, key, value)
+  JSON_MEMBERS((json_t *)doc, key, value)
     if (is_keyword(key) || lint_is_annotation(key))
       return false;
   if (json_object_size(doc) == 0)

@@ -560,9 +560,7 @@ static void check_fallback(struct lint *l, const json_t *holder, const char *pat
 /* Checks each judge that votes as if it judged alone. */
 static void check_panel(struct lint *l, const json_t *judge, const char *path) {
   const json_t *panel = json_object_get(judge, "panel");
-  size_t i;
-  json_t *name;
-  json_array_foreach((json_t *)panel, i, name) {
+  JSON_EACH((json_t *)panel, i, name) {
     const struct capability *c = lint_provider(l, path, json_string_value(name));
     if (c != NULL && !c->can_judge)
       lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
@@ -804,9 +802,7 @@ static const char *shown(struct lint *l, struct str s) {
 static const json_t *plain_properties(const json_t *schema) {
   static const char others[] =
       "allOf anyOf oneOf if $ref $dynamicRef $recursiveRef patternProperties dependentSchemas";
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)schema, key, value)
+  JSON_MEMBERS((json_t *)schema, key, value)
     if (str_among(str_from(key), others))
       return NULL;
   return json_object_get(schema, "properties");

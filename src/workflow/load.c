@@ -83,12 +83,10 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
 
 static void expand_one(json_t *movement, const json_t *movements, json_t *made) {
   json_auto_t *gates = json_incref(json_object_get(movement, "gates"));
-  json_t *rule;
   const json_t *rules = json_object_get(movement, "rules");
   buf_auto_t entries = {0};
   json_t *places = json_object(); /* a place -> the gate before it */
-  size_t i;
-  json_array_foreach((json_t *)rules, i, rule) {
+  JSON_EACH((json_t *)rules, i, rule) {
     struct str next = json_view_at(rule, "next");
     if (!is_place(movements, next) || str_eq(next, json_view_at(movement, "name")))
       continue;
@@ -127,9 +125,7 @@ static void gates_expand(json_t *doc) {
  * branches of the group's last run on standard input. The document may have errors. */
 static void integrate_expand(json_t *doc) {
   assert(doc == NULL || json_is_object(doc));
-  json_t *movement;
-  size_t i;
-  json_array_foreach(json_object_get(doc, "movements"), i, movement) {
+  JSON_EACH(json_object_get(doc, "movements"), i, movement) {
     const json_t *integrate = json_object_get(movement, "integrate");
     const json_t *group = json_object_get(integrate, "group");
     const json_t *check = json_object_get(integrate, "check");

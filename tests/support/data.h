@@ -96,11 +96,11 @@ static inline bool data_next(json_t *rows, size_t *at, const char **cells, size_
 typedef const char *data_cell;
 #define DATA_ROWS(file, row, ...)                                                                  \
   for (struct {                                                                                    \
-         json_t *all;                                                                              \
+         json_t *all_rows;                                                                         \
          size_t at;                                                                                \
          data_cell __VA_ARGS__;                                                                    \
-       } row = {.all = data_rows(file)};                                                           \
-       data_next(row.all, &row.at, (data_cell *)(void *)((char *)&row + 2 * sizeof(void *)),       \
+       } row = {.all_rows = data_rows(file)};                                                      \
+       data_next(row.all_rows, &row.at, (data_cell *)(void *)((char *)&row + 2 * sizeof(void *)),  \
                  sizeof row / sizeof(data_cell) - 2);)
 
 static inline bool data_true(data_cell cell) {

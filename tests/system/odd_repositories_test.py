@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records, sample
+from support import expect, main, of_type, records, sample
 
 FLOW = """
 name: odd

@@ -234,8 +234,7 @@ static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
     return paths;
   if (!json_is_array(files))
     add_text(paths, json_object_get(metadata, "filepath"));
-  for (size_t i = 0; i < json_array_size(files); i++) {
-    const json_t *file = json_array_get(files, i);
+  JSON_EACH(files, i, file) {
     if (!json_is_string(json_object_get(file, "filePath"))) {
       json_array_clear(paths); /* one is not known, so none of them is */
       break;

@@ -129,8 +129,7 @@ static struct str find_text(const struct profile_value *value, const json_t *at,
 }
 
 static bool fits_values(const json_t *values, const json_t *found) {
-  for (size_t i = 0; i < json_array_size(values); i++) {
-    const json_t *wanted = json_array_get(values, i);
+  JSON_EACH(values, i, wanted) {
     if (found == NULL ? json_is_null(wanted) : json_same(wanted, found))
       return true;
   }

@@ -6,6 +6,7 @@
 #include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
@@ -388,11 +389,9 @@ static const char *own_value(const json_t *text) {
 /* Returns the request's URL below the base URL of `config`; free() it. */
 static char *api_url(const struct api_config *config, const char *path) {
   struct buf url = {0};
-  const char *name;
-  json_t *value;
   bool first = strchr(path, '?') == NULL;
   buf_printf(&url, "%s%s", config->base_url, path);
-  json_object_foreach(config->query, name, value) {
+  JSON_MEMBERS(config->query, name, value) {
     buf_putc(&url, first ? '?' : '&');
     wire_encoded(&url, str_from(name));
     buf_putc(&url, '=');
@@ -1346,10 +1345,8 @@ static void api_probe_finish(void *ctx) {
 /* Reads {"data": [{"id"}]}, {"models": [{"name"}]} or {"version"}. */
 static void api_probe_read_document(struct probe *p) {
   json_auto_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL);
-  json_t *model;
   const json_t *list = json_object_get(doc, "data");
   const char *version = json_string_value(json_object_get(doc, "version"));
-  size_t i;
   if (!json_is_array(list))
     list = json_object_get(doc, "models");
   if (version != NULL)
@@ -1359,7 +1356,7 @@ static void api_probe_read_document(struct probe *p) {
     if (p->result.models == NULL)
       p->result.models = json_array();
   }
-  json_array_foreach((json_t *)list, i, model) {
+  JSON_EACH((json_t *)list, i, model) {
     const json_t *name = json_object_get(model, "id");
     if (!json_is_string(name))
       name = json_object_get(model, "name");

@@ -156,8 +156,7 @@ static void push_group(const struct filling *f, const json_t *group, struct word
     }
     return;
   }
-  for (size_t i = 0; i < json_array_size(group); i++) {
-    const json_t *item = json_array_get(group, i);
+  JSON_EACH(group, i, item) {
     (void)profile_command_fill(f, json_view(item), &missing);
   }
   for (size_t i = 0; !missing && i < json_array_size(group); i++)
@@ -165,8 +164,7 @@ static void push_group(const struct filling *f, const json_t *group, struct word
 }
 
 static void push_all(const struct filling *f, const json_t *words, struct words *out) {
-  for (size_t i = 0; i < json_array_size(words); i++) {
-    const json_t *item = json_array_get(words, i);
+  JSON_EACH(words, i, item) {
     if (json_is_array(item))
       push_group(f, item, out);
     else
@@ -321,8 +319,7 @@ static void set_environment(const struct filling *f, const json_t *mode_set,
 static bool add_files(struct filling *f, enum transport transport, struct agent_command *out) {
   const struct agent_call *call = f->call;
   const json_t *files = json_object_get(f->profile->keys, "files");
-  const char *name, *path;
-  json_t *content;
+  const char *path;
   bool ok = true;
   if (call->schema != NULL) {
     char *dump = json_dump_text(call->schema, JSON_COMPACT);
@@ -336,7 +333,7 @@ static bool add_files(struct filling *f, enum transport transport, struct agent_
   if (!f->profile->prompt_on_stdin && transport == TRANSPORT_EXEC)
     ok = ok &&
          add_file(f->arena, out, call->tmpdir, "segue-prompt.md", call->prompt, &f->prompt_file);
-  json_object_foreach((json_t *)files, name, content) {
+  JSON_MEMBERS((json_t *)files, name, content) {
     bool missing = false;
     struct str text = json_view(content);
     ok = ok && add_file(f->arena, out, call->tmpdir, name,

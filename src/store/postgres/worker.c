@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 
@@ -635,12 +636,10 @@ bool worker_labels_check(const json_t *labels, struct err *err) {
 void worker_place(struct store_log *base, const json_t *labels) {
   struct shared_log *log = (struct shared_log *)base;
   struct buf needs = {0};
-  size_t i;
-  json_t *label;
   if (shared_log_of(base) == NULL || json_array_size(labels) == 0)
     return;
   buf_putc(&needs, '{');
-  json_array_foreach((json_t *)labels, i, label) {
+  JSON_EACH((json_t *)labels, i, label) {
     if (json_is_string(label))
       base_put_label(&needs, "", json_string_value(label));
   }
@@ -659,10 +658,8 @@ json_t *worker_home(const struct store *store) {
 
 bool worker_has(const json_t *labels) {
   char host[HEARTBEAT_HOST_BYTES];
-  size_t i;
-  json_t *label;
   heartbeat_host(host);
-  json_array_foreach((json_t *)labels, i, label) {
+  JSON_EACH((json_t *)labels, i, label) {
     const char *text = json_string_value(label);
     bool has = text != NULL && strncmp(text, LIT("host=")) == 0 &&
                strcmp(text + strlen("host="), host) == 0;

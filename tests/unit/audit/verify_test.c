@@ -280,10 +280,8 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
                     void *arg) {
   buf_auto_t log = {0};
   char hash[SHA256_HEX];
-  size_t i;
-  json_t *record;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
-  json_array_foreach(d->records, i, record) {
+  JSON_EACH(d->records, i, record) {
     json_auto_t *copy = json_deep_copy(record);
     if (i == index)
       change(copy, arg);
@@ -383,60 +381,13 @@ static size_t first_of(const struct drive *d, const char *type) {
 }
 
 TEST(wrong_members) {
-  static const struct change changes[] = {
-      {"session_start", "session", "\"x\"", "$.session"},
-      {"session_start", "session", "\"01a1fb00-0000-7000-8000-000000000002\"", "file's name"},
-      {"session_start", "task", NULL, "task"},
-      {"session_start", "workflow_sha256",
-       "\"0000000000000000000000000000000000000000000000000000000000000000\"", "workflow_sha256"},
-      {"session_start", "workflow", "{\"movements\":[]}", "$.workflow: the required property"},
-      {"session_start", "config", "{\"secret\":1}", "$.config"},
-      {"session_start", "versions", "{}", "$.versions"},
-      {"session_start", "type", "\"session_resume\"", "schema"},
-      {"turn_start", "turn", "0", "$.turn"},
-      {"turn_start", "movement", "\"\"", "$.movement"},
-      {"turn_start", "v", "2", "its version is newer"},
-      {"turn_start", "v", "0", "$.v"},
-      {"turn_start", "ts", "\"2026-01-01T00:00:00Z\"", "$.ts"},
-      {"turn_start", "ts", "\"2026-13-01T00:00:00.000Z\"", "$.ts"},
-      {"turn_start", "type", "\"session_start\"", "schema"},
-      {"turn_start", "type", "\"nonsense\"", "$.type"},
-      {"call_start", "purpose", "\"guess\"", "$.purpose"},
-      {"call_start", "prompt", NULL, "schema"},
-      {"call_start", "prompt", "[{\"ref\":\"0#/x\"}]", "$.prompt[0]"},
-      {"call_start", "prompt_of", "3", "schema"},
-      {"call_start", "repeats", "1", "schema"},
-      {"call_start", "stage", "\"ai_judge\"", "$.stage"},
-      {"call_end", "text", NULL, "schema"},
-      {"call_end", "duration_ms", "-1", "$.duration_ms"},
-      {"call_end", "retry_in_ms", "5", "schema"},
-      {"call_end", "text_blob", "\"x\"", "schema"},
-      {"call_end", "error", "{\"class\":\"bad luck\",\"message\":\"\"}", "$.error.class"},
-      {"stage", "stage", "\"guess\"", "$.stage"},
-      {"stage", "outcome", "\"fine\"", "$.outcome"},
-      {"stage", "calls", "[0]", "$.calls[0]"},
-      {"stage", "rule", NULL, "schema"},
-      {"stage", "extract_stage", "\"somewhere\"", "$.extract_stage"},
-      {"judgment", "rule", "null", "schema"},
-      {"judgment", "method", "\"tag_fallback\"", "$.method"},
-      {"judgment", "match_method", "\"phase3_tag\"", "$.match_method"},
-      {"judgment", "failure", "\"failed\"", "$.failure"},
-      {"judgment", "tag", "\"REVIEW\"", "$.tag"},
-      {"stage", "candidates", "[{}]", "$.candidates[0]"},
-      {"judgment", "stages", "[{}]", "$.stages[0]"},
-      {"turn_end", "rule", "0", "$.rule"},
-      {"session_stop", "resumable", "false", "$.resumable"},
-      {"session_stop", "reason", "\"Two words\"", "$.reason"},
-      {"session_resume", "reason", NULL, "reason"},
-      {"session_end", "outcome", "\"done\"", "$.outcome"},
-      {"session_end", "methods", "{\"phase3_tag\":1}", "$.methods"},
-  };
   AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
-  for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-    size_t index = first_of(&d, changes[i].type);
-    rewrite(&d, index, apply_change, (void *)&changes[i]);
-    expect_bad(d.path, index + 1, changes[i].why);
+  DATA_ROWS("audit/verify/wrong_members.yaml", c, type, key, value, why) {
+    struct change change = {c.type, c.key, c.value, c.why};
+    size_t index = first_of(&d, c.type);
+    rewrite(&d, index, apply_change, &change);
+    expect_bad(d.path, index + 1, c.why);
   }
 }
 
@@ -539,8 +490,7 @@ static void set_ref(json_t *record, void *arg) {
 
 /* The first record of a type that has the member; NULL: any. */
 static size_t first_with(const struct drive *d, const char *type, const char *key) {
-  for (size_t i = 0; i < json_array_size(d->records); i++) {
-    const json_t *record = json_array_get(d->records, i);
+  JSON_EACH(d->records, i, record) {
     if (strcmp(json_string_value(json_object_get(record, "type")), type) == 0 &&
         (key == NULL || json_object_get(record, key) != NULL))
       return i;

@@ -936,33 +936,24 @@ TEST(a_call_that_says_nothing_is_tried_again) {
       "{'name':'w','provider':'sim'%s,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',"
       "'bare_prompt':true,'instruction':'Do it.'%s,'rules':[{'condition':'done','next':"
       "'COMPLETE'}]}]}";
-  static const struct {
-    const char *title, *more, *own;
-    int times, attempts;
-    const char *stopped; /* NULL: it completes */
-  } cases[] = {{"once", "", "", 1, 2, NULL},
-               {"twice", "", "", 2, 3, NULL},
-               {"always", "", "", 9, 3, "timeout"},
-               {"not tried again", "", ",'stall_retries':0", 9, 1, "timeout"},
-               {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
-               {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/decide/a_call_that_says_nothing_is_tried_again.yaml", c, title, more, own, times,
+            attempts, stopped) {
     AUTO(play_deinit) struct play p;
-    struct stall stall = {.times = cases[i].times, .session = ""};
+    struct stall stall = {.times = (int)data_number(c.times), .session = ""};
     char text[512];
-    print_into(text, sizeof text, flow, cases[i].more, cases[i].own);
-    play_init(&p, cases[i].title, text, NULL, NULL);
+    print_into(text, sizeof text, flow, c.more, c.own);
+    play_init(&p, c.title, text, NULL, NULL);
     p.reply = stall_reply;
     p.ctx = &stall;
     play_to_end(&p);
-    if (cases[i].stopped != NULL)
-      expect_stop(&p, "provider_error", cases[i].stopped);
+    if (c.stopped != NULL)
+      expect_stop(&p, "provider_error", c.stopped);
     else
       expect_end(&p, END_COMPLETE);
-    if (play_count(&p, "call_end") != cases[i].attempts)
+    if (play_count(&p, "call_end") != (int)data_number(c.attempts))
       fail_msg("%s: %d attempts", p.title, play_count(&p, "call_end"));
     struct str prompts = buf_view(&stall.prompts);
-    for (int k = 0; k < cases[i].attempts; k++) {
+    for (int k = 0; k < (int)data_number(c.attempts); k++) {
       struct str line = str_next_line(&prompts);
       bool says = str_starts(line, "Your last run printed nothing for 4 s");
       if (says != (k > 0)) /* it stays for who takes over */

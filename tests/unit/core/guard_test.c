@@ -59,47 +59,23 @@ TEST(the_same_tool_call_is_told_at_its_time) {
 }
 
 TEST(another_argument_is_another_call) {
-  static const struct {
-    const char *data;
-    long count;
-  } uses[] = {
-      {"{'name':'Bash','argument':'ls'}", 1},
-      {"{'name':'Bash','argument':'ls'}", 2},
-      {"{'name':'Bash'}", 2}, /* it does not say what it was called with */
-      {"{'name':'Bash','argument':'ls -l'}", 1},
-      {"{'name':'Read','argument':'ls -l'}", 1},
-      {"{'name':'Read','argument':'ls -l'}", 2},
-      {"{'argument':'ls -l'}", 1},
-  };
   struct call call = {.id = 1};
-  for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
-    use_tool(&call, uses[i].data);
-    if (call.tool_count != uses[i].count)
-      fail_msg("%s: %ld", uses[i].data, call.tool_count);
+  DATA_ROWS("core/guard/another_argument_is_another_call.yaml", c, data, count) {
+    use_tool(&call, c.data);
+    if (call.tool_count != data_number(c.count))
+      fail_msg("%s: %ld", c.data, call.tool_count);
   }
   buf_deinit(&call.tool);
 }
 
 TEST(a_movement_in_a_row_is_told_at_its_time) {
-  static const struct {
-    const char *guards;
-    long row;
-    enum guard_action action;
-  } cases[] = {
-      {"'same_movement':3", 2, GUARD_IGNORE},
-      {"'same_movement':3", 3, GUARD_STOP},
-      {"'same_movement':3", 4, GUARD_STOP},
-      {"'same_movement':3,'on_same_movement':'warn'", 3, GUARD_WARN},
-      {"'same_movement':3,'on_same_movement':'warn'", 4, GUARD_IGNORE},
-      {"'same_movement':3,'on_same_movement':'ignore'", 3, GUARD_IGNORE},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct core core = {.workflow = guarded(cases[i].guards)};
+  DATA_ROWS("core/guard/a_movement_in_a_row_is_told_at_its_time.yaml", c, guards, row, action) {
+    struct core core = {.workflow = guarded(c.guards)};
     buf_auto_t why = {0};
-    for (long n = 0; n < cases[i].row; n++)
+    for (long n = 0; n < data_number(c.row); n++)
       guards_see_turn(&core, 0);
-    if (guard_of_next(&core, &why) != cases[i].action)
-      fail_msg("%s after %ld: %s", cases[i].guards, cases[i].row, buf_c(&why));
+    if (guard_of_next(&core, &why) != (enum guard_action)data_among(c.action, "ignore warn stop"))
+      fail_msg("%s after %ld: %s", c.guards, data_number(c.row), buf_c(&why));
     core.next = 1; /* another breaks the row */
     buf_clear(&why);
     assert_int_equal(guard_of_next(&core, &why), GUARD_IGNORE);

@@ -49,18 +49,6 @@ TEST(ways_to_count_tests_are_known) {
 }
 
 TEST(a_folder_may_come_from_a_value) {
-  static const struct {
-    const char *cwd, *folder;
-  } cases[] = {
-      {"plain/folder", "plain/folder"},
-      {"{structured:plan.dir}/src", "web/src"},
-      {"{structured:plan.count}", "7"},
-      {"{structured:plan.parts}", "[1]"},
-      {"x{structured:plan.none}y{structured:plan.nothing}z", "xyz"},
-      {"{structured:nowhere.dir}", ""},
-      {"{structured:plan.dir", "{structured:plan.dir"},
-      {"{task}", "{task}"},
-  };
   json_auto_t *doc = data_json(
       "{'name':'w','movements':[{'name':'plan','structured_output':{'schema':{'type':'object'},"
       "'on_failure':'error'},'rules':[{'condition':'done','next':'COMPLETE'}]}]}");
@@ -68,11 +56,11 @@ TEST(a_folder_may_come_from_a_value) {
   struct err err = {0};
   struct workflow *wf = workflow_build(doc, &err);
   assert_non_null(wf);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct movement m = {.cwd = str_from(cases[i].cwd)};
+  DATA_ROWS("core/movement_limits/a_folder_may_come_from_a_value.yaml", c, cwd, folder) {
+    struct movement m = {.cwd = str_from(c.cwd)};
     buf_auto_t out = {0};
     limits_cwd(wf, &m, values, &out);
-    assert_string_equal(buf_c(&out), cases[i].folder);
+    assert_string_equal(buf_c(&out), c.folder);
   }
   workflow_unref(wf);
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "conformance/extract_check.h"
+#include "format/json_object.h"
 #include "support/data.h"
 #include "support/leave.h"
 #include "support/test.h"
@@ -64,9 +65,7 @@ static bool same(const json_t *a, const json_t *b) {
   if (json_is_object(a)) {
     if (json_object_size(a) != json_object_size(b))
       return false;
-    const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)a, key, v) {
+    JSON_MEMBERS((json_t *)(uintptr_t)a, key, v) {
       const json_t *other = json_object_get(b, key);
       if (!other || !same(v, other))
         return false;

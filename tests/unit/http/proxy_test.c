@@ -38,24 +38,11 @@ TEST(loopback_is_known_by_name) {
 }
 
 TEST(a_proxy_behind_is_read) {
-  static const struct {
-    const char *url, *where, *credentials; /* NULL: none */
-  } cases[] = {
-      {"http://proxy.example:3128", "proxy.example:3128", NULL},
-      {"http://proxy.example:3128/", "proxy.example:3128", NULL},
-      {"proxy.example:8080", "proxy.example:8080", NULL},
-      {"http://me:a%40b@[::1]:3128", "[::1]:3128", "bWU6YUBi"},
-      {"http://u:@p:1", "p:1", "dTo="},
-      {"http://u@p:1", "p:1", "dQ=="},
-      {"socks5://p:1", NULL, NULL},
-      {"", NULL, NULL},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("http/proxy/a_proxy_behind_is_read.yaml", c, url, where, credentials) {
     char *where, *credentials;
-    proxy_read_upstream(str_from(cases[i].url), &where, &credentials);
-    assert_string_equal(where ? where : "-", cases[i].where ? cases[i].where : "-");
-    assert_string_equal(credentials ? credentials : "-",
-                        cases[i].credentials ? cases[i].credentials : "-");
+    proxy_read_upstream(str_from(c.url), &where, &credentials);
+    assert_string_equal(where ? where : "-", c.where ? c.where : "-");
+    assert_string_equal(credentials ? credentials : "-", c.credentials ? c.credentials : "-");
     free(where);
     free(credentials);
   }

@@ -748,22 +748,10 @@ static const char *env_get(const char *const *envp, const char *name, size_t *co
 }
 
 TEST(only_absolute_folders_are_searched) {
-  static const struct {
-    const char *given, *searched;
-  } cases[] = {
-      {"/usr/bin:/bin", "/usr/bin:/bin"},
-      {":/bin", "/bin"},
-      {"/bin:", "/bin"},
-      {"/a::/b", "/a:/b"},
-      {".:/bin:bin:../x:~/bin", "/bin"},
-      {"", "/usr/local/bin:/usr/bin:/bin"},
-      {".", "/usr/local/bin:/usr/bin:/bin"},
-      {NULL, "/usr/local/bin:/usr/bin:/bin"},
-  };
   buf_auto_t path = {0};
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    process_search_path(cases[i].given, &path);
-    assert_string_equal(buf_c(&path), cases[i].searched);
+  DATA_ROWS("os/process/only_absolute_folders_are_searched.yaml", c, given, searched) {
+    process_search_path(c.given, &path);
+    assert_string_equal(buf_c(&path), c.searched);
   }
 }
 

@@ -30,22 +30,10 @@ TEST(lines_come_one_after_the_other) {
 }
 
 TEST(a_hint_names_a_setting) {
-  static const struct {
-    const char *text, *hint; /* NULL: none */
-    bool hides;
-  } rows[] = {
-      {"ok\ncat: /home/x/.npmrc: Permission denied", "{read: [/home/x/.npmrc]}", false},
-      {"touch: cannot touch '/usr/x': Permission denied", "{write: [/usr/x]}", false},
-      {"cat: /home/x/.npmrc: No such file or directory", "{read: [/home/x/.npmrc]}", true},
-      {"cat: /home/x/.npmrc: No such file or directory", NULL, false},
-      {"cat: /home/x/work/y: Permission denied", NULL, false}, /* in the workspace */
-      {"cat: /etc/shadow: Permission denied", NULL, false},    /* the system's own business */
-      {"connect: Network is unreachable", NULL, true},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/denials/a_hint_names_a_setting.yaml", c, text, hint, hides) {
     buf_auto_t out = {0};
-    bool found = denial_hint(str_from(rows[i].text), "/home/x/work", rows[i].hides, &out);
-    if (found != (rows[i].hint != NULL) || (found && strstr(out.p, rows[i].hint) == NULL))
-      fail_msg("%s: %s", rows[i].text, buf_c(&out));
+    bool found = denial_hint(str_from(c.text), "/home/x/work", data_true(c.hides), &out);
+    if (found != (c.hint != NULL) || (found && strstr(out.p, c.hint) == NULL))
+      fail_msg("%s: %s", c.text, buf_c(&out));
   }
 }

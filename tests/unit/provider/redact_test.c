@@ -11,27 +11,15 @@ static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDAC
                                     NULL};
 
 TEST(test_replaces) {
-  static const struct {
-    const char *in, *out;
-    size_t count;
-  } cases[] = {
-      {"", "", 0},
-      {"nothing here", "nothing here", 0},
-      {"sk-12345678", "\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB", 1},
-      {"a sk-12345678sk-12345678 b",
-       "a \xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB b", 2},
-      {"sk-1234567", "sk-1234567", 0},
-      {"pin 1234", "pin 1234", 0}, /* too short to be told from other text */
-  };
   setenv("REDACT_TEST_KEY", "sk-12345678", 1);
   setenv("REDACT_TEST_PIN", "1234", 1);
   struct secrets *s = secrets_new();
   secrets_add_env(s, names);
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+  DATA_ROWS("provider/redact/replaces.yaml", c, in, out, count) {
     buf_auto_t text = {0};
-    buf_puts(&text, cases[i].in);
-    assert_int_equal(secrets_hide(s, &text), cases[i].count);
-    assert_string_equal(buf_c(&text), cases[i].out);
+    buf_puts(&text, c.in);
+    assert_int_equal(secrets_hide(s, &text), (size_t)data_number(c.count));
+    assert_string_equal(buf_c(&text), c.out);
     assert_int_equal(secrets_hide(s, &text), 0);
   }
   secrets_free(s);

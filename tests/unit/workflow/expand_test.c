@@ -313,18 +313,6 @@ TEST_WITH(set_up, tear_down, inputs_are_checked_against_the_params) {
 }
 
 TEST_WITH(set_up, tear_down, includes_are_bounded) {
-  static const struct {
-    const char *text, *words;
-  } cases[] = {
-      {"{{include:policies/a}}", "leads back to itself"},
-      {"{{include:policies/none}}", "no file for {{include:policies/none}}"},
-      {"{{include:secrets/x}}", "the kinds are"},
-      {"{{include:policies/../../x}}", "no file for"},
-      {"{{include:x}}", "write a kind and a name"},
-      {"{{include:policies/a", "no }} after it"},
-      {"{{include:policies/d0}}", "nested deeper than 8"},
-      {"{{include:policies/big}}", "larger than"},
-  };
   struct buf big = {0};
   put("policies/a.md", "{{include:policies/b}}");
   put("policies/b.md", "b {{include:policies/a}}");
@@ -342,12 +330,12 @@ TEST_WITH(set_up, tear_down, includes_are_bounded) {
     buf_puts(&big, "{{include:policies/leaf}}");
   put("policies/big.md", buf_c(&big));
   buf_deinit(&big);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("workflow/expand/includes_are_bounded.yaml", row, text, words) {
     char text[256];
     print_into(text, sizeof text, "name: m\nmovements:\n- name: c\n  policy: '%s and more'\n" END,
-               cases[i].text);
+               row.text);
     put("w.yaml", text);
-    is_refused("w.yaml", "w.yaml", 4, cases[i].words);
+    is_refused("w.yaml", "w.yaml", 4, row.words);
   }
 }
 

@@ -153,12 +153,11 @@ static void trial_on_finished(void *ctx, struct session *s) {
 static struct workflow *trial_workflow(const struct trial_case *c, const struct testing *t,
                                        size_t provider, struct err *err) {
   const char *name = c->movement && c->movement[0] ? c->movement : "step";
-  json_t *rules = json_array(), *condition;
+  json_t *rules = json_array();
   json_t *judge =
       json_pack("{ss* ss* sO* sO*}", "provider", t->providers[provider], "model", t->model,
                 "stages", t->stages, "options", json_object_get(t->setup->config, "options"));
-  size_t i;
-  json_array_foreach(c->rules, i, condition) {
+  JSON_EACH(c->rules, i, condition) {
     json_array_append_new(rules, json_pack("{sO ss}", "condition", condition, "next", "COMPLETE"));
   }
   json_t *doc =

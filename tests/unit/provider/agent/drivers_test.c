@@ -2,6 +2,7 @@
  * they tell, and what comes of the call. */
 
 #include "base/limits.h"
+#include "support/data.h"
 #include "support/driver_bed.h"
 #include "support/test.h"
 
@@ -391,35 +392,21 @@ TEST_WITH(setup, teardown, acp_reasons_to_stop) {
 }
 
 TEST_WITH(setup, teardown, acp_errors_have_classes) {
-  static const struct {
-    const char *error;
-    enum error_class class;
-  } rows[] = {
-      {"{'code':-32000,'message':'Authentication required'}", CLASS_AUTH},
-      {"{'code':-32603,'message':'x','data':{'errorKind':'rate_limit'}}", CLASS_RATE_LIMIT},
-      {"{'code':-32603,'message':'x','data':{'details':'Error 529 Overloaded'}}", CLASS_OVERLOADED},
-      {"{'code':429,'message':'x'}", CLASS_RATE_LIMIT},
-      {"{'code':500,'message':'x'}", CLASS_OVERLOADED},
-      {"{'code':-32603,'message':'Internal error: fetch failed'}", CLASS_NETWORK},
-      {"{'code':-32002,'message':'Resource not found'}", CLASS_NOT_FOUND},
-      {"{'code':-32603,'message':'boom'}", CLASS_CRASHED},
-      {"{}", CLASS_CRASHED},
-  };
   struct peer *p = *state;
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/agent/drivers/acp_errors_have_classes.yaml", c, error, class) {
     char line[256];
     p->closed = false;
-    if (i > 0)
+    if (c.at > 1)
       p->bed.ops->close(p->bed.driver);
     buf_clear(&p->sent);
     acp_open_session(p);
-    snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':4,'error':%s}", rows[i].error);
+    snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':4,'error':%s}", c.error);
     say(p, line);
     call_result_deinit(&p->bed.result);
     p->bed.result = (struct call_result){0};
     finish(p, 0);
-    if (p->bed.result.class != rows[i].class)
-      fail_msg("%s: %s", rows[i].error, error_class_name(p->bed.result.class));
+    if (p->bed.result.class != data_class(c.class))
+      fail_msg("%s: %s", c.error, error_class_name(p->bed.result.class));
     assert_true(p->bed.result.message[0] != '\0');
   }
 }
@@ -652,37 +639,24 @@ TEST(codex_counts_its_own_turn) {
 }
 
 TEST_WITH(setup, teardown, codex_errors_have_classes) {
-  static const struct {
-    const char *info;
-    enum error_class class;
-  } rows[] = {
-      {"'unauthorized'", CLASS_AUTH},
-      {"{'responseTooManyFailedAttempts':{'httpStatusCode':429}}", CLASS_RATE_LIMIT},
-      {"{'responseTooManyFailedAttempts':{'httpStatusCode':503}}", CLASS_OVERLOADED},
-      {"{'responseStreamDisconnected':{'httpStatusCode':null}}", CLASS_NETWORK},
-      {"{'httpConnectionFailed':{'httpStatusCode':401}}", CLASS_AUTH},
-      {"'contextWindowExceeded'", CLASS_BAD_REQUEST},
-      {"'serverOverloaded'", CLASS_OVERLOADED},
-      {"null", CLASS_CRASHED},
-  };
   struct peer *p = *state;
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/agent/drivers/codex_errors_have_classes.yaml", c, info, class) {
     char line[400];
     p->closed = false;
-    if (i > 0)
+    if (c.at > 1)
       p->bed.ops->close(p->bed.driver);
     buf_clear(&p->sent);
     codex_turn(p);
     snprintf(line, sizeof line,
              "{'method':'turn/completed','params':{'threadId':'t-1','turn':{'status':'failed',"
              "'error':{'message':'boom','codexErrorInfo':%s}}}}",
-             rows[i].info);
+             c.info);
     say(p, line);
     call_result_deinit(&p->bed.result);
     p->bed.result = (struct call_result){0};
     finish(p, 0);
-    if (p->bed.result.class != rows[i].class)
-      fail_msg("%s: %s", rows[i].info, error_class_name(p->bed.result.class));
+    if (p->bed.result.class != data_class(c.class))
+      fail_msg("%s: %s", c.info, error_class_name(p->bed.result.class));
   }
 }
 

@@ -264,30 +264,18 @@ TEST_ON(struct peer *p, setup, teardown, a_model_that_is_not_there) {
 }
 
 TEST_WITH(setup, teardown, errors_have_classes) {
-  static const struct {
-    const char *info;
-    enum error_class class;
-  } rows[] = {
-      {"'error':{'name':'APIError','data':{'message':'no','statusCode':401}}", CLASS_AUTH},
-      {"'error':{'name':'APIError','data':{'message':'no','statusCode':503}}", CLASS_OVERLOADED},
-      {"'error':{'name':'StructuredOutputError','data':{'message':'no'}}", CLASS_PROTOCOL},
-      {"'error':{'name':'ContextOverflowError','data':{'message':'no'}}", CLASS_BAD_REQUEST},
-      {"'error':{'name':'ContentFilterError','data':{'message':'no'}}", CLASS_REFUSED},
-      {"'finish':'length'", CLASS_LENGTH},
-      {"'finish':'stop'", CLASS_REFUSED}, /* and not a word */
-  };
   struct peer *p = *state;
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/agent/opencode/errors_have_classes.yaml", c, info, class) {
     char text[256];
-    if (i > 0)
+    if (c.at > 1)
       driver_opencode.close(p->bed.driver);
     call_result_deinit(&p->bed.result);
     p->bed.result = (struct call_result){0};
     work(p);
-    print_into(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
+    print_into(text, sizeof text, "{'info':{%s},'parts':[]}", c.info);
     reply(p, OPENCODE_PROMPT, 200, text);
     driver_opencode.woke(p->bed.driver);
-    ends_as(p, by_us, rows[i].class);
+    ends_as(p, by_us, data_class(c.class));
   }
 }
 

@@ -15,22 +15,13 @@ TEST(versions_are_compared_by_number) {
 }
 
 TEST(the_version_is_found_in_an_answer) {
-  static const struct {
-    const char *answer, *version;
-  } cases[] = {
-      {"codex-cli 0.169.0\n", "0.169.0"},
-      {"v0.9.0\n", "0.9.0"},
-      {"tool version v1.2.3-rc.1.", "1.2.3-rc.1"},
-      {"V2.0 of 2026", "2.0"},
-      {"rev1.2 is 3.4.5", "3.4.5"},
-      {"none", ""},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("provider/agent/program_version/the_version_is_found_in_an_answer.yaml", c, answer,
+            version) {
     struct process_result r = {.why = PROCESS_END_EXITED};
     char version[64];
-    buf_str(&r.out, str_from(cases[i].answer));
+    buf_str(&r.out, str_from(c.answer));
     (void)version_read(&r, version, sizeof version);
-    assert_string_equal(version, cases[i].version);
+    assert_string_equal(version, c.version);
     buf_deinit(&r.out);
   }
 }
