@@ -5,7 +5,7 @@ import signal
 import sys
 
 from daemon import DaemonBox
-from support import expect, main, of_type, records, verified
+from support import expect, flow, main, of_type, records, verified
 
 FOUR = {"text": "did it", "times": 0, "usage": {"input": 300, "output": 100}, "cost": 0.25}
 
@@ -138,21 +138,7 @@ def siblings_that_run_are_finished(box):
     expect(len(of_type(records(path), "call_end")) == 2, path)
 
 
-JUDGED = """
-name: judged
-provider: script
-budget: {tokens: 700}
-movements:
-  - name: work
-    instruction: Do the work.
-    judge: {stages: [structured_output]}
-    rules:
-      - {condition: it is done, next: after}
-      - {condition: it is not, next: ABORT}
-  - name: after
-    instruction: Do more.
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+JUDGED = flow("budget_judged")
 SAYS_ONE = {"purpose": "judge", "structured": {"reason": "so", "step": 1}, "usage": {"input": 300, "output": 1}}
 
 

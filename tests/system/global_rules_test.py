@@ -3,34 +3,9 @@
 import json
 import sys
 
-from support import expect, main, of_type, records, verified
+from support import expect, flow, main, of_type, records, verified
 
-FLOW = """
-name: global
-provider: script
-judge: {stages: [phase1_tag]}
-global_rules:
-  - {condition: when(exit == 75), next: cancelled}
-  - {condition: says BLOCKED, next: help}
-movements:
-  - name: check
-    command: [sh, -c, "exit $(cat status)"]
-    rules: [{condition: when(exit == 0), next: work}, {condition: when(true), next: ABORT}]
-  - name: work
-    instruction: Do the work.
-    rules: [{condition: done, next: both}]
-  - name: both
-    parallel:
-      - {name: a, instruction: Look at it., rules: [{condition: good}, {condition: bad}]}
-      - {name: b, instruction: Look at it., rules: [{condition: good}, {condition: bad}]}
-    rules: [{condition: all("good"), next: COMPLETE}, {condition: when(true), next: work}]
-  - name: help
-    instruction: Say what is missing.
-    rules: [{condition: told, next: ABORT}]
-  - name: cancelled
-    instruction: Say goodbye.
-    rules: [{condition: said, next: ABORT}]
-"""
+FLOW = flow("global_rules_flow")
 
 
 def ran(box, status, replies, code, flow=FLOW):

@@ -11,7 +11,7 @@ import sys
 import threading
 
 from daemon import DaemonBox
-from support import Box, expect, main, of_type, records, verified, verdicts
+from support import Box, expect, flow, main, of_type, records, verified, verdicts
 
 ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
 
@@ -317,30 +317,7 @@ def an_accepted_verdict_is_kept(box: DaemonBox):
 # ---- forks ------------------------------------------------------------------------------------------
 
 # build, then write and review in turn; review says what is to be done by its second answer.
-LOOP = """
-name: loop
-provider: script
-max_movements: 9
-movements:
-  - name: build
-    command: [sh, -c, 'echo built >> built; exit 3']
-    rules: [{condition: when(exit == 3), next: plan}]
-  - name: plan
-    instruction: plan it
-    structured_output:
-      on_failure: error
-      schema: {type: object, required: [n], properties: {n: {type: integer}}, additionalProperties: false}
-    rules: [{condition: when(structured.plan.n == 7), next: write}]
-  - name: write
-    instruction: "write it, {structured:plan.n}, run {movement_iteration}"
-    rules: [{condition: written, next: review}]
-  - name: review
-    instruction: "review this {previous_response}, {task}"
-    judge: {stages: [phase1_tag]}
-    rules:
-      - {condition: good && when(last_exit == 3), next: COMPLETE}
-      - {condition: bad, next: write}
-"""
+LOOP = flow("steer_loop")
 BIG = "long words " * 9000
 REPLIES = {"replies": [
     {"movement": "plan", "structured": {"n": 7}}, {"movement": "write", "text": "first " + BIG},

@@ -12,7 +12,7 @@ import sys
 import threading
 
 from daemon import ROOT, DaemonBox
-from support import expect, main, of_type, prompt_text, records, skip, verified
+from support import expect, flow, main, of_type, prompt_text, records, skip, verified
 
 # A call goes on when the test has made the file tool-N, result-N: N is its number. "heard" has what its
 # model read of the messages that came after the prompt.
@@ -69,22 +69,7 @@ while True:
     turn += 1
     out({"type": "system", "subtype": "init"})
 """
-FLOW = """name: two
-provider: claude
-movements:
-  - name: plan
-    instruction: Plan it.
-    rules:
-      - {condition: it is planned, next: work}
-      - {condition: it is not, next: plan}
-    judge: {provider: script, stages: [structured_output]}
-  - name: work
-    instruction: Do it.
-    rules:
-      - {condition: it is done, next: COMPLETE}
-      - {condition: it is not, next: ABORT}
-    judge: {provider: script, stages: [structured_output]}
-"""
+FLOW = flow("steering_flow")
 JUDGE = {"text": json.dumps({"replies": [{"purpose": "judge", "structured": {"reason": "r", "step": 1}, "times": 0}]})}
 
 
