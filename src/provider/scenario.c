@@ -41,9 +41,7 @@ static bool scenario_wrong(const struct spot *spot, struct err *err, const char 
 
 static bool check_keys(const json_t *map, const char *const *keys, struct spot *spot,
                        struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)map, key, value) {
+  JSON_MEMBERS(map, key, value) {
     if (str_is_one(str_from(key), keys))
       continue;
     spot->key = key;
@@ -134,13 +132,11 @@ static bool check_error(const json_t *error, struct spot *spot, struct err *err)
 }
 
 static bool check_write(const json_t *write, struct spot *spot, struct err *err) {
-  const char *key;
-  json_t *value;
   spot->key = "write";
   if (write && !json_is_object(write))
     return scenario_wrong(spot, err, "write must be a map of path: content");
   spot->in = "write";
-  json_object_foreach((json_t *)write, key, value) {
+  JSON_MEMBERS(write, key, value) {
     spot->key = key;
     if (!json_is_string(value))
       return scenario_wrong(spot, err, "the content of %s must be a text", key);
@@ -204,10 +200,8 @@ static bool scenario_is_tool(const json_t *tool) {
 }
 
 static bool check_tools(const json_t *tools, struct spot *spot, struct err *err) {
-  const json_t *tool;
-  size_t i;
   bool fine = tools == NULL || json_is_array(tools);
-  json_array_foreach((json_t *)tools, i, tool)
+  JSON_EACH(tools, i, tool)
     fine = fine && scenario_is_tool(tool);
   spot->key = "tools";
   return fine || scenario_wrong(spot, err,
@@ -235,10 +229,8 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
 }
 
 static bool check_document(const json_t *doc, struct spot *spot, struct err *err) {
-  const char *key;
-  json_t *value;
   const json_t *replies = json_object_get(doc, "replies");
-  json_object_foreach((json_t *)doc, key, value) {
+  JSON_MEMBERS(doc, key, value) {
     spot->key = key;
     spot->is_key = true;
     if (strcmp(key, "replies") != 0)
@@ -264,10 +256,8 @@ static const struct yaml_node *scenario_child(const struct yaml_node *map, const
 }
 
 static struct scenario_matcher *read_matchers(const json_t *replies) {
-  size_t i;
-  json_t *reply;
   struct scenario_matcher *matchers = xcalloc(json_array_size(replies), sizeof *matchers);
-  json_array_foreach(replies, i, reply) {
+  JSON_EACH(replies, i, reply) {
     const json_t *times = json_object_get(reply, "times");
     struct scenario_matcher *m = &matchers[i];
     /* An empty name is that of calls without a movement; without a name any will do. */

@@ -134,8 +134,6 @@ static bool script_write_file(int dir, const char *path, struct str content, jso
 
 static bool write_files(const struct provider_env *env, const json_t *write, json_t **files,
                         struct err *err) {
-  const char *path;
-  json_t *content;
   if (write == NULL)
     return true;
   int dir = open(env->cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +141,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
     return err_set_errno(err, errno, "cannot use the working directory %s", env->cwd);
   bool ok = true;
   *files = json_array();
-  json_object_foreach((json_t *)write, path, content)
+  JSON_MEMBERS(write, path, content)
     if (ok)
       ok = script_write_file(dir, path, json_view(content), *files, err);
   close(dir);

@@ -110,9 +110,8 @@ static void expand_one(json_t *movement, const json_t *movements, json_t *made) 
  * errors; anything that is not a gate is left alone. */
 static void gates_expand(json_t *doc) {
   assert(doc == NULL || json_is_object(doc));
-  json_t *movements = json_object_get(doc, "movements"), *movement, *made = json_array();
-  size_t i;
-  json_array_foreach(movements, i, movement)
+  json_t *movements = json_object_get(doc, "movements"), *made = json_array();
+  JSON_EACH(movements, i, movement)
     if (json_array_size(json_object_get(movement, "gates")) > 0 &&
         json_array_size(made) < LIMIT_MOVEMENT_COUNT)
       expand_one(movement, movements, made);
@@ -221,10 +220,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
 /* Returns true if a document with errors is worth linting: if its movements can be told apart.
  * Otherwise what lint finds would merely follow from the first errors. */
 static bool is_worth_lint(const json_t *doc) {
-  size_t i;
-  json_t *movement;
   const json_t *movements = json_object_get(doc, "movements");
-  json_array_foreach(movements, i, movement)
+  JSON_EACH(movements, i, movement)
     if (!json_is_string(json_object_get(movement, "name")))
       return false;
   return json_array_size(movements) > 0;

@@ -351,11 +351,10 @@ static void note_usage(struct opencode *o, const json_t *info) {
 }
 
 static void opencode_say_usage(struct driver *d) {
-  json_t *sum = json_object(), *usage;
-  const char *id;
+  json_t *sum = json_object();
   double cost = 0;
   bool priced = true;
-  json_object_foreach(opencode_of(d)->tokens, id, usage) {
+  JSON_MEMBERS(opencode_of(d)->tokens, id, usage) {
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)
       json_object_set_new(sum, counts[i],
                           json_integer(json_integer_value(json_object_get(sum, counts[i])) +

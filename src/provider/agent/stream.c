@@ -573,9 +573,7 @@ void stream_trouble(struct driver *d, int status, struct str message) {
 
 /* Returns whether a task runs that is waited for: none that outlived an earlier call's wait. */
 static bool task_awaited(const struct driver *d) {
-  const char *id;
-  json_t *what;
-  json_object_foreach(d->tasks, id, what) {
+  JSON_MEMBERS(d->tasks, id, what) {
     size_t i = 0;
     while (i < json_array_size(d->outlived) && !json_same(what, json_array_get(d->outlived, i)))
       i++;
@@ -1374,9 +1372,7 @@ static void give_text(struct driver *d, struct call_result *r) {
 
 /* Tasks that ran in the background when the process ended were stopped as well. */
 static void give_unfinished(struct driver *d, struct call_result *r) {
-  const char *id;
-  json_t *what;
-  json_object_foreach(d->tasks, id, what)
+  JSON_MEMBERS(d->tasks, id, what)
     stream_unfinished(d, what);
   if (d->unfinished != NULL)
     print_into(r->note, sizeof r->note, "a background task was stopped: %s",

@@ -332,12 +332,11 @@ static enum error_class failure_decide(int status, const json_t *error) {
 
 /* Reads a delay from Gemini's RetryInfo.retryDelay or OpenAI's "try again in 1.2s". */
 static void read_delay(struct reply *r, const json_t *error) {
-  const json_t *details = json_object_get(error, "details"), *detail;
+  const json_t *details = json_object_get(error, "details");
   const char *message = json_string_value(json_object_get(error, "message"));
   const char *phrase = message ? strcasestr(message, "try again in ") : NULL;
   int64_t ms = phrase ? classify_duration_ms(str_from(phrase + strlen("try again in "))) : 0;
-  size_t i;
-  json_array_foreach((json_t *)details, i, detail) {
+  JSON_EACH(details, i, detail) {
     const char *delay = json_string_value(json_object_get(detail, "retryDelay"));
     if (delay != NULL)
       ms = classify_duration_ms(str_from(delay));
@@ -349,9 +348,8 @@ static void read_delay(struct reply *r, const json_t *error) {
 /* Reads which parameter is meant: OpenAI's `param`, Gemini's fieldViolations, or the last word of
  * FastAPI's `loc`. */
 static void read_param(struct reply *r, const json_t *error) {
-  const json_t *named = json_object_get(error, "param"), *detail;
-  size_t i;
-  json_array_foreach(json_object_get(error, "details"), i, detail) {
+  const json_t *named = json_object_get(error, "param");
+  JSON_EACH(json_object_get(error, "details"), i, detail) {
     const json_t *first = json_array_get(json_object_get(detail, "fieldViolations"), 0);
     if (!json_is_string(named))
       named = json_object_get(first, "field");

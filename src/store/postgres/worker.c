@@ -617,13 +617,11 @@ bool worker_be(const struct worker_options *wanted, struct err *err) {
 }
 
 bool worker_labels_check(const json_t *labels, struct err *err) {
-  size_t i;
-  json_t *label;
   if (!json_is_array(labels) || json_array_size(labels) == 0)
     return err_set(err, ERR_USAGE, "labels must be texts, at least one");
   if (json_array_size(labels) > LIMIT_STORE_LABEL_COUNT)
     return err_set(err, ERR_USAGE, "a session asks for at most %u labels", LIMIT_STORE_LABEL_COUNT);
-  json_array_foreach(labels, i, label) {
+  JSON_EACH(labels, i, label) {
     const char *text = json_string_value(label);
     if (text == NULL || strlen(text) != json_string_length(label))
       return err_set(err, ERR_USAGE, "a label is a text without NUL");

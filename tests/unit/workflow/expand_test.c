@@ -86,9 +86,7 @@ static void is_refused(const char *name, const char *file, int line, const char 
 }
 
 static const json_t *movement(const json_t *doc, const char *name) {
-  size_t i;
-  const json_t *v;
-  json_array_foreach(json_object_get(doc, "movements"), i, v) {
+  JSON_EACH(json_object_get(doc, "movements"), i, v) {
     if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0)
       return v;
   }

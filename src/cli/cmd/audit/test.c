@@ -77,10 +77,8 @@ static const char *provider_name(const struct testing *t, size_t i) {
 /* --- cases --- */
 
 static bool trial_rules(struct trial_case *c, const json_t *rules, struct err *err) {
-  size_t i;
-  json_t *rule;
   c->rules = json_array();
-  json_array_foreach(rules, i, rule) {
+  JSON_EACH(rules, i, rule) {
     json_t *condition = json_is_string(rule) ? rule : json_at(rule, "condition");
     if (!json_is_string(condition))
       return err_set(err, ERR_USAGE,
