@@ -47,7 +47,7 @@ def own_rules_follow(box):
 
 def mistakes_are_told(box):
     bad = box.file("bad.yaml", FLOW.replace("next: help}", "next: hepl}"))
-    box.segue("lint", bad, err=b"bad.yaml:7:37: there is no movement hepl: did you mean help?")
+    box.segue("lint", bad, err=b"bad.yaml:6:37: there is no movement hepl: did you mean help?")
     bad = box.file("bad.yaml", FLOW.replace("says BLOCKED, next: help", "says BLOCKED"))
     expect(b"a rule has no next" in box.segue("lint", bad).stderr, "next")
     done = box.segue("lint", box.file("good.yaml", FLOW))
