@@ -420,9 +420,7 @@ static const char *api_version(const struct api_config *config) {
 }
 
 static void api_own_headers(const struct api_config *config, struct wire *wire) {
-  const char *name;
-  json_t *value;
-  json_object_foreach(config->headers, name, value)
+  JSON_MEMBERS(config->headers, name, value)
     wire_header(wire, name, str_from(own_value(value)));
 }
 
@@ -554,10 +552,9 @@ static void run_set_state(struct api_run *run, enum run_state state) {
 /* --- telling --- */
 
 static void tell_notes(struct api_run *run) {
-  size_t i;
-  json_t *note, *notes = run->notes;
+  json_t *notes = run->notes;
   run->notes = NULL;
-  json_array_foreach(notes, i, note)
+  JSON_EACH(notes, i, note)
     provider_tell(&run->sink, NEWS_NOTE, STR(""), json_incref(note));
   json_decref(notes);
 }
@@ -918,11 +915,9 @@ static bool run_ask_key_again(struct api_run *run) {
 /* Leaves out these names from requests, and the known ones once more: the provider may have learnt
  * from other sessions, this session from its own log. */
 static void run_leave_out(struct api_run *run, const json_t *names) {
-  const json_t *name;
-  size_t i;
   if (run->without == NULL && json_array_size(names) > 0)
     run->without = json_array();
-  json_array_foreach((json_t *)names, i, name) {
+  JSON_EACH(names, i, name) {
     const struct ask known = {.without = run->without};
     if (json_is_string(name) && !ask_lacks(&known, json_string_value(name)))
       json_array_append(run->without, (json_t *)name);
@@ -1009,13 +1004,12 @@ static bool run_choose_rung(struct api_run *run) {
 
 /* Adds the request's cost to that of the ones before. */
 static void add_usage(struct api_run *run) {
-  json_t *usage = reply_usage_json(&run->reply), *value;
-  const char *name;
+  json_t *usage = reply_usage_json(&run->reply);
   if (run->usage == NULL) {
     run->usage = usage;
     return;
   }
-  json_object_foreach(usage, name, value) {
+  JSON_MEMBERS(usage, name, value) {
     const json_t *before = json_object_get(run->usage, name);
     double sum = json_number_value(before) + json_number_value(value);
     json_object_set_new(run->usage, name,
@@ -1271,13 +1265,11 @@ bool api_has_preset(struct str name) {
 }
 
 bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
-  const char *name;
-  json_t *own;
   for (const struct preset *p = presets; p->name; p++)
     if (registry_find(registry, str_from(p->name)) == NULL &&
         !api_add(registry, p, p->name, json_object_get(settings, p->name), err))
       return false;
-  json_object_foreach((json_t *)settings, name, own) {
+  JSON_MEMBERS(settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
     bool is_preset = api_has_preset(str_from(name));
     if (registry_find(registry, str_from(name)) != NULL && !is_preset)

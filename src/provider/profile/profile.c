@@ -429,13 +429,12 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
 
 /* Returns the same texts everywhere, whatever YAML read them as: words of argv, values of set. */
 static json_t *plain(const json_t *value, bool keep_types) {
-  json_t *out, *item;
-  const char *key;
+  json_t *out;
   if (keep_types || json_is_string(value) || json_is_null(value))
     return json_incref((json_t *)value);
   if (json_is_object(value)) {
     out = json_object();
-    json_object_foreach((json_t *)value, key, item)
+    JSON_MEMBERS(value, key, item)
       json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
     return out;
   }
