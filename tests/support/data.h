@@ -103,6 +103,16 @@ typedef const char *data_cell;
        data_next(row.all_rows, &row.at, (data_cell *)(void *)((char *)&row + 2 * sizeof(void *)),  \
                  sizeof row / sizeof(data_cell) - 2);)
 
+/* Takes the next piece of a cell that holds several, with | between them; false: it was the last. */
+static inline bool data_piece(data_cell *rest, char piece[256]) {
+  if (*rest == NULL)
+    return false;
+  size_t n = strcspn(*rest, "|");
+  (void)snprintf(piece, 256, "%.*s", (int)n, *rest);
+  *rest = (*rest)[n] == '|' ? *rest + n + 1 : NULL;
+  return true;
+}
+
 static inline bool data_true(data_cell cell) {
   return cell != NULL && strcmp(cell, "true") == 0;
 }
