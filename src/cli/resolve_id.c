@@ -101,8 +101,8 @@ bool resolve_id_is_store(const char *word) {
   return store_is_address(word) ? strchr(word, '#') == NULL : file_is_folder(word);
 }
 
-static bool take_store(const struct store *store, const struct resolve_id_each *each,
-                       struct err *err) {
+static bool resolve_id_take_logs(const struct store *store, const struct resolve_id_each *each,
+                                 struct err *err) {
   return (each->store == NULL || each->store(each->ctx, store, err)) &&
          store_each(store, each->ctx, each->log, err);
 }
@@ -113,7 +113,7 @@ bool resolve_id_take(const char *word, const char *logs, const struct resolve_id
   struct store store;
   if (resolve_id_is_store(word)) {
     store_at(&store, word);
-    return take_store(&store, each, err);
+    return resolve_id_take_logs(&store, each, err);
   }
   if (!resolve_id_session(word, logs, NULL, &ref, err))
     return false;
@@ -134,7 +134,7 @@ bool resolve_id_take_all(char *const *words, size_t count, const char *logs,
     return true;
   if (!resolve_id_store(logs, &store, err))
     return false;
-  return (logs == NULL && !store_exists(&store)) || take_store(&store, each, err);
+  return (logs == NULL && !store_exists(&store)) || resolve_id_take_logs(&store, each, err);
 }
 
 const char *resolve_id_shown(const char *path) {

@@ -103,7 +103,7 @@ typedef const char *data_cell;
        data_next(row.all_rows, &row.at, (data_cell *)(void *)((char *)&row + 2 * sizeof(void *)),  \
                  sizeof row / sizeof(data_cell) - 2);)
 
-/* Takes the next piece of a cell that holds several, with | between them; false: it was the last. */
+/* Takes the next piece of a cell that holds several, with | between; false: none is left. */
 static inline bool data_piece(data_cell *rest, char piece[256]) {
   if (*rest == NULL)
     return false;

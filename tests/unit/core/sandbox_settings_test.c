@@ -23,11 +23,10 @@ TEST(each_word_has_its_place) {
       *p = *p == '\'' ? '"' : *p;
     json_auto_t *config = json_loads(text, 0, NULL);
     json_auto_t *wanted = json_loads(wanted_text, JSON_DECODE_ANY, NULL);
-    const struct movement m = {
-        .has_sandbox = c.movement != NULL,
-        .sandbox = data_among(c.movement, "off guard strict container"),
-        .has_network = c.network != NULL,
-        .network = data_among(c.network, "open api none")};
+    const struct movement m = {.has_sandbox = c.movement != NULL,
+                               .sandbox = data_among(c.movement, "off guard strict container"),
+                               .has_network = c.network != NULL,
+                               .network = data_among(c.network, "open api none")};
     struct sandbox_choice choice;
     assert_non_null(config);
     json_auto_t *got = sandbox_of_call(config, &m, &agent, data_true(c.command));
