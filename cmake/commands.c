@@ -1,6 +1,6 @@
 /* commands YAML OUT - a build tool: src/cli/commands.yaml as a header that defines COMMANDS, the list
  * of all; COMMAND_NAME for each, the members of its struct cli_command that are words and not code;
- * and COMMAND_PAGES, how help groups them. */
+ * COMMAND_PAGES and COMMAND_FIRST, how help groups them; and COMMAND_NOUNS. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -83,7 +83,52 @@ static void put_bound(struct buf *out, const json_t *words, size_t i) {
              (long long)json_integer_value(bound));
 }
 
-static void put_command(struct buf *out, const json_t *groups, const char *name,
+/* Puts "NOUN VERB" of a command that has one, else its name. */
+static void put_spoken(struct buf *out, const json_t *nouns, const char *command) {
+  const char *noun, *verb;
+  json_t *of, *name;
+  json_object_foreach((json_t *)nouns, noun, of) {
+    json_object_foreach(json_object_get(of, "verbs"), verb, name) {
+      if (strcmp(json_string_value(name), command) == 0) {
+        buf_printf(out, ", .spoken = \"%s %s\"", noun, verb);
+        return;
+      }
+    }
+  }
+  buf_printf(out, ", .spoken = \"%s\"", command);
+}
+
+static void put_nouns(struct buf *out, const json_t *nouns) {
+  const char *noun, *verb;
+  json_t *of, *name;
+  buf_puts(out, "\n#define COMMAND_NOUNS ");
+  json_object_foreach((json_t *)nouns, noun, of) {
+    buf_printf(out, "{\"%s\", ", noun);
+    const json_t *summary = json_object_get(of, "summary");
+    put_text(out, json_string_value(summary), json_string_length(summary));
+    buf_puts(out, ", {");
+    json_object_foreach(json_object_get(of, "verbs"), verb, name) {
+      buf_printf(out, "{\"%s\", \"%s\"}, ", verb, json_string_value(name));
+    }
+    buf_puts(out, "}}, ");
+  }
+}
+
+/* Puts the names of the first page, with "" between its groups. */
+static void put_first(struct buf *out, const json_t *groups) {
+  size_t i, k;
+  const json_t *group, *name;
+  buf_puts(out, "\n#define COMMAND_FIRST ");
+  json_array_foreach(groups, i, group) {
+    if (i > 0)
+      buf_puts(out, "\"\", ");
+    json_array_foreach(group, k, name) {
+      buf_printf(out, "\"%s\", ", json_string_value(name));
+    }
+  }
+}
+
+static void put_command(struct buf *out, const json_t *root, const char *name,
                         const json_t *command) {
   const json_t *words = json_object_get(command, "words");
   buf_puts(out, "#define COMMAND_");
@@ -94,11 +139,12 @@ static void put_command(struct buf *out, const json_t *groups, const char *name,
   buf_puts(out, ", ");
   put_bound(out, words, 1);
   buf_puts(out, "}");
+  put_spoken(out, json_object_get(root, "nouns"), name);
   put_member(out, command, "arguments");
   put_member(out, command, "summary");
   put_member(out, command, "help");
   buf_puts(out, ", .options = (const struct cli_option[]){");
-  put_options(out, groups, json_object_get(command, "options"));
+  put_options(out, json_object_get(root, "groups"), json_object_get(command, "options"));
   buf_puts(out, "{0}}\n");
 }
 
@@ -132,9 +178,11 @@ int main(int argc, char **argv) {
   json_object_foreach(json_object_get(root, "pages"), name, names) {
     put_page(&out, name, names);
   }
+  put_first(&out, json_object_get(root, "first"));
+  put_nouns(&out, json_object_get(root, "nouns"));
   buf_putc(&out, '\n');
   json_object_foreach(json_object_get(root, "commands"), name, command) {
-    put_command(&out, json_object_get(root, "groups"), name, command);
+    put_command(&out, root, name, command);
   }
   FILE *f = fopen(argv[2], "w");
   if (f == NULL || fwrite(out.p, 1, out.n, f) != out.n || fclose(f) != 0)

@@ -24,6 +24,7 @@ static void line_clear(struct turn_line *line) {
   buf_deinit(&line->why);
   buf_deinit(&line->now);
   buf_deinit(&line->tool);
+  buf_deinit(&line->reason);
   buf_deinit(&line->hint);
   spends_deinit(&line->spends);
   *line = (struct turn_line){0};
@@ -40,11 +41,17 @@ static void count_child(struct turn_lines *s, long group, int over, int begun) {
     }
 }
 
+/* Returns the last line that says something; make's own last words are about its rule and not about
+ * what went wrong. */
 static struct str last_line(struct str text) {
-  struct str rest = str_trim(text), line = {"", 0};
-  while (rest.p != NULL)
-    line = str_next_line(&rest);
-  return str_trim(line);
+  struct str rest = str_trim(text), last = {"", 0};
+  while (rest.p != NULL) {
+    struct str line = str_trim(str_next_line(&rest));
+    bool echo = str_starts(line, "make: *** ") || str_starts(line, "make[");
+    if (line.n > 0 && !(echo && last.n > 0))
+      last = line;
+  }
+  return last;
 }
 
 void turn_lines_exit(int status, int signal, struct buf *out) {
@@ -87,6 +94,8 @@ static void describe_call(struct turn_line *line, const struct record *record) {
     buf_printf(&line->what, "%s%s", sep, buf_c(&head));
   /* "src/a.c +1 -1 and 2 more" */
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
+  if (json_is_array(files) && file == NULL && line->edits && line->what.n == 0)
+    buf_puts(&line->what, "no file changed");
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
     return;
   size_t more = json_array_size(files) - 1 + (size_t)record_number(record, MEMBER_FILES_MORE);
@@ -108,7 +117,8 @@ static void add_reason(struct buf *why, const char *reason) {
 }
 
 /* Explains why each stage before the last did not decide, and what the last one found. */
-static void turn_lines_explain(struct buf *why, const struct record *record) {
+static void turn_lines_explain(struct turn_line *line, const struct record *record) {
+  struct buf *why = &line->why;
   const json_t *stages = record_tree(record, MEMBER_STAGES);
   const char *method = record_text_c(record, MEMBER_METHOD);
   JSON_EACH(stages, i, stage) {
@@ -131,6 +141,9 @@ static void turn_lines_explain(struct buf *why, const struct record *record) {
     }
     if (!decided)
       continue;
+    buf_clear(&line->reason);
+    if (json_object_get(stage, "provider") != NULL) /* somebody judged */
+      buf_puts(&line->reason, json_word_at(stage, "reason"));
     const char *found = json_word_at(stage, "extract_stage");
     if (strcmp(found, "code_block") == 0)
       add_reason(why, "found in a code block");
@@ -193,7 +206,7 @@ static const struct turn_line *on_judgment(struct turn_lines *s, struct turn_lin
   next = next.n > 0 ? next : record_text(record, MEMBER_CONDITION);
   buf_str(&line->leads_to, decided ? next : STR("-"));
   buf_puts(&line->method, record_text_c(record, decided ? MEMBER_MATCH_METHOD : MEMBER_FAILURE));
-  turn_lines_explain(&line->why, record);
+  turn_lines_explain(line, record);
   add_reason(&line->why, buf_c(&line->hint));
   line->judged = decided;
   if (decided) {
@@ -279,6 +292,13 @@ static void on_session_start(struct turn_lines *s, const struct record *record) 
   JSON_EACH(json_object_get(record_tree(record, MEMBER_WORKFLOW), "movements"), i, movement) {
     int columns = name_columns(movement);
     s->names = columns > s->names ? columns : s->names;
+    const char *permission = json_word_at(movement, "permission");
+    bool edits = json_is_true(json_object_get(movement, "edit")) ||
+                 strcmp(permission, "edit") == 0 || strcmp(permission, "full") == 0;
+    if (s->editors == NULL)
+      s->editors = json_object();
+    if (edits)
+      json_object_set_new(s->editors, json_word_at(movement, "name"), json_true());
   }
 }
 
@@ -289,6 +309,7 @@ static void on_turn_start(struct turn_lines *s, const struct record *record) {
   line->is_child = record_is_number(record, MEMBER_PARENT_TURN);
   line->group = (long)record_number(record, MEMBER_PARENT_TURN);
   buf_str(&line->movement, record_text(record, MEMBER_MOVEMENT));
+  line->edits = json_object_get(s->editors, buf_c(&line->movement)) != NULL;
   if (record_is_number(record, MEMBER_ITEM))
     buf_printf(&line->movement, " %lld", (long long)record_number(record, MEMBER_ITEM));
   count_child(s, line->group, 0, 1);
@@ -344,6 +365,22 @@ void turn_lines_hear(struct turn_lines *s, long turn, int64_t now_ms) {
   for (struct turn_line *line = s->open; line != NULL; line = line->next)
     if (line->turn == turn && now_ms > line->heard_ms)
       line->heard_ms = now_ms;
+}
+
+void turn_lines_output(struct turn_lines *s, long turn, struct str text) {
+  struct turn_line *line = s->open;
+  while (line != NULL && line->turn != turn)
+    line = line->next;
+  if (line == NULL || !str_eq_c(buf_view(&line->provider), "command"))
+    return;
+  text = str_trim(text);
+  size_t n = text.n;
+  while (n > 0 && text.p[n - 1] != '\n' && text.p[n - 1] != '\r')
+    n--;
+  if (text.n == 0)
+    return;
+  buf_clear(&line->tool);
+  buf_str(&line->tool, (struct str){text.p + n, text.n - n});
 }
 
 bool turn_lines_outage(const struct record *record, struct buf *out) {
@@ -496,7 +533,8 @@ static void turn_lines_keep_spent(struct turn_lines *s, const struct record *rec
 /* Appends the options that must or can be given with `segue resume` after a stop with this status:
  * " --max-movements N", " --add-budget tokens=N", or nothing. budget: the record of a budget that
  * was used up, or NULL. */
-static void resume_flags(struct str status, const json_t *budget, struct buf *out) {
+static void resume_flags(struct str status, struct str class, bool names_model,
+                         const json_t *budget, struct buf *out) {
   if (budget != NULL) {
     /* No option raises a call's budget, which begins anew with the next call, or a day's, which
      * ends by itself. */
@@ -511,6 +549,10 @@ static void resume_flags(struct str status, const json_t *budget, struct buf *ou
     }
   } else if (str_eq_c(status, "max_movements"))
     buf_puts(out, " --max-movements N");
+  else if (str_eq_c(class, "auth"))
+    buf_puts(out, " (after its login or key: segue doctor)");
+  else if (names_model && (str_eq_c(class, "not_found") || str_eq_c(class, "bad_request")))
+    buf_puts(out, " -m MODEL");
   else if (str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed"))
     buf_puts(out, " (or with your verdict: --rule N)");
 }
@@ -547,7 +589,8 @@ static void on_session_stop(struct turn_lines *s, const struct turn_line *line,
   if (strcmp(reason, "after") == 0)
     buf_puts(&s->resume_flags, " --now");
   else
-    resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
+    resume_flags(str_from(s->status), class, strcasestr(buf_c(&s->message), "model") != NULL,
+                 record_tree(record, MEMBER_BUDGET), &s->resume_flags);
 }
 
 static void on_session_resume(struct turn_lines *s) {
@@ -677,6 +720,7 @@ void turn_lines_deinit(struct turn_lines *s) {
   buf_deinit(&s->cwd);
   buf_deinit(&s->message);
   buf_deinit(&s->stop_class);
+  json_decref(s->editors);
   buf_deinit(&s->resume_flags);
   json_decref(s->methods);
   json_decref(s->spent);

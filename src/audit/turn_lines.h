@@ -14,7 +14,8 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   struct buf movement, provider, what, leads_to, method, why;
   struct buf now;  /* present action, such as "claude  judging: phase3_tag"; "" between two calls */
   struct buf tool; /* last tool of its call, with the argument; or "" */
-  struct buf hint; /* what a sandboxed program says that it was denied; put at the end of `why` */
+  struct buf reason; /* the deciding judge's sentence; or "" */
+  struct buf hint;   /* what a sandboxed program says that it was denied; put at the end of `why` */
   int64_t started_ms;   /* real time, by its record */
   int64_t heard_ms;     /* time of the last sign of life: a record, or turn_lines_hear */
   int64_t duration_ms;  /* set when it is judged */
@@ -25,6 +26,7 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   long ran, runs; /* a group's children that have finished, and that are running */
   bool away;      /* its call waits for a provider that is away: `now` says since and until when */
   bool judged;
+  bool edits;     /* its agent may change files */
   bool tried;     /* `why` begins with what its program tried that only a person may do */
   bool is_held;   /* something confines the program of its call; */
   bool hides;     /* and what is closed to it is not there */
@@ -42,6 +44,7 @@ struct turn_lines {
   int names;            /* width of the longest movement's name, in columns */
   json_t *methods;      /* match method -> count */
   struct spends spends; /* use of its calls so far; their purposes are unknown */
+  json_t *editors;      /* names of movements whose agents may change files; or NULL */
   json_t *spent;        /* as its last stop or end says; or NULL */
   char status[32];      /* running, stopped, or the outcome of its stop or end */
   bool resumable;       /* its last record is a stop */
@@ -64,6 +67,9 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
 const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t *json);
 /* Notes that a piece of that turn's answer came at this (real) time, which no record says. */
 void turn_lines_hear(struct turn_lines *s, long turn, int64_t now_ms);
+/* Takes what the turn's command has printed: its last line is shown as a tool's use is. Does
+ * nothing for an agent's words. */
+void turn_lines_output(struct turn_lines *s, long turn, struct str text);
 void turn_lines_deinit(struct turn_lines *s);
 
 /* Returns the time of all turns together, including turns without a judgment. */

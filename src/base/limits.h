@@ -21,22 +21,23 @@
 #define LIMIT_INPUT_BYTES    (64u * 1024u) /* of one value of a param */
 #define LIMIT_RETURN_BYTES   (32u * 1024u) /* of one output of a session */
 /* for all of them: they are kept with each session's row */
-#define LIMIT_RETURNS_BYTES     (64u * 1024u)
-#define LIMIT_FACET_LIST_COUNT  10000u                /* listed in one go */
-#define LIMIT_INCLUDE_DEPTH     8u                    /* {{include:...}} within each other */
-#define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* for a report that is read back */
-#define LIMIT_MONITOR_COUNT     100u                  /* loops that a workflow watches */
-#define LIMIT_CYCLE_COUNT       100u                  /* movements of one loop */
-#define LIMIT_CONTRACT_COUNT    16u                   /* reports of one movement */
-#define LIMIT_YAML_DEPTH        64u
-#define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases, which stops an alias bomb */
-#define LIMIT_FILE_ERROR_COUNT  50u         /* errors reported for one file, the rest is counted */
-#define LIMIT_NAME_BYTES        128u        /* workflow, movement and facet names */
-#define LIMIT_MOVEMENTS         1000000000u /* the highest max_movements that is a number */
-#define LIMIT_DEFAULT_MOVEMENTS 10          /* max_movements when the file names none */
-#define LIMIT_ARGV_COUNT        256u
-#define LIMIT_LS_PROOF_BYTES    (4u * 1024u * 1024u)  /* logs whose chain a list checks */
-#define LIMIT_LS_BAD_BYTES      (64u * 1024u * 1024u) /* the same for ls -s bad */
+#define LIMIT_RETURNS_BYTES      (64u * 1024u)
+#define LIMIT_FACET_LIST_COUNT   10000u                /* listed in one go */
+#define LIMIT_FACET_FOLDER_COUNT 16u                   /* in config.yaml */
+#define LIMIT_INCLUDE_DEPTH      8u                    /* {{include:...}} within each other */
+#define LIMIT_REPORT_FILE_BYTES  (64u * 1024u * 1024u) /* for a report that is read back */
+#define LIMIT_MONITOR_COUNT      100u                  /* loops that a workflow watches */
+#define LIMIT_CYCLE_COUNT        100u                  /* movements of one loop */
+#define LIMIT_CONTRACT_COUNT     16u                   /* reports of one movement */
+#define LIMIT_YAML_DEPTH         64u
+#define LIMIT_YAML_NODE_COUNT    200000u     /* after aliases, which stops an alias bomb */
+#define LIMIT_FILE_ERROR_COUNT   50u         /* errors reported for one file, the rest is counted */
+#define LIMIT_NAME_BYTES         128u        /* workflow, movement and facet names */
+#define LIMIT_MOVEMENTS          1000000000u /* the highest max_movements that is a number */
+#define LIMIT_DEFAULT_MOVEMENTS  10          /* max_movements when the file names none */
+#define LIMIT_ARGV_COUNT         256u
+#define LIMIT_LS_PROOF_BYTES     (4u * 1024u * 1024u)  /* logs whose chain a list checks */
+#define LIMIT_LS_BAD_BYTES       (64u * 1024u * 1024u) /* the same for ls -s bad */
 /* turns that segue plan walks one by one */
 #define LIMIT_PLAN_TURNS 10000
 #define LIMIT_PLAN_RUNS  20u   /* past sessions whose use it reports */
@@ -538,7 +539,7 @@
 #define LIMIT_SPINNER_MS       100
 #define LIMIT_LIVE_SILENT_MS   2000  /* silence before the live line mentions it */
 #define LIMIT_LIVE_LINES       8u    /* open turns that are drawn */
-#define LIMIT_LIVE_TEXT_BYTES  4096u /* an agent's words without a line end */
+#define LIMIT_LIVE_TEXT_BYTES  4096u /* words without a line end; a piece of a command's output */
 /* between two looks for a signal while standard output is full */
 #define LIMIT_OUTPUT_LOOK_MS 100
 #define LIMIT_OUTPUT_WAIT_MS 2000 /* wait for a reader that does not read, after a signal to stop */

@@ -175,6 +175,10 @@ static bool begins_like(struct str word, const char *name) {
   return shorter >= MIN + (n < word.n) && memcmp(word.p, name, shorter) == 0;
 }
 
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 bool str_near(struct str word, struct str name, size_t *distance) {
   enum { MAX = 40 };
   size_t row[MAX + 1];
@@ -186,7 +190,7 @@ bool str_near(struct str word, struct str name, size_t *distance) {
     size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= name.n; j++) {
-      size_t cost = diagonal + (word.p[i - 1] != name.p[j - 1]);
+      size_t cost = diagonal + (lower(word.p[i - 1]) != lower(name.p[j - 1]));
       diagonal = row[j];
       if (row[j] + 1 < cost)
         cost = row[j] + 1;

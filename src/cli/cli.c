@@ -167,7 +167,7 @@ static bool parse(const struct cli_command *command, int argc, char **argv, stru
     }
   }
   if (out->word_count < command->words.least)
-    return usage(command, status, "missing argument: segue %s %s", command->name,
+    return usage(command, status, "missing argument: segue %s %s", command->spoken,
                  command->arguments);
   const char *store = cli_store(out);
   if (store != NULL && given_value(out, "logs") == NULL && !store_is_address(store))
@@ -261,7 +261,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
 void cli_print_help(const struct cli_command *command) {
   buf_auto_t out = {0};
   size_t columns = cli_help_columns();
-  buf_printf(&out, command->arguments[0] != '\0' ? "segue %s " : "segue %s", command->name);
+  buf_printf(&out, command->arguments[0] != '\0' ? "segue %s " : "segue %s", command->spoken);
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
   buf_putc(&out, '\n');
   cli_wrap_help(&out, command->summary, columns);

@@ -45,7 +45,9 @@ struct cli_args;
 enum { CLI_WORDS = INT_MAX }; /* any number of words */
 
 struct cli_command {
-  const char *name, *arguments;
+  const char *name;
+  const char *spoken; /* as help shows it: its noun and verb, or its name */
+  const char *arguments;
   struct {
     size_t least, most;
   } words; /* how many it takes */
@@ -61,6 +63,19 @@ struct cli_command {
 /* NULL-terminated, in the order of the help */
 extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
+
+/* A word under which commands stand together: segue NOUN VERB. */
+struct cli_noun {
+  const char *name, *summary;
+  struct {
+    const char *verb, *command;
+  } verbs[8]; /* ends with a NULL, as the list of nouns does */
+};
+extern const struct cli_noun cli_nouns[];
+const struct cli_noun *cli_find_noun(const char *name);
+/* Returns the command of a noun's verb; NULL: it has none of that name. */
+const struct cli_command *cli_find_verb(const struct cli_noun *noun, const char *verb);
+void cli_print_noun(const struct cli_noun *noun); /* its help */
 
 /* Holds the arguments as given. Values are borrowed from argv. */
 struct cli_args {

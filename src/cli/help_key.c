@@ -120,6 +120,16 @@ bool help_key(struct buf *out, const char *name, const char **near) {
   return found;
 }
 
+const char *help_key_of_name(const char *name) {
+  const struct key_set *sets[SETS_MAX];
+  const char *names[NAMES_MAX + 1];
+  size_t count = help_key_names(sets, names);
+  const struct key *k = NULL;
+  for (size_t s = 0; s < count && k == NULL; s++)
+    k = key_find(sets[s], str_from(name));
+  return k != NULL ? k->name : NULL;
+}
+
 const char *help_key_of_line(struct str line, size_t at) {
   const struct key_set *sets[SETS_MAX];
   const char *names[NAMES_MAX + 1], *last = NULL;

@@ -10,6 +10,8 @@
  * (unless near is NULL) is then a similar name, or NULL. */
 bool help_key(struct buf *out, const char *name, const char **near) MUST_CHECK;
 
+/* Returns the key of that name in the spelling of its page; NULL: there is none. */
+const char *help_key_of_name(const char *name);
 /* Finds the last "KEY:" in a workflow's line that begins at or before byte `at`, such as an error's
  * place; for a misspelt key it gives the one that was meant. NULL: there is none. Points into the
  * table of keys. */

@@ -101,6 +101,24 @@ const struct cli_command *const cli_commands[] = {
         NULL,
 };
 
+static bool is_help(const char *word) {
+  return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* Returns the command that the word after a noun means; NULL: something was printed instead. */
+static const struct cli_command *verb_of(const struct cli_noun *noun, int argc, char **argv) {
+  const struct cli_command *command = argc > 2 ? cli_find_verb(noun, argv[2]) : NULL;
+  buf_auto_t safe = {0};
+  if (command == NULL && (argc < 3 || is_help(argv[2]))) {
+    cli_print_noun(noun);
+  } else if (command == NULL) {
+    (void)cli_fit(&safe, str_from(argv[2]), 100);
+    fprintf(stderr, "segue: there is no %s %s\ntry: segue %s --help\n", noun->name, buf_c(&safe),
+            noun->name);
+  }
+  return command;
+}
+
 static int report_unknown_command(const char *word) {
   const char *names[ARRAY_LEN(cli_commands)];
   size_t n = 0;
@@ -147,12 +165,16 @@ int main(int argc, char **argv) {
   const char *word = argv[1];
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
     word = "version";
-  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+  if (is_help(word))
     word = "help";
+  const struct cli_noun *noun = cli_find_noun(word);
   const struct cli_command *command = cli_find(word);
+  if (noun != NULL && (command = verb_of(noun, argc, argv)) == NULL)
+    return cli_end(word, argc > 2 && is_help(argv[2]) ? STATUS_COMPLETE : STATUS_USAGE);
   if (command == NULL)
     return report_unknown_command(word);
-  int status = cli_run(command, argc - 1, argv + 1);
+  int skipped = noun != NULL ? 2 : 1;
+  int status = cli_run(command, argc - skipped, argv + skipped);
   worker_leave_all();
   stand_in_drop();
   tmpdir_leave();

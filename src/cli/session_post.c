@@ -106,27 +106,48 @@ static json_t *amount_of(const char *text) {
   return number ? json_real(real) : json_string(text);
 }
 
-bool body_budget(const struct cli_args *args, json_t *body, struct err *err) {
+/* Adds the amounts of a flag, UNIT=N each, to the member `key`. */
+static bool body_amounts(const struct cli_args *args, json_t *body, const char *flag,
+                         const char *key, struct err *err) {
   const char *word;
-  for (size_t i = 0; (word = cli_values(args, "add-budget", i)) != NULL; i++) {
+  for (size_t i = 0; (word = cli_values(args, flag, i)) != NULL; i++) {
     const char *equals = strrchr(word, '=');
-    if (!cli_is_utf8("--add-budget", word, err))
+    if (!cli_is_utf8(flag, word, err))
       return false;
     if (equals == NULL || equals == word)
-      return err_set(err, ERR_USAGE, "--add-budget %.80s: write UNIT=N, such as tokens=100000",
-                     word);
-    json_object_setn_new(cli_member(body, "add_budget"), word, (size_t)(equals - word),
+      return err_set(err, ERR_USAGE, "--%s %.80s: write UNIT=N, such as tokens=100000", flag, word);
+    json_object_setn_new(cli_member(body, key), word, (size_t)(equals - word),
                          amount_of(equals + 1));
   }
   return true;
 }
 
-bool body_steer(const struct cli_args *args, json_t *body, struct err *err) {
+bool body_budget(const struct cli_args *args, json_t *body, struct err *err) {
+  return body_amounts(args, body, "add-budget", "add_budget", err);
+}
+
+static bool body_max_movements(const struct cli_args *args, json_t *body, struct err *err) {
   const char *max = cli_value(args, "max-movements");
   bool infinite = max != NULL && strcmp(max, "infinite") == 0;
   if (infinite)
     json_object_set_new(body, "max_movements", json_string(max));
-  return (infinite || body_number(args, body, "max-movements", "max_movements", err)) &&
-         body_providers(args, body, err) && body_text(args, body, "model", err) &&
-         body_text(args, body, "judge-provider", err);
+  return infinite || body_number(args, body, "max-movements", "max_movements", err);
+}
+
+bool body_judge(const struct cli_args *args, json_t *body, struct err *err) {
+  const char *judge = cli_value(args, "judge");
+  if (judge != NULL && !cli_is_utf8("--judge", judge, err))
+    return false;
+  if (judge != NULL)
+    json_object_set_new(body, "judge_provider", json_string(judge));
+  return true;
+}
+
+bool body_replace(const struct cli_args *args, json_t *body, struct err *err) {
+  return body_amounts(args, body, "budget", "budget", err) && body_max_movements(args, body, err);
+}
+
+bool body_steer(const struct cli_args *args, json_t *body, struct err *err) {
+  return body_max_movements(args, body, err) && body_providers(args, body, err) &&
+         body_text(args, body, "model", err) && body_text(args, body, "judge-provider", err);
 }

@@ -26,6 +26,10 @@ bool body_number(const struct cli_args *args, json_t *body, const char *flag, co
 /* Adds --provider P and MOVEMENT=P. */
 bool body_providers(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
+/* Adds --judge P. */
+bool body_judge(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
+/* Adds what --budget UNIT=N and --max-movements set in place of the workflow's own. */
+bool body_replace(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 /* Adds --add-budget UNIT=N, MOVEMENT.UNIT=N. */
 bool body_budget(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 bool body_steer(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;

@@ -346,6 +346,7 @@ static void session_ui_on_finished(void *ctx, struct session *s) {
 static void session_ui_on_delta(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct ui *ui = ctx;
   turn_lines_hear(&ui->lines, turn, clock_real_ms());
+  turn_lines_output(&ui->lines, turn, text);
   if (!thinking)
     live_text(&ui->live, call, text);
 }

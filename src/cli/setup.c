@@ -305,16 +305,26 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   setup_set_string(config, "model", model);
   json_object_set_new(config, "interactive", json_false());
   config_resolve(&setup->user, config);
-  if (strcmp(args->command->name, "run") != 0) /* whoever asks once wants to know at once */
+  if (args->command != &cmd_run &&
+      args->command != &cmd_until) /* whoever asks once wants to know at once */
     json_object_set_new(config, "wait_for_outage", json_false());
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
 /* Returns the page of the key in the error's line, or of the key to write instead. */
 static const char *page_of_error(const struct err *e) {
+  static const char meant[] = "did you mean ";
   buf_auto_t line = {0};
   size_t at = 0;
-  const char *page = NULL;
+  const char *page = NULL, *near = strstr(e->text, meant);
+  if (e->line > 0 && near != NULL) { /* the page of what was meant */
+    near += strlen(meant);
+    buf_append(&line, near, strcspn(near, "?"));
+    page = help_key_of_name(buf_c(&line));
+    buf_clear(&line);
+  }
+  if (page != NULL)
+    return page;
   if (e->line > 0 && cli_line_of(e, &line, &at))
     page = help_key_of_line(buf_view(&line), at);
   return page;
@@ -340,7 +350,7 @@ static void print_pages(const struct err_list *errors) {
 
 static void print_list(const char *command, const struct err_list *list, const char *severity) {
   for (size_t i = 0; i < list->count; i++)
-    if (list->items[i].line > 0) {
+    if (list->items[i].line > 0 && strcmp(list->items[i].file, WORKFLOW_REPLACED) != 0) {
       cli_print_file_error(&list->items[i], severity);
     } else {
       cli_say(stderr, "segue %s: %s%s\n", command,
@@ -378,7 +388,12 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
     return false;
   }
   const struct workflow_source source = {
-      .path = path, .facet_files = setup->facets, .inputs = setup->inputs, .starts = setup->starts};
+      .path = path,
+      .facet_files = setup->facets,
+      .inputs = setup->inputs,
+      .replace = setup->replace,
+      .starts = setup->starts,
+  };
   workflow_unref(setup->workflow);
   workflow_marks_free(setup->marks);
   setup->workflow = preflight_load(source, setup->cwd, setup->config, setup->registry, errors,
@@ -435,7 +450,9 @@ void setup_print_facets(const struct setup *setup, const char *movement, FILE *o
     if (!setup_has_facet(entry, movement))
       continue;
     cli_say(out, "    %s  %s", cli_text(entry, "kind"), cli_text(entry, "file"));
-    if (strcmp(from, "workflow") != 0)
+    if (strcmp(from, "takt") == 0 || strcmp(from, "segue") == 0)
+      fprintf(out, "  (%s's)", from);
+    else if (strcmp(from, "workflow") != 0)
       fprintf(out, "  (%s)", strcmp(from, "project") == 0 ? "the project's" : "yours");
     fputc('\n', out);
   }
@@ -479,7 +496,8 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   char found[PATHS_BYTES];
   struct err none;
   setup->starts = true;
-  setup->inputs = json_object();
+  if (setup->inputs == NULL)
+    setup->inputs = json_object();
   given = inputs_read(args, setup->inputs, &err);
   const char *path = paths_workflow(word, setup->cwd, found, &none);
   if (!given)
@@ -518,6 +536,7 @@ void setup_deinit(struct setup *setup) {
   json_decref(setup->config);
   json_decref(setup->facets);
   json_decref(setup->inputs);
+  json_decref(setup->replace);
   if (setup->has_scenario)
     scenario_deinit(&setup->scenario);
   registry_free(setup->registry);

@@ -15,6 +15,7 @@ struct setup {
   struct workflow *workflow;
   struct workflow_marks *marks; /* places in its file */
   json_t *config;               /* session_start's */
+  json_t *replace;              /* keys of the workflow that were given beside its file, or NULL */
   json_t *inputs;               /* for the workflow's params: name -> text */
   struct err hides;             /* what the workflow's file hides, see paths_workflow */
   bool starts;                  /* a session is to begin, so no param may lack its value */

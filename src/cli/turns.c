@@ -86,6 +86,8 @@ static void print_rest(struct buf *b, const struct turn_line *line, const struct
   bool tells = line->duration_ms >= 1000 || line->spends.all.input + line->spends.all.output > 0;
   if (fits && tail > 0)
     put_painted(b, look, COLOUR_DIM, buf_view(&spent), tail);
+  if (look->terminal && line->why.n == 0 && line->reason.n > 0 && rest - tail - 4 >= WIDTH_WHY_MIN)
+    put_painted(b, look, COLOUR_NONE, buf_view(&line->reason), rest - tail - 4);
   if (!beside && line->why.n > 0) {
     buf_puts(b, "\n    ");
     put_painted(b, look, why, buf_view(&line->why), below - (fits ? 0 : tail + 2));

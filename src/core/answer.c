@@ -128,7 +128,7 @@ bool core_answer_settle(const struct core *core, struct core_answer *answer, int
       return err_set(err, ERR_USAGE, "%s asks nothing: what is open is asked by " STR_FMT,
                      answer->movement ? answer->movement : "that question",
                      STR_ARG(core->workflow->movements[other->movement].name));
-    return err_set(err, ERR_INVALID, "it asks nothing");
+    return err_set(err, ERR_INVALID, "it asks nothing: segue inbox lists what waits for a person");
   }
   if (count > 1) {
     buf_auto_t names = {0};

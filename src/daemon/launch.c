@@ -138,10 +138,10 @@ static bool launch_take_providers(const struct launch_body *p) {
   return true;
 }
 
-static bool launch_take_provider(const struct launch_body *p) {
-  if (!launch_take_text(p, "provider"))
+static bool launch_take_provider(const struct launch_body *p, const char *key) {
+  if (!launch_take_text(p, key))
     return false;
-  const char *name = json_string_value(json_object_get(p->l->config, "provider"));
+  const char *name = json_string_value(json_object_get(p->l->config, key));
   bool ok = name == NULL || registry_find(p->l->generation->registry, str_from(name)) != NULL;
   if (!ok) {
     (void)registry_unknown(p->l->generation->registry, str_from(name), p->err);
@@ -462,6 +462,10 @@ static bool launch_take_workflow(struct launch_body *p) {
   if (facets == NULL)
     facets = none;
   l->facets = json_array();
+  json_auto_t *replace = json_object();
+  JSON_MEMBERS(p->body, key, given)
+    if (strcmp(key, "budget") == 0 || strcmp(key, "max_movements") == 0)
+      json_object_set(replace, key, given);
   const struct workflow_source source = {
       .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
@@ -469,6 +473,7 @@ static bool launch_take_workflow(struct launch_body *p) {
       .facets = path ? NULL : facets,
       .facet_files = l->facets,
       .inputs = json_object_get(p->body, "inputs"),
+      .replace = replace,
       .starts = !p->lints,
   };
   l->workflow = preflight_load(source, l->setup.cwd, l->config, l->generation->registry, p->errors,
@@ -588,11 +593,15 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
-  static const char *const members[] = {
-      "workflow",    "task",          "cwd",          "provider",  "providers", "model",
-      "options",     "scenario",      "allow_secret", "lock",      "inputs",    "workspace",
-      "interactive", "unique",        "if_running",   "not_after", "source",    "on",
-      "after",       "after_any_end", "trust",        NULL};
+  static const char *const members[] = {"workflow",    "task",          "cwd",
+                                        "provider",    "providers",     "model",
+                                        "options",     "scenario",      "allow_secret",
+                                        "lock",        "inputs",        "workspace",
+                                        "interactive", "unique",        "if_running",
+                                        "not_after",   "source",        "on",
+                                        "after",       "after_any_end", "trust",
+                                        "budget",      "max_movements", "judge_provider",
+                                        NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
@@ -601,9 +610,9 @@ static bool launch_read(struct launch_body *p) {
   if (ok && attended != NULL && !json_is_boolean(attended))
     ok = err_set(p->err, ERR_INVALID, "interactive must be true or false");
   ok = ok && resume_options_members_known(p->body, "", members, p->err) && launch_take_cwd(p) &&
-       launch_take_provider(p) && launch_take_providers(p) && launch_take_text(p, "model") &&
-       launch_take_options(p) && launch_take_place(p) && launch_take_turn(p) &&
-       launch_take_text(p, "trust");
+       launch_take_provider(p, "provider") && launch_take_provider(p, "judge_provider") &&
+       launch_take_providers(p) && launch_take_text(p, "model") && launch_take_options(p) &&
+       launch_take_place(p) && launch_take_turn(p) && launch_take_text(p, "trust");
   if (ok) {
     json_object_set_new(l->config, "interactive", json_boolean(json_is_true(attended)));
     json_object_set_new(l->config, "submitted", json_true());

@@ -301,13 +301,18 @@ static void report_at_byte(struct composer *c, size_t offset, const char *what) 
   yaml_report(c, line, (int)utf8_count(c->text.p + start, offset - start) + 1, "%s", what);
 }
 
-/* Returns the column of a tab in the white space that line `number` begins with, 0 if there is
- * none. */
-static int leading_tab(const struct composer *c, int number) {
+static struct str composer_line(const struct composer *c, int number) {
   struct str rest = c->text, line;
   do
     line = str_next_line(&rest);
   while (--number > 0 && rest.p != NULL);
+  return line;
+}
+
+/* Returns the column of a tab in the white space that line `number` begins with, 0 if there is
+ * none. */
+static int leading_tab(const struct composer *c, int number) {
+  struct str line = composer_line(c, number);
   for (size_t i = 0; i < line.n && (line.p[i] == ' ' || line.p[i] == '\t'); i++)
     if (line.p[i] == '\t')
       return (int)i + 1;
@@ -343,6 +348,40 @@ static bool report_control_character(struct composer *c) {
   return false;
 }
 
+static size_t indent_of(struct str line) {
+  size_t n = 0;
+  while (n < line.n && line.p[n] == ' ')
+    n++;
+  return n;
+}
+
+/* Says what most people mean by a second colon in a line, and by a line that is indented too far.
+ * Returns false for anything else. */
+static bool report_second_value(struct composer *c, int line) {
+  const yaml_parser_t *p = &c->parser;
+  if (strncmp(p->problem, LIT("mapping values are not allowed")) != 0)
+    return false;
+  struct str text = composer_line(c, line);
+  size_t at = p->problem_mark.column < text.n ? p->problem_mark.column : text.n, first = 0;
+  while (first + 1 < at && !(text.p[first] == ':' && text.p[first + 1] == ' '))
+    first++;
+  if (first + 1 < at) {
+    yaml_report(c, line, column_of(p->problem_mark),
+                "a text that has \": \" in it needs quotes around it");
+    return true;
+  }
+  int above = line - 1;
+  while (above > 0 && str_trim(composer_line(c, above)).n == 0)
+    above--;
+  size_t own = indent_of(text), other = above > 0 ? indent_of(composer_line(c, above)) : own;
+  if (own <= other)
+    return false;
+  yaml_report(c, line, (int)own + 1,
+              "this line is indented further than the one above it, which has its value already: "
+              "keys of one map stand below each other");
+  return true;
+}
+
 static void report_parser_error(struct composer *c) {
   const yaml_parser_t *p = &c->parser;
   int line = yaml_line_of(p->problem_mark), tab;
@@ -354,6 +393,8 @@ static void report_parser_error(struct composer *c) {
     yaml_report(c, line, tab, "a tab stands in the indentation: YAML wants spaces only");
     return;
   }
+  if (report_second_value(c, line))
+    return;
   int last = line_count(c->text);
   if (line > last && (p->context == NULL || yaml_line_of(p->context_mark) > last))
     yaml_report(c, last, 1,

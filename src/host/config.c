@@ -131,6 +131,8 @@ const struct config_key config_keys[] = {
     {"wait_for_background", "30m", NULL, NULL,
      "how long a client is waited for that works on in the background after its answer"},
     {"env", NULL, NULL, NULL, "variables that backends' processes get, besides the standard ones"},
+    {"facets", NULL, NULL, NULL,
+     "folders of personas/, policies/ and the like, searched after yours and the project's"},
     {"secrets", NULL, NULL, NULL, "variables that a movement gets only if it names them"},
     {"sandbox", "guard", NULL, NULL, "the sandbox for agents and commands: a level, or a map"},
     {"store", NULL, "--store", "SEGUE_STORE",
@@ -153,6 +155,25 @@ static bool config_read_env(struct config *config, const char *path, const struc
       return yaml_wrong(err, path, item,
                         "env takes names only: the values come from the environment");
     config->env[i] = xstrndup(item->text.p, item->text.n);
+  }
+  return true;
+}
+
+static bool config_read_facets(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_LIST || node->count > LIMIT_FACET_FOLDER_COUNT)
+    return yaml_wrong(err, path, node, "facets must be a list of at most %u folders",
+                      LIMIT_FACET_FOLDER_COUNT);
+  config->facets = json_array();
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_node *item = node->items[i];
+    char folder[PATHS_BYTES];
+    const char *home = getenv("HOME");
+    bool tilde = str_starts(item->text, "~/") && home != NULL;
+    if (item->kind != YAML_TEXT || !(tilde || str_starts(item->text, "/")))
+      return yaml_wrong(err, path, item, "it must be an absolute path, or begin with ~/");
+    print_into(folder, sizeof folder, "%s%s", tilde ? home : "", item->text.p + (tilde ? 1 : 0));
+    json_array_append_new(config->facets, json_string(folder));
   }
   return true;
 }
@@ -392,6 +413,7 @@ static const struct {
     {"wait_for_reset", config_read_reset_wait},
     {"wait_for_outage", config_read_outage_wait},
     {"wait_for_background", config_read_background_wait},
+    {"facets", config_read_facets},
     {"secrets", config_read_secrets},
     {"sandbox", config_read_sandbox},
     {"store", config_read_store},
@@ -411,7 +433,7 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, secrets, sandbox, store, shared_paths or "
+      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, store, shared_paths or "
       "providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
@@ -565,6 +587,7 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "default_workspace", config->workspace);
   json_object_set(session_config, "templates", config->templates);
   json_object_set(session_config, "secrets", config->secrets);
+  json_object_set(session_config, "facet_folders", config->facets);
   json_object_set_new(session_config, "sandbox",
                       sandbox_resolve(config->sandbox, config->providers));
   if (config->env == NULL)
@@ -605,6 +628,7 @@ void config_deinit(struct config *config) {
   json_decref(config->background_wait);
   json_decref(config->prices);
   json_decref(config->secrets);
+  json_decref(config->facets);
   json_decref(config->sandbox);
   json_decref(config->notify);
   free(config->hidden);

@@ -12,6 +12,7 @@
  *   wait_for_outage: 30m    how long a provider is waited for that is away, or off
  *   wait_for_background: 30m    how long a client's background work is waited for
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
+ *   facets: [FOLDER, ...]   where facets are looked for after the user's and the project's
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
  *   sandbox: guard          what confines agents and commands, see sandbox_config.h
  *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
@@ -39,6 +40,7 @@ struct config {
   json_t *options;         /* or NULL */
   const char **env;        /* NULL-terminated, or NULL */
   json_t *sandbox;         /* from sandbox_read, or NULL */
+  json_t *facets;          /* list of absolute folders, or NULL */
   json_t *secrets;         /* list of names, or NULL */
   const char **hidden;     /* names of both, borrowed: NULL-terminated, or NULL */
   json_t *fallback;        /* name -> list of names, or NULL */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "os/fs.h"
+#include "provider/child.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -197,6 +198,35 @@ void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]) {
   (void)paths_workflow_folder(2, "", shipped);
   if (access(shipped, R_OK) != 0)
     (void)paths_workflow_folder(3, "", shipped);
+}
+
+void paths_shipped_facets(char out[PATHS_BYTES]) {
+  char user[PATHS_BYTES], shipped[PATHS_BYTES];
+  paths_called(user, shipped);
+  if (snprintf(out, PATHS_BYTES, "%s/facets", shipped) >= PATHS_BYTES || shipped[0] == '\0')
+    out[0] = '\0';
+}
+
+void paths_facets_of_takt(const char *cwd, char out[PATHS_BYTES]) {
+  char program[PATHS_BYTES];
+  char_auto_t *at = realpath(cwd, NULL);
+  size_t n = at ? strlen(at) : 0,
+         ceiling = n > 0 && n < PROJECT_BYTES ? project_ceiling(at) : n + 1;
+  for (; n > 1 && n >= ceiling; n = parent_of(at, n)) {
+    print_into(out, PATHS_BYTES, "%.*s/node_modules/takt/builtins", (int)n, at);
+    if (file_is_folder(out))
+      return;
+  }
+  char_auto_t *real =
+      program_find("takt", program, sizeof program) ? realpath(program, NULL) : NULL;
+  for (n = real ? strlen(real) : 0; n > 1; n = parent_of(real, n)) {
+    size_t name = parent_of(real, n) + 1;
+    bool is_package = n == name + 4 && strncmp(real + name, LIT("takt")) == 0;
+    if (is_package && snprintf(out, PATHS_BYTES, "%.*s/builtins", (int)n, real) < PATHS_BYTES &&
+        file_is_folder(out))
+      return;
+  }
+  out[0] = '\0';
 }
 
 /* Holds names of workflows, one of which a misspelt name may mean. */

@@ -37,6 +37,11 @@ bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_
  * programs of a project's choice. */
 void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
 
+/* Gives the folders that hold, for each language, the facets of an installed takt (its builtins: of
+ * the project's node_modules, else where its program is) and segue's own; "" for a missing one. */
+void paths_facets_of_takt(const char *cwd, char out[PATHS_BYTES]);
+void paths_shipped_facets(char out[PATHS_BYTES]);
+
 /* Gives HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);
 

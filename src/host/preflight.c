@@ -13,6 +13,7 @@
 #include "os/tmpdir.h"
 #include "provider/child.h"
 #include "provider/readiness.h"
+#include "workflow/facets.h"
 #include "workflow/parse.h"
 
 #include <assert.h>
@@ -155,7 +156,8 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   struct workflow_marks *marks = NULL;
   struct workflow *workflow = NULL;
   char project[PATHS_BYTES], foreign[PATHS_BYTES], home[PATHS_BYTES],
-      user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES], called[2][PATHS_BYTES];
+      user[PATHS_BYTES + 16] = "", dir[PATHS_BYTES], called[2][PATHS_BYTES], takt[PATHS_BYTES],
+                         own[PATHS_BYTES];
   struct err err = {0};
   paths_project_facets(cwd, project, foreign);
   paths_home_facets(home);
@@ -165,6 +167,17 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
   source.home_facets = home[0] ? home : NULL;
   source.user_facets = user[0] ? user : NULL;
   source.named_by_user = true;
+  struct facets_more more[LIMIT_FACET_FOLDER_COUNT + 3] = {0};
+  size_t n = 0;
+  JSON_EACH(json_object_get(config, "facet_folders"), i, folder)
+    more[n++] = (struct facets_more){"config", json_string_value(folder)};
+  paths_facets_of_takt(cwd, takt);
+  paths_shipped_facets(own);
+  if (takt[0] != '\0')
+    more[n++] = (struct facets_more){"takt", takt};
+  if (own[0] != '\0')
+    more[n++] = (struct facets_more){"segue", own};
+  source.more_facets = more;
   paths_called(called[0], called[1]);
   const char *const workflows[] = {called[0], called[1], NULL};
   source.workflows = workflows;

@@ -62,17 +62,18 @@ void kept_init(struct kept *k, const struct secrets *secrets, size_t max) {
   head_tail_init(&k->bytes, max);
 }
 
-void kept_push(struct kept *k, struct str piece) {
-  if (secrets_are_empty(k->redactor.secrets)) {
-    head_tail_append(&k->bytes, piece);
-    return;
+struct str kept_push(struct kept *k, struct str piece) {
+  if (!secrets_are_empty(k->redactor.secrets)) {
+    buf_clear(&k->piece);
+    redactor_push(&k->redactor, piece, &k->piece);
+    piece = buf_view(&k->piece);
   }
-  redactor_push(&k->redactor, piece, &k->piece);
-  head_tail_append(&k->bytes, buf_view(&k->piece));
-  buf_clear(&k->piece);
+  head_tail_append(&k->bytes, piece);
+  return piece;
 }
 
 void kept_take(struct kept *k, struct text *text, uint64_t *dropped) {
+  buf_clear(&k->piece);
   redactor_flush(&k->redactor, &k->piece);
   head_tail_append(&k->bytes, buf_view(&k->piece));
   buf_clear(&k->piece);

@@ -36,7 +36,8 @@ struct kept {
 };
 
 void kept_init(struct kept *k, const struct secrets *secrets, size_t max); /* secrets: borrowed */
-void kept_push(struct kept *k, struct str piece);
+/* Returns the piece without secrets, valid until the next one. */
+struct str kept_push(struct kept *k, struct str piece);
 /* Into an empty text; *dropped is how many bytes were cut out. k is empty afterwards, as after
  * kept_init. */
 void kept_take(struct kept *k, struct text *text, uint64_t *dropped);

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/fs.h"
@@ -76,9 +77,25 @@ static json_t *whole_object(struct str text) {
   return json_loadb(trimmed.p, trimmed.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
+/* Tells those who watch what the program prints, at most the end of each piece. */
+static void command_tell(const struct command_run *run, struct str piece) {
+  struct buf shown = {0};
+  if (piece.n > LIMIT_LIVE_TEXT_BYTES) {
+    piece.p += piece.n - LIMIT_LIVE_TEXT_BYTES;
+    piece.n = LIMIT_LIVE_TEXT_BYTES;
+  }
+  if (!utf8_valid(piece.p, piece.n)) { /* also where a character is cut */
+    buf_safe(&shown, piece, true);
+    piece = buf_view(&shown);
+  }
+  if (piece.n > 0)
+    provider_tell(&run->sink, NEWS_TEXT, piece, NULL);
+  buf_deinit(&shown);
+}
+
 static void command_on_output(void *ctx, int fd, struct str bytes) {
   struct command_run *run = ctx;
-  kept_push(fd == 1 || run->gates ? &run->out : &run->err, bytes);
+  command_tell(run, kept_push(fd == 1 || run->gates ? &run->out : &run->err, bytes));
 }
 
 /* Says why the program was ended. For a gate that is a failure like any other, and the worker is

@@ -54,7 +54,8 @@ enum { ID_CHARS = STORE_ID_BYTES - 1, SUFFIX_CHARS = sizeof FILES_SUFFIX - 1 };
 static bool make_dir(const char *path, struct err *err) {
   char parent[STORE_PATH_BYTES];
   if (mkdir(path, 0700) != 0)
-    return errno == EEXIST ? true : err_set_errno(err, errno, "cannot make the folder %s", path);
+    return errno == EEXIST ||
+           err_set_errno(err, errno, "cannot make the folder %s, of --logs or SEGUE_LOGS", path);
   print_into(parent, sizeof parent, "%s", path);
   char *slash = strrchr(parent, '/');
   if (slash != NULL)
@@ -940,12 +941,20 @@ static int hold_right(const struct store *store, const char *right, struct err *
     err_set_errno(err, errno, "cannot make %s", path);
     return -1;
   }
-  if (!fault_fails("lock") && fs_lock(fd))
+  char pid[32] = "";
+  if (!fault_fails("lock") && fs_lock(fd)) {
+    print_into(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || write(fd, pid, strlen(pid)) < 0)
+      log_warn("cannot write %s", path); /* it only tells others who holds it */
     return fd;
+  }
   int number = errno;
+  long holder = read(fd, pid, sizeof pid - 1) > 0 ? strtol(pid, NULL, 10) : 0;
   close(fd);
   if (fs_lock_is_taken(number))
-    err_set(err, ERR_LOCKED, "another %s uses the log folder %s", right, store->where);
+    err_set(err, ERR_LOCKED,
+            "another %s uses the log folder %s (process %ld): stop that one, or give other --logs",
+            right, store->where, holder);
   else
     err_set_errno(err, number, "cannot lock %s", path);
   return -1;

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 #include "os/fs.h"
 
 #include <assert.h>
@@ -1100,6 +1101,34 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
   e.flat = arena_array(p->arena, LIMIT_MOVEMENT_COUNT + 1, sizeof *e.flat);
   flatten(&e, x);
   return expand_root(&e, x);
+}
+
+const struct yaml_node *expand_replace(struct parse *p, const struct yaml_node *root,
+                                       const json_t *words, const char *file) {
+  struct yaml_origin *origin = arena_alloc(p->arena, sizeof *origin);
+  struct expand e = {.p = p};
+  buf_auto_t text = {0};
+  if (json_object_size(words) == 0 || root->kind != YAML_MAP)
+    return root;
+  *origin = (struct yaml_origin){file};
+  json_write(words, &text);
+  const struct yaml_node *given = yaml_parse(p->arena, file, arena_str(p->arena, buf_view(&text)),
+                                             LIMIT_WORKFLOW_BYTES, p->errors);
+  if (given == NULL)
+    return root;
+  given = expand_plain(&e, origin, given);
+  struct yaml_node *copy = arena_alloc(p->arena, sizeof *copy);
+  *copy = *root;
+  copy->pairs = arena_array(p->arena, root->count + given->count, sizeof *copy->pairs);
+  copy->count = 0;
+  for (size_t i = 0; i < root->count; i++) {
+    const struct key *key = key_find(&workflow_keys, root->pairs[i].key->text);
+    if (key == NULL || parse_member(given, key) == NULL)
+      copy->pairs[copy->count++] = root->pairs[i];
+  }
+  for (size_t i = 0; i < given->count; i++)
+    copy->pairs[copy->count++] = given->pairs[i];
+  return copy;
 }
 
 json_t *expand_params(struct parse *p, const struct yaml_node *root) {

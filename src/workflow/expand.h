@@ -22,6 +22,11 @@
 const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node *root,
                                         json_t **inputs);
 
+/* The tree with these keys of a workflow in place of its own, as a person gave them beside the
+ * file; words may be NULL. file: the place that errors name. */
+const struct yaml_node *expand_replace(struct parse *p, const struct yaml_node *root,
+                                       const json_t *words, const char *file);
+
 /* The params of a file: [{"name", "description", "default"}], in its order; a new reference. */
 json_t *expand_params(struct parse *p, const struct yaml_node *root);
 

@@ -158,13 +158,21 @@ static void path_of_name(const char *kind_folder, struct str name, size_t end,
 
 /* --- where it came from --- */
 
-static const char *const from_names[FROM_COUNT] = {"workflow", "workflow", "workflow",
-                                                   "project",  "home",     "user"};
-
-static const char *facets_from(const struct facets *f, enum facet_from from) {
-  const char *const folders[FROM_COUNT] = {f->folder,  f->above, f->above_facets,
-                                           f->project, f->home,  f->user};
-  return folders[from];
+/* Returns the i-th folder that is searched, which may be NULL, and its name in `from`; false: there
+ * are no more. */
+static bool facets_at(const struct facets *f, size_t i, struct facets_more *at) {
+  const struct facets_more known[FROM_COUNT] = {
+      {"workflow", f->folder}, {"workflow", f->above}, {"workflow", f->above_facets},
+      {"project", f->project}, {"home", f->home},      {"user", f->user}};
+  for (size_t k = FROM_COUNT; f->more != NULL && k <= i; k++)
+    if (f->more[k - FROM_COUNT].folder == NULL)
+      return false;
+  if (i >= FROM_COUNT && f->more == NULL)
+    return false;
+  *at = i < FROM_COUNT ? known[i] : f->more[i - FROM_COUNT];
+  if (!f->foreign && i >= FROM_COUNT && strcmp(at->from, "config") != 0)
+    at->folder = NULL; /* a facet of one's own that is gone is not replaced by another's */
+  return true;
 }
 
 static json_t *absolute_path(const char *folder, const char *path) {
@@ -182,7 +190,7 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
     for (size_t k = 0; name_ends[k] != NULL; k++) {
       char path[NAMED_BYTES];
       struct stat st;
-      const char *folder = facets_from(f, from);
+      const char *folder = from == FROM_HOME ? f->home : f->user;
       int root = folder ? fs_open_folder(folder) : -1;
       if (root < 0)
         break;
@@ -220,12 +228,13 @@ static void note_user(const struct facets *f, json_t *entry) {
 }
 
 /* Notes a file that a facet came from. `name` is empty if the file was named by its path. */
-static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
-                      struct str name, const char *path) {
-  if (f->files == NULL || f->movement.n == 0)
+static void note_file(const struct facets *f, enum facet_kind kind, size_t from, struct str name,
+                      const char *path) {
+  struct facets_more at;
+  if (f->files == NULL || f->movement.n == 0 || !facets_at(f, from, &at))
     return;
-  json_auto_t *file = absolute_path(facets_from(f, from), path);
-  json_t *entry = entry_of(f->files, kind, from_names[from], file);
+  json_auto_t *file = absolute_path(at.folder, path);
+  json_t *entry = entry_of(f->files, kind, at.from, file);
   note_user(f, entry);
   if (f->memo != NULL)
     f->memo->entry = entry;
@@ -242,12 +251,12 @@ static enum found facets_find_in(const struct facets *f, enum facet_kind kind,
   if (has_space(name) || name.n == 0 || name.n > LIMIT_NAME_BYTES || name.p[0] == '.' ||
       memchr(name.p, '/', name.n) != NULL)
     return NOT_FOUND;
-  for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++) {
-    const char *folder = facets_from(f, from);
-    for (size_t k = 0; folder && name_ends[k] != NULL; k++) {
+  struct facets_more at;
+  for (size_t from = 0; facets_at(f, from, &at); from++) {
+    for (size_t k = 0; at.folder && name_ends[k] != NULL; k++) {
       char path[NAMED_BYTES];
       path_of_name(kind_folder, name, k, path);
-      enum found found = read_beneath(folder, path, true, out, err);
+      enum found found = read_beneath(at.folder, path, true, out, err);
       if (found == FOUND)
         note_file(f, kind, from, name, path);
       if (found != NOT_FOUND)
@@ -290,8 +299,9 @@ static bool facets_not_found(const struct facets *f, enum facet_kind kind, struc
   size_t n = 0;
   for (size_t i = 0; section && i < section->count && n < NAMES_MAX; i++)
     names[n++] = section->pairs[i].key->text.p;
-  for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++)
-    n = names_in(facets_from(f, from), kind, &arena, names, n);
+  struct facets_more at;
+  for (size_t from = 0; facets_at(f, from, &at); from++)
+    n = names_in(at.folder, kind, &arena, names, n);
   names[n] = NULL;
   const char *near = str_nearest(name, names);
   if (near)
@@ -500,8 +510,9 @@ json_t *facets_list(const struct facets *f) {
   json_t *list = json_array();
   for (size_t kind = 0; kind < LISTED_COUNT; kind++) {
     size_t start = json_array_size(list);
-    for (enum facet_from from = FROM_WORKFLOW; from < FROM_COUNT; from++)
-      facets_list_folder(list, kind, start, facets_from(f, from), from_names[from]);
+    struct facets_more at;
+    for (size_t from = 0; facets_at(f, from, &at); from++)
+      facets_list_folder(list, kind, start, at.folder, at.from);
   }
   return list;
 }

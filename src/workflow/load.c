@@ -184,6 +184,45 @@ void workflow_marks_free(struct workflow_marks *marks) {
   free(marks);
 }
 
+static bool is_foreign_key(const struct key_set *set, struct str name) {
+  const struct key *k = key_find(set, name);
+  return k != NULL && (k->type == KEY_NOTED || !str_eq_c(name, k->name));
+}
+
+/* Returns whether the file says something that only takt's files do. */
+static bool is_foreign(const char *file, const struct yaml_node *root) {
+  const struct yaml_node *movements =
+      parse_member(root, key_find(&workflow_keys, STR("movements")));
+  bool found = strstr(file, ".takt/") != NULL;
+  for (size_t i = 0; root->kind == YAML_MAP && i < root->count && !found; i++)
+    found = is_foreign_key(&workflow_keys, root->pairs[i].key->text);
+  for (size_t i = 0; movements != NULL && movements->kind == YAML_LIST && i < movements->count; i++)
+    for (size_t k = 0; movements->items[i]->kind == YAML_MAP && k < movements->items[i]->count; k++)
+      found = found || is_foreign_key(&movement_keys, movements->items[i]->pairs[k].key->text);
+  return found;
+}
+
+/* Sets the further folders of facets, in the file's language. */
+static void more_facets(struct parse *p, const struct facets_more *given,
+                        const struct yaml_node *root) {
+  const struct yaml_node *language = parse_member(root, key_find(&workflow_keys, STR("language")));
+  bool ja = language != NULL && str_eq_c(language->text, "ja");
+  size_t n = 0;
+  while (given != NULL && given[n].folder != NULL)
+    n++;
+  struct facets_more *more = arena_array(p->arena, n + 1, sizeof *more);
+  for (size_t i = 0; i < n; i++) {
+    more[i] = given[i];
+    if (strcmp(given[i].from, "takt") == 0)
+      more[i].folder = arena_printf(p->arena, "%s/%s/facets", given[i].folder, ja ? "ja" : "en");
+    else if (strcmp(given[i].from, "segue") == 0)
+      more[i].folder = arena_printf(p->arena, "%s/%s", given[i].folder, ja ? "ja" : "en");
+  }
+  more[n] = (struct facets_more){0};
+  p->facets.more = more;
+  p->facets.foreign = is_foreign(p->file, root);
+}
+
 static json_t *load_text(const struct workflow_source *source, struct str text,
                          struct err_list *errors, struct workflow_marks *marks) {
   struct arena *arena = &marks->arena;
@@ -208,7 +247,9 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   json_t *inputs;
   if (source->facets == NULL)
     facets_beside(&parse.facets, arena, source->path);
+  more_facets(&parse, source->more_facets, marks->root);
   marks->root = expand_workflow(&parse, marks->root, &inputs);
+  marks->root = expand_replace(&parse, marks->root, source->replace, WORKFLOW_REPLACED);
   json_t *doc = parse_workflow(&parse, marks->root);
   gates_expand(doc);
   integrate_expand(doc);

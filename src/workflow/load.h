@@ -17,6 +17,11 @@
 
 #include <jansson.h>
 
+/* Names the place of `replace` in errors. */
+#define WORKFLOW_REPLACED "the command line"
+
+struct facets_more;
+
 struct workflow_source {
   const char *path; /* path of the workflow file; relative facet paths start at its folder */
   const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
@@ -25,13 +30,17 @@ struct workflow_source {
   const char *project_facets; /* PROJECT/.segue/facets or NULL */
   const char *home_facets;    /* HOME/.segue/facets or NULL */
   const char *user_facets;    /* CONFIG/segue/facets or NULL */
+  /* Further folders; those of takt and segue have one of each language below. Ends with a NULL
+   * folder; or NULL. */
+  const struct facets_more *more_facets;
   /* Two folders in which workflows are looked for that are called by name ("" is none); or
    * NULL. */
   const char *const *workflows;
-  const json_t *inputs; /* values for the file's params: name -> text; or NULL; borrowed */
-  bool starts;          /* a session will be made from it: each param needs a value */
-  json_t *facet_files;  /* an array: where facets came from (facets.h); or NULL; borrowed */
-  bool named_by_user;   /* false: merely found, so command: movements are refused */
+  const json_t *inputs;  /* values for the file's params: name -> text; or NULL; borrowed */
+  const json_t *replace; /* keys of a workflow that a person gave beside the file; or NULL */
+  bool starts;           /* a session will be made from it: each param needs a value */
+  json_t *facet_files;   /* an array: where facets came from (facets.h); or NULL; borrowed */
+  bool named_by_user;    /* false: merely found, so command: movements are refused */
 };
 
 /* The params of a file: [{"name", "description", "default"}], in its order; a new reference. Empty

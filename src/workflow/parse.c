@@ -98,6 +98,9 @@ static bool parse_want_text(struct parse *p, const char *what, const struct yaml
     return true;
   if (node->kind == YAML_NULL)
     REPORT(p, node, "%s has no value: write one or remove the key", what);
+  else if (node->kind == YAML_MAP && node->count == 1 && node->pairs[0].value->kind == YAML_NULL)
+    REPORT(p, node, "%s must be a text, and {%s} without quotes is a map: write \"{%s}\"", what,
+           parse_shown(p, node->pairs[0].key->text), parse_shown(p, node->pairs[0].key->text));
   else if (node->kind == YAML_LIST || node->kind == YAML_MAP)
     REPORT(p, node, "%s must be a text, not %s", what, yaml_kind_name(node->kind));
   else
@@ -134,6 +137,15 @@ static bool is_key_word(const struct key *k, const struct yaml_node *node) {
   return k->words && node->kind == YAML_TEXT && str_is_one(node->text, k->words);
 }
 
+/* Returns advice for a text that has a number among other things, such as $5. */
+static const char *number_inside(struct parse *p, const struct yaml_node *node) {
+  char *end;
+  const char *at =
+      node->kind == YAML_TEXT ? node->text.p + strcspn(node->text.p, "0123456789") : "";
+  double value = strtod(at, &end);
+  return end != at ? arena_printf(p->arena, ": write %g", value) : "";
+}
+
 static json_t *parse_number(struct parse *p, const struct key *k, const struct yaml_node *node) {
   bool whole = k->type != KEY_NUMBER;
   const char *kind = whole ? "a whole number" : "a number";
@@ -146,7 +158,8 @@ static json_t *parse_number(struct parse *p, const struct key *k, const struct y
     REPORT(p, node, "%s must be %s from %.0f to %.0f, or %s", k->name, kind, k->min, k->max,
            parse_words_shown(p, k));
   else
-    REPORT(p, node, "%s must be %s from %.0f to %.0f", k->name, kind, k->min, k->max);
+    REPORT(p, node, "%s must be %s from %.0f to %.0f%s", k->name, kind, k->min, k->max,
+           number_inside(p, node));
   return NULL;
 }
 

@@ -17,10 +17,40 @@ def the_first_page_leads_on(box):
 
 
 def commands(box):
-    """Those of the first page: all of them, each in a group."""
-    lines = box.segue("help").stdout.decode().splitlines()
+    """All commands, each in a group; some are a noun and a verb."""
+    lines = box.segue("help", "--all").stdout.decode().splitlines()
     expect("More" not in lines, "a command that is in no group", lines)
-    return [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    return [line[2:19].split() for line in lines if line.startswith("  ") and line[2] != " "]
+
+
+def the_first_page_is_one_screen(box):
+    """What a newcomer needs, in the order of the work."""
+    lines = box.segue("help").stdout.decode().splitlines()
+    names = [line.split()[0] for line in lines if line.startswith("  ")]
+    expect(len(lines) <= 25 and max(map(len, lines)) <= 80, len(lines), lines)
+    expect(names == "until init run resume submit serve cancel ls show web inbox answer branch verify "
+           "audit doctor".split(), names)
+    expect(box.segue(status=0).stdout.decode().splitlines() == lines, "segue alone shows it, too")
+
+
+def a_noun_leads_to_its_commands(box):
+    """The words from before go on working; help, completion and a wrong verb name the new ones."""
+    for noun, verb, former in (("branch", "list", "worktrees"), ("branch", "merge", "merge"),
+                               ("eval", "agree", "agree"), ("json", "check", "check")):
+        expect(verb in box.segue(noun, status=2).stdout.decode(), noun)
+        expect(box.segue(noun, "--help", status=0).stdout == box.segue("help", noun, status=0).stdout, noun)
+        wanted = box.segue(former, "--help", status=0).stdout
+        expect(wanted.startswith(f"segue {noun} {verb} ".encode()), wanted)
+        for words in ([noun, verb, "--help"], ["help", noun, verb], ["help", former]):
+            expect(wanted in box.segue(*words, status=0).stdout, words)
+        offered = box.segue("completion", "--for", "--", noun, "").stdout.decode().splitlines()
+        expect(verb in [line.split("\t")[0] for line in offered], offered)
+        first = box.segue("completion", "--for", "--", former[:2]).stdout.decode().splitlines()
+        expect(former not in [line.split("\t")[0] for line in first], first)
+        expect(box.segue("completion", "--for", "--", noun, verb, "--").stdout
+               == box.segue("completion", "--for", "--", former, "--").stdout, noun, verb)
+    box.segue("branch", "\x1b[31m", status=2, err="segue branch --help")
+    box.segue("json", "check", "--no-such-option", status=2, err="there is no option")
 
 
 def it_fits_the_terminal(box):
@@ -28,7 +58,7 @@ def it_fits_the_terminal(box):
     box.env["COLUMNS"] = "100"
     names = commands(box)
     expect(len(names) > 40, names)
-    for words in [[], *([name] for name in names), ["key", "judge"], ["key", "structured_output"]]:
+    for words in [[], ["--all"], *names, ["key", "judge"], ["key", "structured_output"]]:
         shown = {}
         for columns in (100, 50):
             box.env["COLUMNS"] = str(columns)
@@ -42,13 +72,14 @@ def it_fits_the_terminal(box):
 
 
 def every_command_has_its_help(box):
-    for name in commands(box):
-        plain = box.segue("help", name).stdout.decode().split("\n\nIt is a key of a workflow")[0]
+    for words in commands(box):
+        name = " ".join(words)
+        plain = box.segue("help", *words).stdout.decode().split("\n\nIt is a key of a workflow")[0]
         for flag in ("--help", "-h"):
-            done = box.segue(name, flag)
+            done = box.segue(*words, flag)
             expect(done.returncode == 0 and done.stdout.decode().rstrip() == plain.rstrip(), name, flag, done)
-        done = box.segue(name, "--no-such-option", status=2, err=b"there is no option --no-such-option")
-        expect(f"try: segue help {name}" in done.stderr.decode(), name, done)
+        done = box.segue(*words, "--no-such-option", status=2, err=b"there is no option --no-such-option")
+        expect("try: segue help " in done.stderr.decode(), name, done)
 
 
 def every_key_is_explained():
@@ -101,5 +132,5 @@ def a_version_tells_what_it_can_do(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([the_first_page_leads_on, it_fits_the_terminal, every_command_has_its_help, every_key_is_explained, commands_and_slips, an_error_names_its_page,
+    sys.exit(main([the_first_page_leads_on, the_first_page_is_one_screen, a_noun_leads_to_its_commands, it_fits_the_terminal, every_command_has_its_help, every_key_is_explained, commands_and_slips, an_error_names_its_page,
                    a_version_tells_what_it_can_do]))

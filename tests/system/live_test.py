@@ -152,6 +152,39 @@ def the_words_of_an_agent(box):
     expect(rows[2].startswith("1 investigate") and "COMPLETE" in rows[5], rows)
 
 
+PRINTS = """name: prints
+movements:
+  - name: build
+    command: [sh, build.sh]
+    secrets: [BUILD_KEY]
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+BUILD = r"""printf 'one\ntwo: hidden-key\n' >&2
+while ! test -e more; do sleep 0.05; done
+printf '50%%\r75%%\r\377\033[31mred\n'
+while ! test -e go-on; do sleep 0.05; done
+"""
+
+
+def the_output_of_a_command(box):
+    """Its last line stands in the live line, all of it with -v; no secret, and nothing that steers the terminal."""
+    os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
+    box.file("home/config/segue/config.yaml", "secrets: [BUILD_KEY]\n")
+    box.env["BUILD_KEY"] = "hidden-key"
+    box.file("work/build.sh", BUILD)
+    for more in ([], ["-v"]):
+        t = Terminal(box, ["run", "--trust", box.file("p.yaml", PRINTS), "--logs", box.logs, *more], columns=150)
+        t.until(lambda: t.shows(r"^  1 [|/\\-] build +command +two: "), "the last line")
+        with open(box.cwd + "/more", "w"):
+            pass
+        t.until(lambda: t.shows(r"^  1 [|/\\-] build +command +.*red"), "the next one")
+        go_on(box)
+        expect(t.status() == 0 and "hidden-key" not in t.raw and "\x1b[31mred" not in t.raw, t.screen.rows)
+        expect(("    one" in t.screen.seen) == (more == ["-v"]), t.screen.seen)
+        for name in ("more", "go-on"):
+            os.remove(f"{box.cwd}/{name}")
+
+
 def narrow_ones_wrap_nothing(box):
     for columns in (44, 60, 80):
         t = Terminal(box, words(box, "-v"), columns=columns, env={"NO_COLOR": "1"})
@@ -200,7 +233,7 @@ def the_words_from_anywhere():
             rows = [r.strip() for r in screen.rows if r.strip()]
             rows = rows[rows.index("I looked."):]
             expect(rows[1] == "All is fine." and rows[2].startswith("1 invest"), rows)
-            expect(sum("passed" in r for r in rows) == 1, "a command's output is nobody's words", rows)
+            expect([r for r in rows if "passed" in r][0] == "3 passed", "a command's output", rows)
         expect("\x1b[2m" in t.raw[:t.raw.index("I looked.")][-8:], "they are dimmed")
         piped = box.segue("submit", box.file("w.yaml", FLOW), "-s", box.file("s.json", json.dumps(REPLIES)),
                           "--socket", box.socket, "--follow", "-v")
@@ -237,6 +270,6 @@ def from_anywhere(box: DaemonBox):
 
 
 if __name__ == "__main__":
-    sys.exit(main([a_line_while_it_runs, the_words_of_an_agent, narrow_ones_wrap_nothing,
+    sys.exit(main([a_line_while_it_runs, the_words_of_an_agent, the_output_of_a_command, narrow_ones_wrap_nothing,
                    a_pipe_gets_finished_lines, the_words_from_anywhere,
                    from_anywhere]))

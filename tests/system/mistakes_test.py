@@ -41,6 +41,10 @@ def plain(text, box):
 def answer(box, words):
     done = box.segue(*shlex.split(words))
     out, err = done.stdout.decode(), done.stderr.decode()
+    for remedy in re.findall(r"(?:^try: |, )segue (help[^,\n]*)", err, re.M):
+        expect(box.segue(*shlex.split(remedy.split(", for")[0])).returncode == 0, words, "a remedy does not work:", remedy)
+    for remedy in re.findall(r"continue with: segue (resume \S+)$", out + err, re.M):
+        expect(box.segue(*shlex.split(remedy)).returncode != 2, words, "a remedy does not work:", remedy)
     text = f"exit {done.returncode}\n"
     for name, part in (("out", out), ("err", err)):
         text += "".join(f"{name}| {line}\n" for line in plain(part, box).splitlines())

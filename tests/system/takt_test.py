@@ -143,6 +143,72 @@ def two_that_write_run_one_after_the_other():
         box.segue("lint", box.file("own.yaml", own), status=2, err=b"may change the same files at once")
 
 
+FILE = """name: theirs
+movements:
+  - name: plan
+    persona: architecture-reviewer
+    policy: coding
+    instruction: plan
+    %s
+    rules: [{condition: planned, next: COMPLETE}]
+"""
+
+
+def facets_of(box, name, text):
+    """Where each facet of the file comes from, by its kind."""
+    os.makedirs(os.path.dirname(f"{box.cwd}/{name}"), exist_ok=True)
+    box.file("work/" + name, text)
+    said = box.segue("lint", name, status=0).stdout.decode().splitlines()
+    return {line.split()[0]: line.split(None, 1)[1] for line in said if line.startswith("    ")}
+
+
+def names_that_takt_ships_are_found(box):
+    """For files of its dialect: those of an installed takt, and segue's own, in the file's language."""
+    ours = facets_of(box, "own.yaml", FILE % "allowed_tools: [Read]")
+    for kind, name in (("persona", "en/personas/architecture-reviewer.md"), ("policy", "en/policies/coding.md"),
+                       ("instruction", "en/instructions/plan.md")):
+        expect(ours[kind].endswith(f"/{name}  (segue's)"), kind, ours)
+    ja = facets_of(box, "ja.yaml", FILE % "allowed_tools: [Read]" + "language: ja\n")
+    expect("/ja/policies/coding.md" in ja["policy"], ja)
+    for place in ("work/node_modules/takt", "lib/node_modules/takt"):
+        for language in ("en", "ja"):
+            os.makedirs(f"{box.dir}/{place}/builtins/{language}/facets/policies")
+            box.file(f"{place}/builtins/{language}/facets/policies/coding.md", "theirs " + place + language)
+    os.makedirs(box.dir + "/lib/node_modules/takt/bin")
+    os.makedirs(box.dir + "/bin")
+    program = box.file("lib/node_modules/takt/bin/takt", "#!/bin/sh\nexit 1\n")
+    os.chmod(program, 0o755)
+    os.symlink(program, box.dir + "/bin/takt")
+    box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
+    theirs = FILE % "allowed_tools: [Read]"
+    for text, name in ((theirs, "a.yaml"), (FILE % "edit: false", ".takt/pieces/b.yaml")):
+        said = facets_of(box, name, text)
+        expect("/work/node_modules/takt/builtins/en/" in said["policy"] and "(takt's)" in said["policy"], said)
+        expect("(segue's)" in said["persona"], "what takt does not have here", said)
+    box.file("work/own.yaml", FILE % "edit: false")
+    box.segue("lint", "own.yaml", status=2, err="there is no persona named architecture-reviewer")
+    shutil.rmtree(box.cwd + "/node_modules")
+    said = facets_of(box, "a.yaml", theirs + "language: ja\n")
+    expect("/lib/node_modules/takt/builtins/ja/" in said["policy"], said)
+    rows = json.loads(box.segue("facets", "--json", status=0).stdout)
+    seen = {(r["kind"], r["name"], r["from"], "shadowed_by" in r) for r in rows}
+    expect({("policy", "coding", "takt", False), ("policy", "coding", "segue", True)} <= seen, seen)
+
+
+def further_folders_of_facets(box):
+    """Those that config.yaml names come after the user's and before takt's and segue's own."""
+    os.makedirs(box.dir + "/team/policies")
+    box.file("team/policies/coding.md", "the team's")
+    os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
+    box.file("home/config/segue/config.yaml", f"facets: [{box.dir}/team, ~/nowhere]\n")
+    own = FILE % "edit: false"
+    own = own.replace("architecture-reviewer", "You look.").replace("instruction: plan", "instruction: Plan it.")
+    expect("/team/policies/coding.md" in facets_of(box, "own.yaml", own)["policy"], "team")
+    for wrong, said in (("[team]", "absolute path"), ("team", "a list"), ("[1]", "absolute path")):
+        box.file("home/config/segue/config.yaml", f"facets: {wrong}\n")
+        box.segue("lint", "own.yaml", status=2, err=said)
+
+
 if __name__ == "__main__":
-    sys.exit(main([forty_judged_cases, plan_and_review_at_once, three_vote,
+    sys.exit(main([names_that_takt_ships_are_found, further_folders_of_facets, forty_judged_cases, plan_and_review_at_once, three_vote,
                    two_reviewers_and_a_fix, two_that_write_run_one_after_the_other]))

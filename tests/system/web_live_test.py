@@ -60,6 +60,24 @@ def words():
         box.end()
 
 
+def output():
+    """What a running command prints stands there, too."""
+    with WebBox() as box:
+        box.serve()
+        sid = box.submit(box.file("prints.yaml", "name: prints\nmovements:\n  - name: build\n    command: [sh, -c, 'for i in "
+                                  "$(seq 9999); do echo part $i; sleep .2; done']\n    rules: [{condition: when(true), "
+                                  "next: COMPLETE}]\n"))
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(root + f"s/{sid}/")
+            b.wait(READY)
+            b.wait("return document.querySelector('pre.live[id$=text]')?.textContent.includes('part 7\\n')")
+            box.ask("POST", f"/v1/sessions/{sid}/cancel", {})
+            b.wait("return document.getElementById('main').innerText.includes('cancelled')")
+            clean(b)
+        box.end()
+
+
 def tabs(box: WebBox):
     """Ten pages of one browser: the oldest rest, and each gets the end of the session."""
     box.serve()
@@ -172,4 +190,4 @@ def killed(box: WebBox):
 
 if __name__ == "__main__":
     needs(*browser.PROGRAMS)
-    sys.exit(main([words, tabs, often, ages, its_log_is_gone, killed]))
+    sys.exit(main([words, output, tabs, often, ages, its_log_is_gone, killed]))

@@ -240,13 +240,25 @@ static void complete_words(char *const *words, size_t count, FILE *out) {
   assert(count == 0 || words != NULL);
   struct completing c = {.words = words, .count = count, .out = out};
   c.start = count > 0 ? words[count - 1] : "";
-  if (count <= 1) {
-    for (size_t i = 0; cli_commands[i]; i++)
-      if (!cli_commands[i]->hidden)
-        offer(&c, cli_commands[i]->name, cli_commands[i]->summary);
+  const struct cli_noun *noun = count > 1 ? cli_find_noun(words[0]) : NULL;
+  if (noun != NULL && count == 2) {
+    for (size_t i = 0; noun->verbs[i].verb != NULL; i++)
+      offer(&c, noun->verbs[i].verb, cli_find(noun->verbs[i].command)->summary);
     return;
   }
-  c.command = cli_find(words[0]);
+  if (count <= 1) {
+    for (size_t i = 0; cli_commands[i]; i++) /* those of a noun are offered behind it */
+      if (!cli_commands[i]->hidden && strchr(cli_commands[i]->spoken, ' ') == NULL)
+        offer(&c, cli_commands[i]->name, cli_commands[i]->summary);
+    for (noun = cli_nouns; noun->name != NULL; noun++)
+      offer(&c, noun->name, noun->summary);
+    return;
+  }
+  if (noun != NULL) {
+    c.words++;
+    c.count--;
+  }
+  c.command = noun != NULL ? cli_find_verb(noun, words[1]) : cli_find(words[0]);
   if (c.command != NULL)
     complete_argument(&c);
 }

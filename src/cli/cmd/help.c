@@ -12,6 +12,22 @@ const char *help_topic(const char *name) {
   return topic != NULL ? topic->p : NULL;
 }
 
+const struct cli_noun cli_nouns[] = {COMMAND_NOUNS{0}};
+
+const struct cli_noun *cli_find_noun(const char *name) {
+  for (const struct cli_noun *noun = cli_nouns; noun->name != NULL; noun++)
+    if (strcmp(noun->name, name) == 0)
+      return noun;
+  return NULL;
+}
+
+const struct cli_command *cli_find_verb(const struct cli_noun *noun, const char *verb) {
+  for (size_t i = 0; noun->verbs[i].verb != NULL; i++)
+    if (strcmp(noun->verbs[i].verb, verb) == 0 || strcmp(noun->verbs[i].command, verb) == 0)
+      return cli_find(noun->verbs[i].command);
+  return NULL;
+}
+
 /* Groups the commands by purpose. Those not named here are listed last. */
 static const struct { const char *title, *names[12]; } help_pages[] = {COMMAND_PAGES};
 
@@ -23,10 +39,9 @@ static bool is_grouped(const char *name) {
   return false;
 }
 
-static void print_summary(const struct cli_command *command) {
-  enum { BESIDE = 14 };
-  buf_auto_t line = buf_of("  %-11s ", command->name);
-  cli_wrap(&line, str_from(command->summary), BESIDE, BESIDE, cli_help_columns());
+static void print_summary(const char *name, const char *summary, size_t beside) {
+  buf_auto_t line = buf_of("  %-*s ", (int)beside - 3, name);
+  cli_wrap(&line, str_from(summary), beside, beside, cli_help_columns());
   puts(buf_c(&line));
 }
 
@@ -36,19 +51,36 @@ static void print_wrapped(const char *text) {
   fputs(buf_c(&out), stdout);
 }
 
-static void first_page(void) {
+static void print_head(void) {
   print_wrapped("usage: segue COMMAND [arguments]\nRuns coding agents through workflows, judges "
-                "where to go next, and keeps the proof.");
+                "where to go next, keeps the proof.");
+}
+
+static void first_page(void) {
+  static const char *const names[] = {COMMAND_FIRST NULL};
+  print_head();
+  putchar('\n');
+  for (size_t i = 0; names[i] != NULL; i++) {
+    const struct cli_command *command = cli_find(names[i]);
+    const struct cli_noun *noun = cli_find_noun(names[i]);
+    if (names[i][0] == '\0')
+      putchar('\n');
+    else
+      print_summary(names[i], command != NULL ? command->summary : noun->summary, 10);
+  }
+  print_wrapped(
+      "\nsegue help COMMAND, or KEY of a workflow, explains it; --all lists all commands.");
+}
+
+static void all_pages(void) {
+  enum { BESIDE = 20 };
+  print_head();
   for (size_t g = 0; g < ARRAY_LEN(help_pages); g++) {
-    bool is_first = true;
+    printf("\n%s\n", help_pages[g].title);
     for (size_t i = 0; help_pages[g].names[i]; i++) {
       const struct cli_command *command = cli_find(help_pages[g].names[i]);
-      if (command == NULL)
-        continue;
-      if (is_first)
-        printf("\n%s\n", help_pages[g].title);
-      is_first = false;
-      print_summary(command);
+      if (command != NULL)
+        print_summary(command->spoken, command->summary, BESIDE);
     }
   }
   bool more = false;
@@ -58,9 +90,15 @@ static void first_page(void) {
     if (!more)
       printf("\nMore\n");
     more = true;
-    print_summary(cli_commands[i]);
+    print_summary(cli_commands[i]->spoken, cli_commands[i]->summary, BESIDE);
   }
   print_wrapped("\nsegue help COMMAND, or KEY of a workflow, explains it; also exit, expressions.");
+}
+
+void cli_print_noun(const struct cli_noun *noun) {
+  printf("segue %s VERB [arguments]\n", noun->name);
+  for (size_t i = 0; noun->verbs[i].verb != NULL; i++)
+    print_summary(noun->verbs[i].verb, cli_find(noun->verbs[i].command)->summary, 13);
 }
 
 static int say_key(const char *name) {
@@ -82,7 +120,15 @@ static int help_run(const struct cli_args *args) {
   if (args->word_count == 2 && strcmp(args->words[0], "key") == 0)
     return say_key(args->words[1]);
   if (args->word_count == 0) {
-    first_page();
+    if (cli_flag(args, "all"))
+      all_pages();
+    else
+      first_page();
+    return STATUS_COMPLETE;
+  }
+  const struct cli_noun *noun = cli_find_noun(args->words[0]);
+  if (noun != NULL && args->word_count == 1) {
+    cli_print_noun(noun);
     return STATUS_COMPLETE;
   }
   const char *topic = help_topic(args->words[0]);
@@ -90,7 +136,8 @@ static int help_run(const struct cli_args *args) {
     fputs(topic, stdout);
     return STATUS_COMPLETE;
   }
-  const struct cli_command *command = cli_find(args->words[0]);
+  const struct cli_command *command =
+      noun != NULL ? cli_find_verb(noun, args->words[1]) : cli_find(args->words[0]);
   if (command == NULL)
     return say_key(args->words[0]);
   cli_print_help(command);

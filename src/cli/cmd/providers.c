@@ -179,8 +179,10 @@ static int providers_run(const struct cli_args *args) {
   } else if (strcmp(verb, "test") == 0) {
     status = test(args, registry);
   } else {
-    status = cli_refuse("providers", "providers takes list, show NAME or test NAME, not \"%.60s\"",
-                        verb);
+    bool known = registry_find(registry, str_from(verb)) != NULL;
+    status = cli_refuse("providers",
+                        "providers takes list, show NAME or test NAME, not \"%.60s\"%s%.60s", verb,
+                        known ? ": write segue providers show " : "", known ? verb : "");
   }
   registry_free(registry);
   return status;

@@ -93,6 +93,7 @@ static bool words_hold(const long calls[WORDS_CALLS], long call) {
 static void words_on_piece(void *ctx, long turn, long call, bool thinking, struct str text) {
   struct spoken *w = ctx;
   turn_lines_hear(w->summary, turn, clock_real_ms());
+  turn_lines_output(w->summary, turn, text);
   if (thinking || words_hold(w->ended, call))
     return;
   w->heard = call;

@@ -210,6 +210,7 @@ static bool make_body(const struct cli_args *args, json_t *body, bool *late, str
          body_path(body, "cwd", "--cwd", cwd, err) &&
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
+         body_judge(args, body, err) && body_replace(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
          setup_on(args, body, err) && set_turn(args, body, late, err) &&
          set_task(args, body, err) && set_inputs(args, path, body, err) &&

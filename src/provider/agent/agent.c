@@ -481,7 +481,7 @@ static void agent_finish(struct agent_run *run) {
 static void agent_on_output(void *ctx, int fd, struct str bytes) {
   struct agent_run *run = ctx;
   if (fd == 2)
-    kept_push(&run->err, bytes);
+    (void)kept_push(&run->err, bytes);
   if (run->driver == NULL)
     return;
   run->ops->output(run->driver, fd, bytes);

@@ -58,7 +58,7 @@ static const struct rejected_parameter {
     {"a: 'open\n",
      "1:4: found unexpected end of stream, while scanning a quoted scalar that begins "
      "here: close it"},
-    {"a: b: c", "1:5: mapping values are not allowed in this context"},
+    {"a: b: c", "1:5: a text that has \": \" in it needs quotes around it"},
     {"a: @x", "1:4: found character that cannot start any token"},
     {"a: *x", "1:4: *x refers to no anchor"},
     {"a: &x [*x]", "1:8: *x refers to no anchor that stands complete before it"},
