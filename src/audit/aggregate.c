@@ -23,6 +23,7 @@ static const struct {
     {AGGREGATE_FALLS, {GROUP_BY_STAGE, GROUP_BY_TO, GROUP_BY_REASON}, 3},
     {AGGREGATE_MOVEMENTS, {GROUP_BY_WORKFLOW, GROUP_BY_MOVEMENT}, 2},
     {AGGREGATE_JUDGES, {GROUP_BY_PROVIDER, GROUP_BY_MODEL}, 2},
+    {AGGREGATE_MARKS, {GROUP_BY_WORKER, GROUP_BY_WORKER_MODEL}, 2},
 };
 
 static void aggregate_row(void *ctx, const struct row *row) {
@@ -339,6 +340,41 @@ double aggregate_unreadable(const struct group_by_row *g) {
   return g->units > 0 ? (double)g->outcomes[OUTCOME_UNREADABLE] / (double)g->units : 0;
 }
 
+uint64_t aggregate_marked(const struct group_by_row *g) {
+  uint64_t sum = 0;
+  for (int i = TAG_UNASKED + 1; i < TAG_MARK_COUNT; i++)
+    sum += g->marks[i];
+  return sum;
+}
+
+bool aggregate_next_client(const struct aggregate *c, size_t *at, struct aggregate_client *out) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_MARKS];
+  for (*out = (struct aggregate_client){0}; *at < t->count && out->turns == 0; ++*at) {
+    uint32_t worker = t->groups[*at].keys[0];
+    out->name = dictionary_text(&c->names, worker);
+    bool seen = worker == DICTIONARY_NONE || str_eq_c(out->name, "script") ||
+                str_eq_c(out->name, "command");
+    for (size_t i = 0; i < *at; i++)
+      seen |= t->groups[i].keys[0] == worker;
+    for (size_t i = *at; !seen && i < t->count; i++)
+      if (t->groups[i].keys[0] == worker) {
+        out->turns += aggregate_marked(&t->groups[i]);
+        out->present += t->groups[i].marks[TAG_PRESENT];
+      }
+  }
+  return out->turns > 0;
+}
+
+void aggregate_client_text(const struct aggregate_client *client, struct buf *out) {
+  double percent = 100 * (double)client->present / (double)client->turns;
+  buf_safe(out, client->name, false);
+  buf_printf(out, ": %llu of the %d turns that are wanted, %.1f %% with their mark of %d %%",
+             (unsigned long long)client->turns, AGGREGATE_TURNS_WANTED, percent,
+             AGGREGATE_PERCENT_WANTED);
+  if (client->turns >= AGGREGATE_TURNS_WANTED && percent >= AGGREGATE_PERCENT_WANTED)
+    buf_puts(out, ": judge: {fallback: own_tag} may trust it");
+}
+
 static int by_count(double x, double y) {
   return (x < y) - (x > y);
 }
@@ -429,6 +465,20 @@ static json_t *mended_json(const uint64_t mended[GROUP_BY_MENDED_COUNT]) {
   return out;
 }
 
+/* Puts what became of marks, and what was asked again. */
+static void put_mark_counts(json_t *out, const struct group_by_row *g) {
+  json_t *marks = json_object();
+  for (int i = TAG_UNASKED + 1; i < TAG_MARK_COUNT; i++)
+    json_object_set_new_nocheck(marks, tag_mark_name((enum tag_mark)i), count_json(g->marks[i]));
+  if (aggregate_marked(g) > 0)
+    json_put(out, "marks", json_incref(marks));
+  json_decref(marks);
+  if (g->again > 0)
+    json_put(
+        out, "asked_again",
+        json_pack("{so so}", "questions", count_json(g->again), "use", use_json(&g->again_use)));
+}
+
 static void put_answers(json_t *out, const struct group_by_row *g) {
   if (g->readings > 0)
     json_put(out, "readings",
@@ -469,6 +519,7 @@ static void put_numbers(json_t *out, const struct aggregate *c, const struct gro
   json_put(out, "tokens", spread_json(&g->tokens, 1));
   json_put(out, "cost_usd", spread_json(&g->cost, nano));
   put_answers(out, g);
+  put_mark_counts(out, g);
 }
 
 static void put_keys(json_t *out, const struct aggregate *c, const struct group_by_table *t,
@@ -515,6 +566,17 @@ static json_t *falls_json(const struct aggregate *c) {
     json_put(fall, "use", use_json(&g->use));
     json_array_append_new(list, fall);
   }
+  return list;
+}
+
+static json_t *clients_json(const struct aggregate *c) {
+  struct aggregate_client client;
+  json_t *list = json_array();
+  for (size_t at = 0; aggregate_next_client(c, &at, &client);)
+    json_array_append_new(list,
+                          json_pack("{so so so si}", "worker", json_text(client.name), "turns",
+                                    count_json(client.turns), "present", count_json(client.present),
+                                    "wanted", AGGREGATE_TURNS_WANTED));
   return list;
 }
 
@@ -578,6 +640,8 @@ json_t *aggregate_totals_json(const struct aggregate *c) {
   json_put(totals, "fall_through", falls_json(c));
   json_put(totals, "movements", table_json(c, AGGREGATE_MOVEMENTS));
   json_put(totals, "judges", table_json(c, AGGREGATE_JUDGES));
+  json_put(totals, "workers", table_json(c, AGGREGATE_MARKS));
+  json_put(totals, "clients", clients_json(c));
   json_t *list = json_array();
   for (size_t i = 0; i < c->cause_count; i++)
     json_array_append_new(list, json_pack("{so so so}", "cause",
@@ -637,7 +701,9 @@ void aggregate_csv(const struct aggregate *c, struct buf *out) {
            "cost_usd,unsure_calls,unsure_duration_ms,unsure_input,unsure_output,unsure_cost_usd,"
            "duration_ms_p50,duration_ms_p90,duration_ms_p99,tokens_p50,tokens_p90,tokens_p99,"
            "cost_usd_p50,cost_usd_p90,cost_usd_p99,answers,answers_first_pass,values,"
-           "values_first_pass\r\n");
+           "values_first_pass,mark_present,mark_elsewhere,mark_wrong,mark_missing,asked_again,"
+           "asked_again_calls,asked_again_duration_ms,asked_again_input,asked_again_output,"
+           "asked_again_cost_usd\r\n");
   for (size_t i = 0; i < t->count; i++) {
     const struct group_by_row *g = &t->groups[i];
     for (size_t k = 0; k < t->key_count; k++) {
@@ -656,8 +722,12 @@ void aggregate_csv(const struct aggregate *c, struct buf *out) {
     csv_measure(out, &g->ms, 1);
     csv_measure(out, &g->tokens, 1);
     csv_measure(out, &g->cost, 1e9);
-    buf_printf(out, ",%llu,%llu,%llu,%llu\r\n", (unsigned long long)g->readings,
-               (unsigned long long)g->reading_first_pass, (unsigned long long)g->values,
-               (unsigned long long)g->value_first_pass);
+    const uint64_t last[] = {g->readings,         g->reading_first_pass, g->values,
+                             g->value_first_pass, g->marks[TAG_PRESENT], g->marks[TAG_ELSEWHERE],
+                             g->marks[TAG_WRONG], g->marks[TAG_MISSING], g->again};
+    for (size_t k = 0; k < ARRAY_LEN(last); k++)
+      buf_printf(out, ",%llu", (unsigned long long)last[k]);
+    csv_use(out, &g->again_use);
+    buf_puts(out, "\r\n");
   }
 }

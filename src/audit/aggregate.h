@@ -43,6 +43,7 @@ enum aggregate_table {
   AGGREGATE_FALLS,     /* by stage, next stage and reason; includes stages that decided */
   AGGREGATE_MOVEMENTS, /* by workflow and movement */
   AGGREGATE_JUDGES,    /* by provider and model that was asked */
+  AGGREGATE_MARKS,     /* by provider and model that worked */
   AGGREGATE_TABLE_COUNT
 };
 
@@ -119,6 +120,20 @@ void aggregate_csv(const struct aggregate *c, struct buf *out);
  * spreadsheet. */
 void aggregate_csv_cell(struct buf *out, struct str text);
 double aggregate_unsure(const struct group_by_row *g);
+/* Counts the judgments whose turn was asked for a mark. */
+uint64_t aggregate_marked(const struct group_by_row *g);
+
+/* A client's own tags are worth trusting once this many turns carried their mark at this rate. */
+enum { AGGREGATE_TURNS_WANTED = 200, AGGREGATE_PERCENT_WANTED = 95 };
+struct aggregate_client {
+  struct str name;
+  uint64_t turns, present; /* that were asked for a mark, and that carried it */
+};
+/* Gives the next client from *at (0 at first) on. Scenarios and commands are none. False: there is
+ * no further one. */
+bool aggregate_next_client(const struct aggregate *c, size_t *at, struct aggregate_client *out);
+/* Says how many of the turns that are wanted there are, and how many carried their mark. */
+void aggregate_client_text(const struct aggregate_client *client, struct buf *out);
 double aggregate_unreadable(const struct group_by_row *g);
 
 #endif

@@ -20,7 +20,7 @@
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
  * time. `sum` is a checksum of the numbers before it, `rows_sum` of the rows: a damaged row is as
  * none. */
-enum { KEPT_FORMAT = 2 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { KEPT_FORMAT = 3 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
 
 /* --- kinds --- */
@@ -269,7 +269,7 @@ static void write_stage(struct aggregate_cache *k, const struct row_stage *stage
 
 static void write_row(struct aggregate_cache *k, const struct row *row) {
   const uint32_t flags = (uint32_t)(row->ambiguous | row->undecided << 1 | row->value << 2 |
-                                    row->first_pass << 3 | row->mended << 4);
+                                    row->first_pass << 3 | row->mended << 4 | row->mark << 5);
   const uint32_t fields[] = {row->movement, row->method, row->match_method, row->provider,
                              row->model,    row->worker, row->worker_model, row->schema,
                              row->failure,  row->kind,   row->rule,         row->answers,
@@ -339,6 +339,7 @@ static bool read_row(struct aggregate_cache *k, struct str *in, struct row *row)
                       .value = f[12] & 4,
                       .first_pass = f[12] & 8,
                       .mended = f[12] & 16,
+                      .mark = (uint8_t)((f[12] >> 5) % TAG_MARK_COUNT),
                       .turn = (long)numbers[0],
                       .time_ms = numbers[2]};
   memcpy(&row->work, numbers + 3, sizeof row->work);

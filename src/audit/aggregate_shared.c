@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { FORMAT = 2 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { BATCH_COUNT = 256, BATCH_BYTES = 4 * 1024 * 1024, VALUE_BYTES = 16 * 1024 * 1024 };
 
 struct aggregate_shared {
@@ -135,15 +135,16 @@ static void counted_code_stage(struct counted_coder *c, struct row_stage *stage)
 /* Codes what an aggregate counts of a row, but for its stages and what its session says. */
 static void counted_code_row(struct counted_coder *c, struct row *row) {
   int64_t bits = row->ambiguous | row->undecided << 1 | row->value << 2 | row->first_pass << 3 |
-                 row->mended << 4 | (int)row->kind << 5;
+                 row->mended << 4 | (int)row->kind << 5 | row->mark << 7;
   counted_code_number(c, &bits);
   row->ambiguous = bits & 1;
   row->undecided = bits & 2;
   row->value = bits & 4;
   row->first_pass = bits & 8;
   row->mended = bits & 16;
-  c->bad = c->bad || bits < 0 || bits >> 5 > ROW_REST;
-  row->kind = (enum row_kind)(bits >> 5);
+  c->bad = c->bad || bits < 0 || (bits >> 5 & 3) > ROW_REST || bits >> 7 >= TAG_MARK_COUNT;
+  row->kind = (enum row_kind)(bits >> 5 & 3);
+  row->mark = (uint8_t)(c->bad ? TAG_UNASKED : bits >> 7);
   uint32_t *const words[] = {&row->movement,     &row->method, &row->match_method,
                              &row->provider,     &row->model,  &row->worker,
                              &row->worker_model, &row->schema, &row->failure};

@@ -5,11 +5,13 @@
 #include "base/log.h"
 #include "format/json_write.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 30, RATERS_MAX = 128 }; /* an interval from fewer turns says next to nothing */
+enum { LEAST = 10, RATERS_MAX = 128 };  /* fewer turns of a kind support no conclusion */
+static const double share_wanted = 0.8; /* share at which one may stand for another */
 
 struct rating {
   char rater[160];
@@ -357,22 +359,104 @@ void agree_free(struct agree *a) {
 
 /* --- output --- */
 
+static bool is_person(const char *rater) {
+  return strncmp(rater, "label ", 6) == 0 || strcmp(rater, "human") == 0;
+}
+
+const char *agree_person(const struct agree_pair *pair, const char **judge) {
+  bool first = is_person(pair->first);
+  *judge = first ? pair->second : pair->first;
+  if (first == is_person(pair->second))
+    return NULL;
+  return first ? pair->first : pair->second;
+}
+
+bool agree_rule(const struct agree_pair *pair, int rule, struct kappa_rule *out) {
+  *out = kappa_rule_of(&pair->table, rule, is_person(pair->first));
+  return out->found.n > 0 || out->right.n > 0;
+}
+
+/* One share on which a judgment of a judge rests. */
+struct stand {
+  const char *who; /* calls the turns so */
+  int rule;
+  struct kappa_share share;
+};
+
+/* Appends how many more labels would tell on which side of the bound a share is. */
+static void put_needed(const struct stand *s, struct buf *out) {
+  int n = kappa_needed(s->share.n > 0 ? s->share.share : 1, share_wanted);
+  int more = (n > LEAST ? n : LEAST) - (int)s->share.n;
+  if (n == 0)
+    buf_printf(out, "more than %d", KAPPA_NEEDED_MOST);
+  else
+    buf_printf(out, "%d", more > 1 ? more : 1);
+  buf_printf(out, " more labels of turns that %s calls %d", s->who, s->rule);
+}
+
+/* Appends the advice on a judge, from the shares of each rule. */
+static void advise_on(const struct agree_pair *pair, const char *judge, const char *person,
+                      struct buf *out) {
+  double right = 1, found = 1;
+  size_t open = 0;
+  buf_auto_t needed = {0};
+  for (int i = 0; i < KAPPA_CATEGORIES; i++) {
+    struct kappa_rule rule;
+    bool named = agree_rule(pair, i, &rule);
+    const struct stand both[] = {{judge, i, rule.right}, {person, i, rule.found}};
+    for (size_t k = 0; k < ARRAY_LEN(both) && named; k++) {
+      const struct kappa_share *s = &both[k].share;
+      if (s->n >= LEAST && s->high < share_wanted) {
+        buf_printf(out, "%s cannot stand for %s in %s: ", judge, person, pair->movement);
+        if (k == 0)
+          buf_printf(out, "at most %.1f %% of what it calls %d is that", 100 * s->high, i);
+        else
+          buf_printf(out, "it finds at most %.1f %% of the turns of %d", 100 * s->high, i);
+        return;
+      }
+      if (s->n < LEAST || s->low < share_wanted) {
+        buf_puts(&needed, open++ > 0 ? ", " : "");
+        put_needed(&both[k], &needed);
+      }
+    }
+    right = named ? fmin(right, rule.right.low) : right;
+    found = named ? fmin(found, rule.found.low) : found;
+  }
+  if (open > 0)
+    buf_printf(out, "undecided whether %s may stand for %s: %s", judge, person, buf_c(&needed));
+  else
+    buf_printf(out,
+               "%s may stand for %s in %s: at 95 %% confidence at least %.1f %% of what it calls a "
+               "rule is that rule, and it finds at least %.1f %% of each",
+               judge, person, pair->movement, 100 * right, 100 * found);
+}
+
 void agree_advice(const struct agree_pair *pair, struct buf *out) {
   struct kappa k = agree_kappa(pair);
-  const char *x = pair->first, *y = pair->second, *m = pair->movement;
-  if (k.n < FEW)
-    buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", FEW);
-  else if (!k.known)
-    return;
-  else if (k.low >= 0.8)
-    buf_printf(out, "%s is as good as %s for %s: %.1f %% of %lu the same, kappa %.2f", x, y, m,
-               100 * k.agreement, k.n, k.kappa);
-  else if (k.high < 0.6)
-    buf_printf(out, "%s cannot stand for %s in %s: kappa %.2f at most", x, y, m,
-               kappa_shown(k.high));
-  else
-    buf_printf(out, "undecided: kappa between %.2f and %.2f", kappa_shown(k.low),
-               kappa_shown(k.high));
+  const char *judge, *person = agree_person(pair, &judge);
+  if (k.n < LEAST)
+    buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", LEAST);
+  else if (person != NULL)
+    advise_on(pair, judge, person, out);
+  else if (!is_person(pair->first))
+    buf_puts(out, "which of the two is right only people's labels can say");
+}
+
+static json_t *share_json(const struct kappa_share *s) {
+  return s->n > 0 ? json_pack("[fff]", s->share, s->low, s->high) : json_null();
+}
+
+static json_t *agree_rules_json(const struct agree_pair *pair) {
+  json_t *list = json_array();
+  for (int i = 0; i < KAPPA_CATEGORIES; i++) {
+    struct kappa_rule r;
+    if (agree_rule(pair, i, &r))
+      json_array_append_new(list, json_pack("{si sf sf so sf sf so}", "rule", i, "called",
+                                            r.found.of, "found", r.found.hit, "sensitivity",
+                                            share_json(&r.found), "judged", r.right.of, "right",
+                                            r.right.hit, "precision", share_json(&r.right)));
+  }
+  return list;
 }
 
 static json_t *matrix_json(const struct kappa_table *t) {
@@ -398,6 +482,12 @@ json_t *agree_pair_json(const struct agree_pair *pair) {
                       k.known ? json_pack("[fff]", k.kappa, k.low, k.high) : json_null());
   if (!k.known)
     json_object_set_new(out, "undefined", json_string(KAPPA_UNKNOWN));
+  json_object_set_new(out, "ac1", json_real(kappa_ac1(&pair->table)));
+  const char *judge, *person = agree_person(pair, &judge);
+  if (person != NULL) {
+    json_object_set_new(out, "reference", json_text(str_from(person)));
+    json_object_set_new(out, "rules", agree_rules_json(pair));
+  }
   json_object_set_new(out, "matrix", matrix_json(&pair->table));
   json_put_count(out, "strata", (json_int_t)pair->stratum_count);
   json_object_set_new(out, "advice", advice.n > 0 ? json_text(buf_view(&advice)) : json_null());

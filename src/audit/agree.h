@@ -75,7 +75,11 @@ void agree_read(void *agree, const struct store_ref *ref);
 void agree_sort(struct agree *a); /* sorts by workflow, movement, raters */
 void agree_free(struct agree *a);
 
-/* Appends the one sentence that the numbers support, or "too few"; nothing without a kappa. */
+/* Returns the person of a pair of a judge and a person, and the judge; NULL: it is no such pair. */
+const char *agree_person(const struct agree_pair *pair, const char **judge);
+/* Returns whether somebody named the rule, and how judge and person meet at it. */
+bool agree_rule(const struct agree_pair *pair, int rule, struct kappa_rule *out);
+/* Appends who may stand for whom at 95 % confidence, or how many more labels would tell. */
 void agree_advice(const struct agree_pair *pair, struct buf *out);
 json_t *agree_pair_json(const struct agree_pair *pair);
 

@@ -12,21 +12,14 @@
 static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 static const char *const key_names[GROUP_BY_KEY_COUNT] = {
-    [GROUP_BY_METHOD] = "method",
-    [GROUP_BY_MATCH_METHOD] = "match_method",
-    [GROUP_BY_MOVEMENT] = "movement",
-    [GROUP_BY_WORKFLOW] = "workflow",
-    [GROUP_BY_PROVIDER] = "provider",
-    [GROUP_BY_MODEL] = "model",
-    [GROUP_BY_WORKER] = "worker",
-    [GROUP_BY_WORKER_MODEL] = "worker_model",
-    [GROUP_BY_SCHEMA] = "schema",
-    [GROUP_BY_OUTCOME] = "outcome",
-    [GROUP_BY_RULE] = "rule",
-    [GROUP_BY_DAY] = "day",
-    [GROUP_BY_STAGE] = "stage",
-    [GROUP_BY_REASON] = "reason",
-    [GROUP_BY_TO] = "to",
+    [GROUP_BY_METHOD] = "method",     [GROUP_BY_MATCH_METHOD] = "match_method",
+    [GROUP_BY_MOVEMENT] = "movement", [GROUP_BY_WORKFLOW] = "workflow",
+    [GROUP_BY_PROVIDER] = "provider", [GROUP_BY_MODEL] = "model",
+    [GROUP_BY_WORKER] = "worker",     [GROUP_BY_WORKER_MODEL] = "worker_model",
+    [GROUP_BY_SCHEMA] = "schema",     [GROUP_BY_OUTCOME] = "outcome",
+    [GROUP_BY_RULE] = "rule",         [GROUP_BY_MARK] = "mark",
+    [GROUP_BY_DAY] = "day",           [GROUP_BY_STAGE] = "stage",
+    [GROUP_BY_REASON] = "reason",     [GROUP_BY_TO] = "to",
 };
 
 const char *group_by_key_name(enum group_by_key key) {
@@ -76,6 +69,8 @@ static uint32_t key_of(enum group_by_key key, const struct group_by_unit *u) {
     return row->outcome;
   case GROUP_BY_RULE:
     return row->rule;
+  case GROUP_BY_MARK:
+    return row->mark;
   case GROUP_BY_DAY:
     return row->time_ms > 0 ? (uint32_t)(row->time_ms / day_ms % UINT32_MAX) : 0;
   case GROUP_BY_STAGE:
@@ -123,6 +118,7 @@ static void count_use(struct group_by_table *t, struct group_by_row *g,
   size_t before = g->ms.bytes + g->tokens.bytes + g->cost.bytes;
   row_use_add(&g->use, &u->use);
   row_use_add(&g->unsure_use, &u->unsure_use);
+  row_use_add(&g->again_use, &u->again_use);
   percentiles_add(&g->ms, u->use.ms);
   percentiles_add(&g->tokens, u->use.input + u->use.output);
   if (u->use.unpriced == 0)
@@ -132,6 +128,7 @@ static void count_use(struct group_by_table *t, struct group_by_row *g,
 
 static void count_reading(struct group_by_row *g, const struct row_stage *stage) {
   size_t more = stage->call_count > 0 ? stage->call_count - 1u : 0;
+  g->again += stage->asked && more > 0;
   if (!stage->asked || stage->outcome == OUTCOME_ERROR)
     return;
   g->readings++;
@@ -166,6 +163,7 @@ static void count_judgment(struct group_by_row *g, const struct row *row) {
   g->ambiguous += row->ambiguous;
   g->no_rule += row->rule == 0;
   g->unsure += group_by_is_unsure(row);
+  g->marks[row->mark]++;
 }
 
 static void add_judgment(struct group_by_table *t, const struct row *row) {
@@ -178,6 +176,7 @@ static void add_judgment(struct group_by_table *t, const struct row *row) {
     const struct row_use doubt = doubt_of(row, stage);
     row_use_add(&u.use, &stage->use);
     row_use_add(&u.unsure_use, &doubt);
+    row_use_add(&u.again_use, &stage->corrections);
     count_reading(g, stage);
     if (!stage->vote)
       g->outcomes[stage->outcome]++;
@@ -207,7 +206,7 @@ static void add_stage(void *ctx, const struct group_by_unit *u) {
 
 static void each_stage(const struct group_by_table *t, const struct row *row, void *ctx,
                        void (*each)(void *ctx, const struct group_by_unit *u)) {
-  struct row_use use = {0}, unsure_use = {0};
+  struct row_use use = {0}, unsure_use = {0}, again_use = {0};
   for (size_t i = 0; i < row->stage_count; i++) {
     struct row_stage stage = row->stages[i];
     struct group_by_unit u = {.row = row, .stage = &stage};
@@ -215,11 +214,13 @@ static void each_stage(const struct group_by_table *t, const struct row *row, vo
     size_t next = i + 1;
     row_use_add(&use, &stage.use);
     row_use_add(&unsure_use, &doubt);
+    row_use_add(&again_use, &stage.corrections);
     if (t->askings ? !stage.asked : stage.vote) /* a vote's use counts with what it decides */
       continue;
     u.use = use;
     u.unsure_use = unsure_use;
-    use = unsure_use = (struct row_use){0};
+    u.again_use = again_use;
+    use = unsure_use = again_use = (struct row_use){0};
     for (size_t k = next; t->askings && k < row->stage_count; k++)
       if (row->stages[k].shares && row->stages[k].vote == stage.vote)
         stage.outcome = row->stages[k].outcome; /* what came of the reply in the end */
@@ -306,6 +307,9 @@ static void put_key_text(enum group_by_key key, uint32_t n, const struct name_li
   if (key == GROUP_BY_RULE) {
     if (n > 0)
       buf_printf(out, "%u", (unsigned)n);
+  } else if (key == GROUP_BY_MARK) {
+    if (n > TAG_UNASKED && n < TAG_MARK_COUNT)
+      buf_puts(out, tag_mark_name((enum tag_mark)n));
   } else if (key == GROUP_BY_DAY) {
     time_t s = (time_t)n * 24 * 3600;
     struct tm tm;

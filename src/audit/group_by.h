@@ -29,6 +29,7 @@ enum group_by_key {
   GROUP_BY_SCHEMA,
   GROUP_BY_OUTCOME,
   GROUP_BY_RULE,
+  GROUP_BY_MARK,
   GROUP_BY_DAY,
   GROUP_BY_STAGE,
   GROUP_BY_REASON,
@@ -41,7 +42,8 @@ const char *group_by_key_name(enum group_by_key key);
 bool group_by_key_from_name(struct str name, enum group_by_key *key);
 
 struct group_by_row {
-  /* numbers of names; for GROUP_BY_RULE the rule, for GROUP_BY_DAY days since 1970 */
+  /* numbers of names; for GROUP_BY_RULE the rule, for GROUP_BY_MARK what became of it, for
+   * GROUP_BY_DAY days since 1970 */
   uint32_t keys[GROUP_BY_KEYS_MAX];
   uint64_t judgments, units;   /* units: judgments, or stages */
   uint64_t decided;            /* units: judgments with a rule, or stages that decided */
@@ -51,6 +53,9 @@ struct group_by_row {
   struct row_use use;        /* of judges: by all stages of the units, and by calls that none has */
   struct row_use unsure_use; /* the part that no judge would have used, had each stage decided */
   struct row_use work;
+  uint64_t marks[TAG_MARK_COUNT];      /* judgments by what became of their turn's mark */
+  uint64_t again;                      /* questions to judges that were asked more than once */
+  struct row_use again_use;            /* the part of `use` that did so */
   struct percentiles ms, tokens, cost; /* per unit; cost: only where known, in nanodollars */
   /* Answers that must have a form: those of judges, and those of movements. */
   uint64_t readings, reading_first_pass, reading_mended[GROUP_BY_MENDED_COUNT];
@@ -78,7 +83,7 @@ struct group_by_unit {
   const struct row *row;
   const struct row_stage *stage; /* NULL: the judgment */
   uint32_t to;                   /* the stage that was tried next */
-  struct row_use use, unsure_use;
+  struct row_use use, unsure_use, again_use;
 };
 
 bool group_by_stage(const struct group_by_table *t);

@@ -94,6 +94,52 @@ struct kappa kappa_of(const struct kappa_table *t) {
   return k;
 }
 
+static struct kappa_share share_of(const struct kappa_table *t, double sum, double of, double hit) {
+  struct kappa_share s = {.of = of, .hit = hit};
+  if (of <= 0)
+    return s;
+  s.n = of * sum / t->squares;
+  s.share = fmin(1, hit / of);
+  kappa_wilson(s.share, s.n, &s.low, &s.high);
+  return s;
+}
+
+struct kappa_rule kappa_rule_of(const struct kappa_table *t, int rule, bool first_is_reference) {
+  const struct margins m = margins_of(t);
+  double both = t->cell[rule][rule], first = 0, second = 0;
+  for (size_t k = 0; k < KAPPA_CATEGORIES; k++) {
+    first += t->cell[rule][k];
+    second += t->cell[k][rule];
+  }
+  return (struct kappa_rule){
+      .found = share_of(t, m.sum, first_is_reference ? first : second, both),
+      .right = share_of(t, m.sum, first_is_reference ? second : first, both),
+  };
+}
+
+double kappa_ac1(const struct kappa_table *t) {
+  const struct margins m = margins_of(t);
+  double chance = 0;
+  int used = 0;
+  for (size_t i = 0; i < KAPPA_CATEGORIES; i++) {
+    double mean = (m.first[i] + m.second[i]) / 2;
+    used += mean > 0;
+    chance += mean * (1 - mean);
+  }
+  chance = used > 1 ? chance / (used - 1) : 0;
+  return (m.agree - chance) / (1 - chance);
+}
+
+int kappa_needed(double share, double bound) {
+  for (int n = 1; n <= KAPPA_NEEDED_MOST; n++) {
+    double low, high;
+    kappa_wilson(share, n, &low, &high);
+    if (low >= bound || high < bound)
+      return n;
+  }
+  return 0;
+}
+
 /* --- samples by strata --- */
 
 void kappa_stratum_add(struct kappa_stratum *s, long first, long second) {

@@ -47,6 +47,24 @@ void kappa_stratum_add(struct kappa_stratum *s, long first, long second);
  * kappa). Simulated in tests/unit/audit/kappa_test.c. Strata drawn whole add no variance. */
 struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
                              size_t count);
+/* Measures how a judge and a reference meet at one rule, 0 for none. A share's n is its own part of
+ * the table's size; 0: nobody named it, and nothing is known. */
+struct kappa_share {
+  double n, of, hit; /* of, hit: sums of weights */
+  double share, low, high;
+};
+struct kappa_rule {
+  struct kappa_share found; /* of what the reference calls so (sensitivity) */
+  struct kappa_share right; /* of what the judge calls so (precision) */
+};
+struct kappa_rule kappa_rule_of(const struct kappa_table *t, int rule, bool first_is_reference);
+/* Returns Gwet's AC1 (2008), over the categories that were used. */
+double kappa_ac1(const struct kappa_table *t);
+/* Returns the least n at which Wilson's interval of this share lies on one side of the bound; 0: no
+ * n up to KAPPA_NEEDED_MOST. */
+enum { KAPPA_NEEDED_MOST = 10000 };
+int kappa_needed(double share, double bound);
+
 /* Returns the number as two decimals show it: never -0.00. */
 double kappa_shown(double number);
 /* Computes Wilson's 95 % interval of a share of n. */

@@ -583,6 +583,17 @@ static long rows_turn_of(struct pull at) {
   return turn;
 }
 
+/* Reads what became of the turn's mark. A turn that is judged again counts in its own session. */
+static uint8_t rows_mark(const struct rows *rows, struct pull *at) {
+  struct str word;
+  if (!pull_text(at, &word) || rows->session.again.session[0] != '\0')
+    return TAG_UNASKED;
+  for (int i = TAG_UNASKED + 1; i < TAG_MARK_COUNT; i++)
+    if (str_eq_c(word, tag_mark_name((enum tag_mark)i)))
+      return (uint8_t)i;
+  return TAG_UNASKED;
+}
+
 /* Takes what a sound record says. */
 static enum rows_taken rows_judgment(struct rows *rows, struct pull *at,
                                      const struct rows_head *head) {
@@ -606,6 +617,8 @@ static enum rows_taken rows_judgment(struct rows *rows, struct pull *at,
       row.model = rows_name(rows, at);
     else if (IS(key, "failure"))
       row.failure = rows_name(rows, at);
+    else if (IS(key, "mark"))
+      row.mark = rows_mark(rows, at);
     else if (IS(key, "ambiguous"))
       row.ambiguous |= pull_true(at);
     else if (!IS(key, "stages"))

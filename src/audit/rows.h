@@ -19,6 +19,7 @@
 #include "audit/dictionary.h"
 #include "base/buf.h"
 #include "base/sha256.h"
+#include "extract/tag.h"
 #include "judge/stage.h"
 #include "store/store.h"
 
@@ -73,6 +74,7 @@ struct row {
   int64_t time_ms; /* real time */
   bool ambiguous;
   bool undecided;   /* no rule: models were asked, and none gave a rule or said that none holds */
+  uint8_t mark;     /* enum tag_mark: what became of the turn's mark */
   uint32_t answers; /* number of answers checked for a value */
   bool value, first_pass, mended; /* it has a value; from the first answer; which was repaired */
   struct row_use work;            /* the movement's own calls, not the judges' */

@@ -515,6 +515,7 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
           .text = answered ? buf_c(&call->text) : "",
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
+          .enforced = call->enforced,
           .duration_ms = call->duration_ms,
           .tokens = tokens_taken(core_movement(s->core, turn)->structured, call),
       };
@@ -776,9 +777,7 @@ static bool step_report(struct step *s, struct turn *turn) {
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
-  struct str model = n->model.n > 0 ? n->model : core_model_of(s->core->config, n->provider);
-  const char *effort =
-      capability_judge_effort(capability_find(s->env->providers, n->provider), model);
+  const char *effort = capability_judge_effort(capability_find(s->env->providers, n->provider));
   bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
   if (!said && effort == NULL)
     return options;
@@ -814,6 +813,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_seq = 0;
   }
   step_turn_nonce(core, turn, view.answer, nonce);
+  n.fence = str_from(nonce);
   buf_auto_t checks = {0}, tests = {0};
   checks_tell(core, turn, &checks);
   checks_tests(turn->tests, &tests);

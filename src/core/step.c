@@ -717,6 +717,24 @@ static json_t *step_without_nulls(json_t *options) {
   return kept;
 }
 
+/* Hashes a question without the words that are new for each turn, so that equal ones group. */
+static void hash_question(struct str prompt, struct str fence, struct str mark,
+                          char out[SHA256_HEX]) {
+  const struct str dropped[] = {fence, mark};
+  buf_auto_t bare = {0};
+  for (size_t i = 0, n; i < prompt.n; i += n) {
+    n = 0;
+    for (size_t k = 0; k < ARRAY_LEN(dropped) && n == 0; k++)
+      if (dropped[k].n > 0 && dropped[k].n <= prompt.n - i &&
+          memcmp(prompt.p + i, dropped[k].p, dropped[k].n) == 0)
+        n = dropped[k].n;
+    if (n == 0)
+      buf_putc(&bare, prompt.p[i]);
+    n += n == 0;
+  }
+  sha256_hex(buf_c(&bare), bare.n, NULL, 0, out);
+}
+
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   const struct movement *m = core_movement(s->core, turn);
   if (step_over_budget(s, turn, NULL, n->provider)) {
@@ -741,7 +759,7 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   record_put_tree(&d, MEMBER_TOKEN, token);
   char sha256[SHA256_HEX];
   if (n->stage != STAGE_COUNT) {
-    sha256_hex(request.prompt.p, request.prompt.n, NULL, 0, sha256);
+    hash_question(request.prompt, n->fence, str_from(turn->mark), sha256);
     record_put_text(&d, MEMBER_PROMPT_SHA256, str_from(sha256));
   }
   prompt_log_init(&log, &n->prompt, &s->core->texts);

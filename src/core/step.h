@@ -93,6 +93,7 @@ struct step_call {
   const char *provider_session; /* conversation that a report's call continues; or NULL */
   struct str provider, model;
   struct str mark;          /* the word that it asks for; or empty */
+  struct str fence;         /* the random word around a judged report; or empty */
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;
   struct prompt prompt; /* taken */

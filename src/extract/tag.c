@@ -29,10 +29,15 @@ static size_t character(struct str s, bool *letter) {
   if (!(s.p[0] & 0x80))
     return 1;
   size_t n = utf8_decode(s.p, s.n, &cp);
-  *letter = true;
-  for (size_t i = 0; n > 0 && i < ARRAY_LEN(sign_blocks) && cp >= sign_blocks[i].first; i++)
-    if (cp <= sign_blocks[i].last)
-      *letter = false;
+  size_t from = 0, end = n > 0 ? ARRAY_LEN(sign_blocks) : 0;
+  while (from < end) { /* the first block that ends at or behind it */
+    size_t middle = (from + end) / 2;
+    if (sign_blocks[middle].last < cp)
+      from = middle + 1;
+    else
+      end = middle;
+  }
+  *letter = n == 0 || from == ARRAY_LEN(sign_blocks) || cp < sign_blocks[from].first;
   return n > 0 ? n : 1;
 }
 
@@ -63,8 +68,7 @@ static bool says_something(struct str s) {
   return signs_at(s) < s.n;
 }
 
-/* Returns the text without the signs at both ends. */
-static struct str without_signs(struct str s) {
+struct str tag_without_signs(struct str s) {
   size_t end = 0;
   s = tag_skip(s, signs_at(s));
   for (size_t at = 0; at < s.n;) {
@@ -78,7 +82,7 @@ static struct str without_signs(struct str s) {
 /* Returns the length of the first of `marks` that `s` begins with (`at_end`: ends with), 0 for
  * none. */
 static size_t tag_one_of(struct str s, const char *const *marks, bool at_end) {
-  for (size_t i = 0; marks[i]; i++)
+  for (size_t i = 0; marks[i] && s.n > 0; i++)
     if (at_end ? str_ends(s, marks[i]) : str_starts(s, marks[i]))
       return strlen(marks[i]);
   return 0;
@@ -154,8 +158,11 @@ static const char *const colons[] = {":", "：", NULL};
 /* Takes at most TAG_MARK_BYTES spaces. */
 static void skip_tag_spaces(struct str *s) {
   static const char *const spaces[] = {" ", "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", NULL};
-  for (size_t i = 0; i < TAG_MARK_BYTES; i++)
-    *s = tag_skip(*s, tag_one_of(*s, spaces, false));
+  size_t n = 1;
+  for (size_t i = 0; i < TAG_MARK_BYTES && n > 0 && s->n > 0; i++) {
+    n = s->p[0] == ' ' || s->p[0] & 0x80 ? tag_one_of(*s, spaces, false) : 0;
+    *s = tag_skip(*s, n);
+  }
 }
 
 static bool take_tag_sign(struct str *s, const char *const *marks) {
@@ -178,11 +185,17 @@ static int take_digit(struct str *s) {
   return digit;
 }
 
+/* Returns the offset, from `from` on, of a byte that may begin a tag, or the text's length. */
+static size_t may_begin(struct str text, size_t from) {
+  while (from < text.n && text.p[from] != '[' && text.p[from] != '\xEF' && text.p[from] != '\xE3')
+    from++;
+  return from;
+}
+
 /* Length of the tag at the start of `text`, 0 when there is none. */
 static size_t tag_match(struct str text, struct str name, long *number) {
   struct str s = text;
-  if (s.n == 0 || (s.p[0] != '[' && s.p[0] != '\xEF' && s.p[0] != '\xE3') ||
-      !take_tag_sign(&s, openers) || s.n < name.n ||
+  if (!take_tag_sign(&s, openers) || s.n < name.n ||
       !tag_folded_equal((struct str){s.p, name.n}, name))
     return 0;
   s = tag_skip(s, name.n);
@@ -218,7 +231,7 @@ struct tag_here {
 /* Finds the first tag at or behind `from`. */
 static bool next_tag(struct str line, size_t from, const struct tag_query *q,
                      struct tag_here *out) {
-  for (size_t i = from; i < line.n; i++) {
+  for (size_t i = may_begin(line, from); i < line.n; i = may_begin(line, i + 1)) {
     out->n = tag_match(tag_skip(line, i), q->name, &out->number);
     if (out->n == 0)
       continue;
@@ -287,7 +300,7 @@ static bool leads_on(struct str before) {
 
 /* Returns the signs at the end of the words. */
 static struct str last_signs(struct str s) {
-  struct str bare = without_signs(s);
+  struct str bare = tag_without_signs(s);
   return bare.n > 0 ? tag_skip(s, (size_t)(bare.p - s.p) + bare.n) : s;
 }
 
@@ -299,7 +312,7 @@ static bool ends_well(struct str after, const struct tag_query *q, long number, 
     struct str own = {0};
     for (size_t i = 0; i < q->word_count; i++)
       if (q->words[i].number == number)
-        own = without_signs(q->words[i].words);
+        own = tag_without_signs(q->words[i].words);
     if (own.n == 0 || own.n > words.n || !tag_folded_equal((struct str){words.p, own.n}, own))
       return false;
     words = tag_skip(words, own.n);
@@ -341,7 +354,8 @@ static bool is_verdict(struct str line, const struct tag_query *q, const struct 
 
 /* Returns true if a line is closed: what stands below it is no part of its sentence. */
 static bool tag_line_closes(struct str line, const struct tag_query *q) {
-  static const char *const ends[] = {".", "!", "。", "！", "…", "．", "｡", NULL};
+  static const char *const ends[] = {".", "!", "。", "！", "…", "．", "｡", "।", "॥", "։",
+                                     "۔", "።", "။",  "།",  "។", "៕",  "᠃", "᙮", NULL};
   static const char *const behind[] = {" ", "*", "_",  "`",  "\"", "'",  ")",  "]",  "}",  "”", "’",
                                        "»", "›", "」", "』", "）", "】", "）", "］", "\t", NULL};
   struct tag_here tag = {0};
@@ -410,9 +424,9 @@ static void note_doubts(struct pass *pass, struct str line) {
   for (size_t at = 0; next_tag(line, at, q, &tag); at = tag.at + tag.n)
     if (has_mark(line, q, &tag))
       doubt(pass, (struct str){line.p + tag.at, tag.n}, tag.number);
-  said = without_signs(line);
+  said = tag_without_signs(line);
   for (size_t i = 0; i < q->word_count && said.n > 0; i++)
-    if (tag_folded_equal(said, without_signs(q->words[i].words)))
+    if (tag_folded_equal(said, tag_without_signs(q->words[i].words)))
       doubt(pass, said, q->words[i].number);
 }
 

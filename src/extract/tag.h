@@ -86,6 +86,9 @@ bool tag_cut_marked(struct str *text, struct str name, struct str mark);
 /* Returns whether they are the same but for the case of ASCII letters. */
 bool tag_folded_equal(struct str a, struct str b);
 
+/* Returns the text without the signs at both ends. */
+struct str tag_without_signs(struct str s);
+
 /* Length of the letter or digit of any script at the start of `s`, 0 if there is none. */
 size_t tag_letter(struct str s);
 

@@ -9,6 +9,34 @@
 #include <assert.h>
 #include <string.h>
 
+/* Returns the length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for
+ * none. */
+static size_t extract_space(const char *text, size_t n, size_t i) {
+  if (str_is_space(text[i]))
+    return 1;
+  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
+    return 2;
+  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
+                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
+    return 3;
+  return 0;
+}
+
+struct str extract_trim(struct str s) {
+  size_t len;
+  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
+    s = (struct str){s.p + len, s.n - len};
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
+      if (extract_space(s.p, s.n, s.n - k) == k) {
+        s.n -= k;
+        again = true;
+      }
+  }
+  return s;
+}
+
 enum { EXTRACT_ECHO_WORK = 1 << 20 }; /* steps that comparing two values may take */
 
 /* --- a reply that is one value alone --- */
@@ -17,8 +45,10 @@ struct str extract_behind_reasoning(struct str text) {
   struct str s = extract_trim(text);
   size_t closed;
   while (s.n > 0 && (s.p[0] == '<' || s.p[0] == '[' || s.p[0] == '\xE2') &&
-         extract_tag_at(s.p, s.n, 0, &closed) != EXTRACT_TAG_NO && closed < s.n)
+         extract_tag_at(s.p, s.n, 0, &closed) != EXTRACT_TAG_NO) {
+    closed = closed < s.n ? closed : s.n; /* it may never end */
     s = extract_trim((struct str){s.p + closed, s.n - closed});
+  }
   return s;
 }
 
@@ -56,17 +86,12 @@ size_t extract_element(struct str s) {
 
 /* Takes an element that answers come in off s. Returns false if there is none. */
 static bool unwrap_element(struct str *s) {
-  for (size_t i = 0; i < ELEMENT_NAMES; i++) {
-    const char *name = element_names[i];
-    size_t n = strlen(name);
-    if (s->n < 2 * n + 5 || s->p[0] != '<' || memcmp(s->p + 1, name, n) != 0 ||
-        s->p[n + 1] != '>' || memcmp(s->p + s->n - n - 3, LIT("</")) != 0 ||
-        memcmp(s->p + s->n - n - 1, name, n) != 0 || s->p[s->n - 1] != '>')
-      continue;
-    *s = extract_trim((struct str){s->p + n + 2, s->n - (2 * n + 5)});
-    return true;
-  }
-  return false;
+  size_t n = extract_element(*s);
+  if (n == 0 || s->n < 2 * n + 1 || memcmp(s->p + s->n - n - 1, LIT("</")) != 0 ||
+      memcmp(s->p + s->n - n + 1, s->p + 1, n - 1) != 0)
+    return false;
+  *s = extract_trim((struct str){s->p + n, s->n - 2 * n - 1});
+  return true;
 }
 
 /* Returns the one value that s is, or NULL. */
@@ -112,7 +137,7 @@ bool whole_reply_placeholder(const json_t *value) {
       continue;
     struct str s =
         extract_trim((struct str){json_string_value(member), json_string_length(member)});
-    if (s.n == 0 ||
+    if ((s.n == 0 && strcmp(key, "rule") != 0) ||
         (s.p[0] == '<' && s.p[s.n - 1] == '>' && memchr(s.p + 1, '<', s.n - 1) == NULL) ||
         str_eq_c(s, "...") || str_eq_c(s, "\xE2\x80\xA6") || str_eq_c(s, "string"))
       return true;
@@ -271,16 +296,8 @@ static size_t behind_stray_closer(struct str text) {
 }
 
 bool extract_says_nothing(struct str text) {
-  for (size_t i = behind_stray_closer(text); i < text.n;) {
-    struct str rest = str_trim((struct str){text.p + i, text.n - i});
-    size_t closed = 0;
-    if (rest.n == 0)
-      return true;
-    i = (size_t)(rest.p - text.p);
-    if ((*rest.p != '<' && *rest.p != '[' && *rest.p != '\xE2') ||
-        extract_tag_at(text.p, text.n, i, &closed) == EXTRACT_TAG_NO)
-      return false;
-    i = closed < text.n ? closed : text.n;
-  }
-  return true;
+  size_t begin = behind_stray_closer(text);
+  if (begin > 0)
+    text = (struct str){text.p + begin, text.n - begin};
+  return extract_behind_reasoning(text).n == 0;
 }

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- a reason that contradicts its number --- */
+/* --- words that contradict a number --- */
 
 /* Returns true if the words stand in the text, apart from its own rule's words. */
 static bool says_words(struct str text, struct str words, struct str own) {
@@ -82,6 +82,32 @@ bool reason_contradicts(struct str reason, long number, const struct tag_query *
     }
   }
   return false;
+}
+
+/* Returns true if the words, perhaps behind their number or tag, are the rule's. */
+static bool are_words_of(struct str said, const struct tag_words *rule, struct str name) {
+  struct str own = tag_without_signs(rule->words);
+  char digits[STR_NUMBER_BYTES];
+  struct str lead = {digits, str_from_number(digits, rule->number)}; /* "2. needs fix" */
+  if (tag_folded_equal(said, own))
+    return true;
+  if (said.n > name.n && said.p[name.n] == ':' &&
+      tag_folded_equal((struct str){said.p, name.n}, name))
+    said = (struct str){said.p + name.n + 1, said.n - name.n - 1}; /* "[REVIEW:2] needs fix" */
+  if (said.n <= lead.n || memcmp(said.p, lead.p, lead.n) != 0)
+    return false;
+  struct str rest = {said.p + lead.n, said.n - lead.n};
+  return tag_letter(rest) == 0 && tag_folded_equal(tag_without_signs(rest), own);
+}
+
+bool rule_words_differ(struct str words, long number, const struct tag_query *query) {
+  bool differ = false, other = false;
+  for (size_t i = 0; i < query->word_count; i++) {
+    bool are = are_words_of(tag_without_signs(words), &query->words[i], query->name);
+    differ |= !are && query->words[i].number == number;
+    other |= are && number == 0;
+  }
+  return differ || other;
 }
 
 /* --- the schemas of judges' answers --- */
@@ -530,9 +556,11 @@ static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stag
                             const json_t *value, double number) {
   struct tag_words words[LIMIT_RULE_COUNT];
   const struct tag_query query = query_of(spec, stage, words);
-  struct str reason = json_view_at(value, "reason");
-  return reason.p != NULL && number < LIMIT_RULE_COUNT &&
-         reason_contradicts(reason, (long)number, &query);
+  struct str reason = json_view_at(value, "reason"), rule = json_view_at(value, "rule");
+  if (number >= LIMIT_RULE_COUNT)
+    return false;
+  return (reason.p != NULL && reason_contradicts(reason, (long)number, &query)) ||
+         (str_trim(rule).n > 0 && rule_words_differ(rule, (long)number, &query));
 }
 
 /* Judges by a value that fits its schema. */
@@ -546,7 +574,9 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
   if (reason.p != NULL)
     json_put(object, "reason", json_text(reason));
   if (is_contradicted(spec, stage, reading->value, number)) {
-    stage_object_error(object, STR("the reason names another rule than the value"));
+    stage_object_error(
+        object, STR("the words name another rule than the number: give the number that holds, "
+                    "with a reason that names no other"));
     return OUTCOME_AMBIGUOUS;
   }
   json_put_true(object, "none", number == 0);
@@ -868,15 +898,12 @@ static int reasks_of(const struct chain_spec *spec, const struct chain_reply *re
   return reply->structured != NULL && !spec->reasks_said ? 0 : spec->max_reasks;
 }
 
-/* Returns true if the reply was not the answer that was asked for: not one that says "none", nor
- * one whose reason contradicts it. */
+/* Returns true if the reply was not the answer that was asked for; one that says "none" is. */
 static bool asks_again(enum judge_stage stage, const json_t *object) {
   enum stage_outcome outcome = stage_object_outcome(object);
-  if (outcome == OUTCOME_AMBIGUOUS)
-    return json_at(object, "candidates") != NULL;
   bool no_tag =
       stage == STAGE_PHASE3_TAG && outcome == OUTCOME_NO_MATCH && json_at(object, "none") == NULL;
-  return no_tag || chain_has_no_value(outcome);
+  return no_tag || outcome == OUTCOME_AMBIGUOUS || chain_has_no_value(outcome);
 }
 
 /* Goes on with a stage that asks one judge: chain.c. Hands out a stage's object. */

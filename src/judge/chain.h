@@ -46,7 +46,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum { CHAIN_READER = 2 }; /* version of the readers; judgments that name none are of the first */
+enum { CHAIN_READER = 3 }; /* version of the readers; judgments that name none are of the first */
 
 struct chain_schemas { /* compiled once, shared by all chains; see chain_schemas_init */
   struct schema *judgment, *evaluation, *invariant; /* the last: of a question about a value */
@@ -141,7 +141,11 @@ bool chain_needs_judge(const struct chain_spec *spec);
  * was asked. False: there is no verdict, whatever ended the turn. */
 bool chain_was_decided(const json_t *stages);
 
-/* --- a reason that contradicts its number --- */
+/* --- words that contradict a number --- */
+
+/* Returns true if `words` are not those of rule `number`; its number and signs may stand around
+ * them. With 0 any but a rule's words will do. */
+bool rule_words_differ(struct str words, long number, const struct tag_query *query);
 
 /* Returns true if the reason holds another rule's exact words (not inside its own rule's) or
  * another offered number that stands alone, in no code or quotation. query->words: the rules

@@ -42,7 +42,9 @@ CREATE VIEW turns AS SELECT session, turn, max(time_ms) AS time_ms, workflow,
 
 CREATE VIEW judgments AS SELECT session, turn, time_ms, workflow, session_outcome, movement,
     method, match_method, nullif(rule, 0) AS rule, failure, provider, model, worker,
-    worker_model, schema, flags & 1 AS ambiguous, flags >> 1 & 1 AS undecided
+    worker_model, schema, flags & 1 AS ambiguous, flags >> 1 & 1 AS undecided,
+    CASE flags >> 5 WHEN 1 THEN 'present' WHEN 2 THEN 'elsewhere' WHEN 3 THEN 'wrong'
+    WHEN 4 THEN 'missing' END AS mark
     FROM all_rows WHERE what = 0;
 -- a stage: its kind, then use by its calls, then the part of that for corrections
 CREATE VIEW stages AS SELECT a.session, a.turn, s.key - 8 AS number, a.time_ms, a.workflow,

@@ -65,7 +65,8 @@ static const char *const table_names[DRILLDOWN_TABLES] = {
     [AGGREGATE_BY] = "days",         [AGGREGATE_ALL] = "all",
     [AGGREGATE_METHODS] = "methods", [AGGREGATE_STAGES] = "stages",
     [AGGREGATE_FALLS] = "falls",     [AGGREGATE_MOVEMENTS] = "movements",
-    [AGGREGATE_JUDGES] = "judges",   [DRILLDOWN_CAUSES] = "causes",
+    [AGGREGATE_JUDGES] = "judges",   [AGGREGATE_MARKS] = "workers",
+    [DRILLDOWN_CAUSES] = "causes",
 };
 
 static const char *const what_names[DRILLDOWN_WHAT_COUNT] = {
@@ -506,6 +507,15 @@ static void put_judge_cells(struct html *h, const struct audit_at *at,
   HTML(h, "</td>");
 }
 
+static void put_mark_cells(struct html *h, const struct audit_at *at,
+                           const struct group_by_row *g) {
+  audit_count(h, at, g, DRILLDOWN_ALL, g->judgments);
+  for (int i = TAG_PRESENT; i < TAG_MARK_COUNT; i++)
+    HTML_FMT(h, "<td class=n>%llu</td>", (unsigned long long)g->marks[i]);
+  HTML_FMT(h, "<td class=n>%llu</td><td class=n>%lld</td>", (unsigned long long)g->again,
+           (long long)(g->again_use.input + g->again_use.output));
+}
+
 static const struct audit_table {
   enum aggregate_table table;
   const char *title;
@@ -534,6 +544,11 @@ static const struct audit_table {
      {"asked", "unreadable", "share"},
      "95 %",
      put_judge_cells},
+    {AGGREGATE_MARKS,
+     "Agents: what became of the marks of their turns, and what was asked again",
+     {"judgments", "present", "elsewhere", "wrong", "missing", "asked again", "tokens"},
+     NULL,
+     put_mark_cells},
     {AGGREGATE_BY,
      "Unsure judgments by day",
      {"judgments", "unsure", "share", ""},
@@ -630,6 +645,17 @@ static void put_apart(struct html *h, const struct aggregate *c) {
   HTML(h, "</tbody></table></div>");
 }
 
+static void put_clients(struct html *h, const struct aggregate *c) {
+  struct aggregate_client client;
+  for (size_t at = 0; aggregate_next_client(c, &at, &client);) {
+    buf_auto_t text = {0};
+    aggregate_client_text(&client, &text);
+    HTML(h, "<p>");
+    html_said(h, buf_view(&text));
+    HTML(h, "</p>");
+  }
+}
+
 static void put_audit_sums(struct html *h, const struct aggregate *c, struct str q) {
   const struct audit_at at = {c, q, AGGREGATE_ALL};
   const struct group_by_row *g = &table_at(&at)->groups[0];
@@ -659,6 +685,7 @@ void part_audit(struct html *h, const struct aggregate *c, struct str q) {
       if (audit_tables[i].table != AGGREGATE_BY || table_at(&at)->key_count > 0)
         put_audit_table(h, &at, &audit_tables[i]);
     }
+    put_clients(h, c);
   } else {
     HTML(h, "<p>Nothing was judged.</p>");
   }

@@ -99,6 +99,34 @@ def requests(watched, count=40000, at_once=100):
         box.end(9)
 
 
+HOSTILE = {"braces": "{", "members": '{"a":', "tags": "[REVIEW:1] ", "tags with the mark": "[REVIEW:1] k7wd\n",
+           "wide brackets": "\uff3b", "signs": "\u2705", "values": '{"reason":"x","step":1}\n'}
+
+
+def hostile(bytes_=2 << 20):
+    """Processor time for an agent's or a judge's text of nothing but such pieces, more than for a short one."""
+    with Box() as box:
+        def cpu_s(text, *words):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            box.segue("judge", "--name", "review", "--rule", "approved", "--rule", "needs fix", *words, stdin=text)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        def judged(reply):
+            path = box.file("s.json", json.dumps({"replies": [{"text": reply, "times": 0}]}), sign=False)
+            return min(cpu_s(b"Fine.", "--stages", "structured_output", "--max-reasks", "0", "-p", "script", "-s", path)
+                       for _ in range(3))
+
+        def own(text):
+            return min(cpu_s(text.encode(), "--stages", "phase1_tag", "--mark", "k7wd") for _ in range(3))
+
+        floor = own("x"), judged("x")
+        for name, piece in HOSTILE.items():
+            text = piece * (bytes_ // len(piece.encode()))
+            row(f"2 MB of {name}, an agent's", own(text) - floor[0], "s", "<= 0.1")
+            row(f"2 MB of {name}, a judge's", judged(text) - floor[1], "s", "<= 0.1")
+
+
 def program(sessions=1000):
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     starts()

@@ -11,6 +11,7 @@ import sys
 # Each bench, a function of that name, and where it is. By name only run those that take long or need
 # more than a build.
 BENCHES = {"library": "call_bench", "spawn": "call_bench", "http": "http_bench", "program": "program_bench",
+           "hostile": "program_bench",
            "session": "flow_bench", "submit": "flow_bench", "group": "flow_bench", "worktree": "call_bench",
            "held": "call_bench", "tree": "call_bench", "many": "census_bench", "audit": "census_bench",
            "verify": "census_bench", "window": "window_bench"}

@@ -82,7 +82,18 @@ def compare(got, true):
         expect(p.get("undefined") == ("one rater never varied" if k is None else None), p)
         for g, t in zip(p["kappa"] or (), k or ()):
             expect(abs(g - t) < 1e-9, p, k)
-        expect(p["advice"] is None if n >= 30 and k is None else ("too few" in p["advice"]) == (n < 30), p)
+        expect(("too few" in (p["advice"] or "")) == (n < 10), p)
+        person = [w for w in (p["first"], p["second"]) if w.startswith("label ") or w == "human"]
+        expect((p.get("reference") or None) == (person[0] if len(person) == 1 else None), p)
+        for r in p.get("rules", ()):
+            theirs, i = (0, 1) if person[0] == p["first"] else (1, 0), r["rule"]
+            called = sum(c for key, c in cells.items() if key[theirs[0]] == i)
+            judged = sum(c for key, c in cells.items() if key[theirs[1]] == i)
+            expect((r["called"], r["judged"], r["found"]) == (called, judged, cells.get((i, i), 0)), r, cells)
+            for share, of in ((r["sensitivity"], called), (r["precision"], judged)):
+                expect((share is None) == (of == 0), r)
+                if share:
+                    expect(abs(share[0] - r["found"] / of) < 1e-9 and share[1] <= share[0] <= share[2], r)
 
 
 def stages_and_verdicts(box):
@@ -151,7 +162,7 @@ def labelled(box):
     pairs = agree(box, box.logs)
     compare(pairs, truth(box.logs, given))
     ann = [p for p in pairs if p["second"] == "verdict" and p["first"] == "label ann"][0]
-    expect(ann["turns"] == 34 and "for look" in ann["advice"] or "undecided" in ann["advice"], ann)
+    expect(ann["turns"] == 34 and "stand for label ann" in ann["advice"], ann)
     listed = box.segue("agree", box.logs, "--list").stdout.decode()
     expect(f"{ids[5]}  turn 1, look: label ann says 2, verdict 1" in listed, listed)
     expect(f"{ids[5]}  turn 1, look: label ann says 2, label bob 1" in listed, listed)
@@ -187,16 +198,19 @@ def one_who_never_varies(box):
         label(box, sid, "look", "1", "--as", "ann", "--logs", box.logs)
         if n == 0:
             text = box.segue("agree", box.logs).stdout.decode()
-            expect("1 turn, the same in 100.0 %" in text and "kappa undefined: one rater never varied\n" in text, text)
+            expect("1 turn, the same in 100.0 %" in text and "kappa undefined: one rater never varied, AC1 1.00\n" in text, text)
             label(box, sid, "look", "2", "--as", "cid", "--logs", box.logs)
     text = box.segue("agree", box.logs, "--rater", "label ann").stdout.decode()
-    expect("60 turns, the same in 96.7 % (88.6 to 99.1), kappa undefined: one rater never varied\n      1 against 2: 2"
-           in text, text)
+    expect("60 turns, the same in 96.7 % (88.6 to 99.1), kappa undefined: one rater never varied, AC1 0.97\n" in text, text)
+    expect("\n      rule 1: found 58 of 60 (96.7 %, 88.6 to 99.1), right when named 58 of 58 (100.0 %, 93.8 to 100.0)\n"
+           "      rule 2: found not known, right when named 0 of 2 (0.0 %, 0.0 to 65.8)\n      1 against 2: 2\n" in text, text)
     for word in ("cannot stand", "as good as", "always agree", "0.00"):
         expect(word not in text, word, text)
     pairs = {(p["first"], p["second"]): p for p in agree(box, box.logs)}
     ann = pairs["label ann", "verdict"]
-    expect((ann["kappa"], ann["undefined"], ann["advice"]) == (None, "one rater never varied", None), ann)
+    expect((ann["kappa"], ann["undefined"]) == (None, "one rater never varied"), ann)
+    expect(ann["advice"] == "undecided whether verdict may stand for label ann: 8 more labels of turns that verdict calls 2, "
+           "16 more labels of turns that label ann calls 2", ann)
     cid = pairs["label cid", "verdict"]  # one turn on which they differ
     expect((cid["turns"], cid["kappa"], cid["undefined"]) == (1, None, "one rater never varied"), cid)
 

@@ -153,7 +153,7 @@ def forms():
 
 KEYS = {"method": "j.method", "match_method": "j.match_method", "movement": "j.movement",
         "workflow": "l.workflow", "provider": "j.provider", "model": "j.model", "worker": "j.worker",
-        "worker_model": "j.worker_model", "outcome": "l.outcome", "rule": "j.rule",
+        "worker_model": "j.worker_model", "outcome": "l.outcome", "rule": "j.rule", "mark": "j.mark",
         "day": "date(j.ts / 1000, 'unixepoch')"}
 FROM = "from judgments j join logs l on l.log = j.log"
 
@@ -176,6 +176,36 @@ def by_keys():
     true = {r[:2]: r[2:] for r in db.execute(
         "select stage, reason, count(distinct log * 1000 + turn), count(*) from stages group by 1, 2")}
     expect(got == true)
+
+
+def marks():
+    """What became of the marks, and what was asked again, by client and model."""
+    box, db, folder = bed()
+    totals = audit(box, folder)["totals"]
+    sums = ", ".join(f"sum(mark = '{m}')" for m in ("present", "elsewhere", "wrong", "missing"))
+    got = {(g["worker"], g["worker_model"]): tuple(g["marks"].values()) for g in totals["workers"]}
+    true = {r[:2]: r[2:] for r in db.execute(f"select worker, worker_model, {sums} from judgments group by 1, 2")}
+    expect(got == true, got, true)
+    got = {c["worker"]: (c["turns"], c["present"], c["wanted"]) for c in totals["clients"]}
+    true = {r[0]: (r[1], r[2], 200) for r in db.execute(
+        "select worker, count(mark), sum(mark = 'present') from judgments group by 1")}
+    expect(got == true and len(got) == 3, got, true)
+    again = totals["asked_again"]
+    expect(again["questions"] == one(db, "select count(*) from stages where calls > 1"), again)
+    expect(again["use"]["calls"] == one(db, "select sum(calls - 1) from stages where calls > 1"), again)
+    each = [g["asked_again"] for g in totals["judges"] if "asked_again" in g]
+    expect(sum(a["questions"] for a in each) == again["questions"], each)
+    for what in ("calls", "input", "output", "duration_ms"):
+        expect(sum(a["use"][what] for a in each) == again["use"][what], what, each, again)
+    text = run(box, folder).stdout
+    name, (turns, present, _) = next(iter(got.items()))
+    expect(f"{name}: {turns} of the 200 turns that are wanted, {100 * present / turns:.1f} %" in text, text)
+    rows = list(csv.DictReader(io.StringIO(run(box, folder, "--by", "worker", "--csv").stdout, newline="")))
+    expect({r["worker"]: int(r["mark_present"]) for r in rows} == {w: c[1] for w, c in got.items()}, rows)
+    expect(sum(int(r["asked_again_calls"]) for r in rows) == again["use"]["calls"], rows)
+    done = box.segue("doctor", "--json", env={"SEGUE_LOGS": folder})
+    told = [f["text"] for f in json.loads(done.stdout)["findings"] if f["what"] == "marks"]
+    expect(len(told) == len(got) and any(t.startswith(f"{name}: {turns} of the 200") for t in told), told)
 
 
 def filters():
@@ -219,7 +249,7 @@ def screen():
     text = done.stdout
     expect(done.returncode == 0 and not done.stderr, done.stderr)
     expect(f"{one(db, 'select count(*) from judgments'):,} judgments in {SESSIONS:,} sessions" in text, text[:200])
-    expect(text.count("\n") <= 48, text.count("\n"))
+    expect(text.count("\n") <= 60, text.count("\n"))
     worst = db.execute(
         "select l.workflow || '/' || j.movement, avg(exists(select 1 from stages s where s.log = j.log and"
         f" s.turn = j.turn and s.outcome <> 'matched')) as share {FROM} group by 1 order by 2 desc").fetchall()
@@ -608,5 +638,5 @@ def schema():
 
 
 if __name__ == "__main__":
-    sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile, copies,
+    sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, marks, filters, as_csv, screen, hostile, copies,
           a_persons_verdict, lines_that_are_too_long, one_large_log, many_failing_answers, words, errors, each_answer_of_a_correction, schema_once, schema]))

@@ -20,7 +20,7 @@ from audit_logs import write
 from support import SEGUE, expect, main
 
 KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
-        "outcome", "rule", "day", "stage", "reason", "to"]
+        "outcome", "rule", "mark", "day", "stage", "reason", "to"]
 FILTERS = [["--method", "when"], ["--method", "tag_fallback,ai_judge"], ["--since", "2020-01-01"],
            ["--since", "2026-09-22"], ["--ambiguous"], ["--min-stages", "2"], ["--workflow", "flow"],
            ["--workflow", "none"], ["--outcome", "complete,stopped"], ["--outcome", "open"], ["--movement", "work,fix"],

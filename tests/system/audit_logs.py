@@ -13,6 +13,7 @@ import sys
 ZERO = "0" * 64
 START_MS = 1_790_000_000_000  # in 2026
 STAGES = ["structured_output", "phase3_tag", "phase1_tag", "ai_judge"]
+MARKS = [None, "present", "missing", "present", "wrong", "elsewhere", "present"]  # of a turn's tag
 METHOD = {"when": "when", "auto_select": "auto_select", "structured_output": "structured_output",
           "phase3_tag": "tag_fallback", "phase1_tag": "tag_fallback", "ai_judge": "ai_judge"}
 # an outcome that did not decide: its errors, other members, and the word that an audit has for it
@@ -30,7 +31,7 @@ TABLES = """
 create table logs(log integer, session text, workflow text, outcome text, cause text, unavailable int);
 create table judgments(log integer, turn integer, movement text, method text, match_method text,
   rule integer, failure text, provider text, model text, worker text, worker_model text, ts integer,
-  ambiguous int, primary key(log, turn));
+  ambiguous int, mark text, primary key(log, turn));
 create table stages(log integer, turn integer, at integer, stage text, outcome text, reason text,
   calls integer, provider text, model text, primary key(log, turn, at)); -- calls of its own
 create table calls(log integer, turn integer, at integer, duration_ms int, input int, output int,
@@ -184,10 +185,13 @@ class Maker:
                 judgment["model"] = by[1]
         if not decided:
             judgment.update(failure="rule_no_match", reason="no stage named a rule")
+        mark = MARKS[(n * 7 + turn) % len(MARKS)]
+        if mark:
+            judgment["mark"] = mark
         record = log.add("judgment", **judgment, stages=stages)
         self.insert("judgments", n, turn, movement, judgment["method"], judgment["match_method"],
                     judgment["rule"], judgment.get("failure"), *by, *worker, log.ms,
-                    int(any(s["outcome"] == "ambiguous" for s in stages)))
+                    int(any(s["outcome"] == "ambiguous" for s in stages)), mark)
         return decided, record
 
     def session(self, n, turns):

@@ -81,7 +81,7 @@ input='All pass.
 [REVIEW:1] k7wd'
 check "a tag with its mark" 0 '^1  approved  tag_fallback$' "$@" --stages phase1_tag --mark k7wd
 check "another word" 4 "another word than this turn's mark" "$@" --stages phase1_tag --mark x3pq
-check "what became of it" 4 '"reader":2,"mark":"wrong"' "$@" --stages phase1_tag --mark x3pq --json
+check "what became of it" 4 '"reader":3,"mark":"wrong"' "$@" --stages phase1_tag --mark x3pq --json
 check "no mark" 2 'a consonant' "$@" --stages phase1_tag --mark okay
 input=''
 check "an empty text" 4 'none' "$@" --stages phase1_tag

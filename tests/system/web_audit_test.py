@@ -133,7 +133,7 @@ def numbers_lead_to_judgments(box: WebBox):
             for row, one in list(zip(data["judgments"], table))[:3]:
                 expect(row["session"] == one["session"] and str(row["turn"] or "") == one["turn"], row, one)
                 expect(re.search(rf'href="[^"]*/s/{row["session"]}/{row["turn"] or ""}"', "".join(found)), row)
-    expect({"all", "methods", "stages", "falls", "movements", "judges", "days", "causes"} == {of for of, _ in seen}, seen)
+    expect({"all", "methods", "stages", "falls", "movements", "judges", "workers", "days", "causes"} == {of for of, _ in seen}, seen)
     expect(longest > 200, longest)
     total, found, _ = listed(window, "judgments")
     one = re.search(r'href="[^"]*/(s/[^"/]*/\d+)"', found[0])[1]

@@ -1,4 +1,6 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
+#include "audit/aggregate_cache.h"
+#include "audit/aggregate_shared.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -254,6 +256,27 @@ static void look_at_logs(struct doctor_report *r) {
     doctor_find(r, FINDING_OK, "logs", dir, NULL);
 }
 
+/* Says of each client how many turns have shown whether it writes the mark of its tag. */
+static void look_at_marks(struct doctor_report *r) {
+  char dir[PATHS_BYTES];
+  struct err err;
+  struct store store;
+  struct aggregate_cache_told told = {0};
+  struct aggregate_client client;
+  if (!paths_logs(NULL, dir, &err) || !store_open(&store, dir, &err) || !store_exists(&store))
+    return;
+  struct aggregate *c = aggregate_new();
+  bool shared = store_is_address(store.where);
+  if ((shared ? aggregate_shared_read : aggregate_cache_read)(c, &store, &told, &err))
+    aggregate_sort(c);
+  for (size_t at = 0; aggregate_next_client(c, &at, &client);) {
+    buf_auto_t text = {0};
+    aggregate_client_text(&client, &text);
+    doctor_find(r, FINDING_OK, "marks", buf_c(&text), NULL);
+  }
+  aggregate_free(c);
+}
+
 static bool is_docker(const char *engine) {
   return strcmp(engine, SANDBOX_DOCKER) == 0;
 }
@@ -475,6 +498,8 @@ static int doctor_run(const struct cli_args *args) {
   struct doctor_report r = {
       .findings = json_array(), .json = cli_flag(args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
+  if (!cli_flag(args, "quick"))
+    look_at_marks(&r);
   /* Every agent runs under the shim, which is looked for where the process table looks. */
   char path[PATHS_BYTES];
   struct err missing;

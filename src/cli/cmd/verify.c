@@ -3,7 +3,9 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/resolve_id.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "store/heads.h"
 #include "store/reader.h"
@@ -88,6 +90,7 @@ struct verifying {
   struct heads kept; /* --heads */
   struct ledger_end anchor;
   const char *kept_path; /* or NULL */
+  struct gate gate;
 };
 
 static bool is_ok(const struct verify_result *r) {
@@ -170,6 +173,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
                           const char *why) {
   v->bad = true;
   v->gone += strcmp(word, "missing") == 0;
+  gate_case(&v->gate, what, why);
   if (v->json) {
     verify_print_json(json_pack("{ss sb ss ss}", strcmp(word, "missing") == 0 ? "session" : "of",
                                 what, "ok", 0, "state", word, "error", why));
@@ -236,6 +240,9 @@ static void tell_verified(struct verifying *v, const struct verified *log) {
     verify_print_line(v, log->ref.name, &log->result);
   v->bad |= !is_ok(&log->result);
   v->counts[log->result.state]++;
+  bool bad = log->result.state == VERIFY_BAD;
+  const char *why = bad ? log->result.why.text : verify_state_name(log->result.state);
+  gate_case(&v->gate, log->ref.name, is_ok(&log->result) ? NULL : why);
 }
 
 /* --- a folder's logs, several at once --- */
@@ -424,7 +431,7 @@ static void verify_store(struct verifying *v, const char *where) {
 }
 
 /* Prints "7 logs: 5 complete, 1 open, 1 bad; 1 missing" after the single results. */
-static void print_sum(const struct verifying *v) {
+static void print_sum(struct verifying *v, bool shown) {
   size_t logs = 0;
   buf_auto_t text = {0};
   json_auto_t *states = json_object();
@@ -437,6 +444,12 @@ static void print_sum(const struct verifying *v) {
   }
   if (v->gone > 0)
     buf_printf(&text, "; %zu missing", v->gone);
+  json_t *figures = json_clone_top(states);
+  json_object_set_new(figures, "logs", json_integer((json_int_t)logs));
+  json_object_set_new(figures, "missing", json_integer((json_int_t)v->gone));
+  gate_check(&v->gate, "all logs", figures);
+  if (!shown)
+    return;
   if (v->json)
     verify_print_json(json_pack("{ss sb sI sO sI}", "of", "sum", "ok", !v->bad && !v->missing,
                                 "logs", (json_int_t)logs, "states", states, "missing",
@@ -463,8 +476,9 @@ static int verify(const struct cli_args *args) {
   struct err err = {0};
   v.json = cli_flag(args, "json");
   v.coloured = cli_colours(STDOUT_FILENO);
-  if (!load_kept(&v, args, &err) || (v.verifier = verifier_new(&err)) == NULL)
-    return cli_fail("verify", &err);
+  if (!gate_begin(&v.gate, "verify", args, &err) || !load_kept(&v, args, &err) ||
+      (v.verifier = verifier_new(&err)) == NULL)
+    return gate_end(&v.gate, cli_fail("verify", &err));
   for (size_t i = 0; i < args->word_count; i++) {
     struct store_ref ref;
     if (resolve_id_is_store(args->words[i])) {
@@ -481,15 +495,13 @@ static int verify(const struct cli_args *args) {
       v.missing = true;
     }
   }
-  if (v.folders)
-    print_sum(&v);
+  print_sum(&v, v.folders);
   heads_deinit(&v.ledger);
   heads_deinit(&v.now);
   heads_deinit(&v.kept);
   verifier_free(v.verifier);
-  if (v.bad)
-    return STATUS_FAILED;
-  return v.missing ? STATUS_USAGE : STATUS_COMPLETE;
+  int status = v.missing ? STATUS_USAGE : STATUS_COMPLETE;
+  return gate_end(&v.gate, v.bad ? STATUS_FAILED : status);
 }
 
 const struct cli_command cmd_verify = {COMMAND_VERIFY, .run = verify};

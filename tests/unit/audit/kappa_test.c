@@ -108,6 +108,25 @@ TEST(corners) {
 }
 
 /* A rater who never varies makes kappa 0 by arithmetic: it is not known, however many turns. */
+/* 60 turns, one rater names the second rule twice, the other never (Gwet 2008: AC1 0.9655). */
+TEST(shares_of_each_rule) {
+  struct kappa_table t = {0};
+  for (int n = 0; n < 60; n++)
+    kappa_add(&t, 1, n < 58 ? 1 : 2, 1);
+  struct kappa_rule one = kappa_rule_of(&t, 1, true), two = kappa_rule_of(&t, 2, true);
+  near_to(one.found.share, 58.0 / 60, 1e-12);
+  near_to(one.found.low, 0.886, 0.0005);
+  near_to(one.found.high, 0.991, 0.0005);
+  near_to(one.right.share, 1, 1e-12);
+  assert_true(two.found.n == 0);
+  near_to(two.right.n, 2, 1e-12);
+  near_to(two.right.high, 0.658, 0.0005);
+  near_to(kappa_ac1(&t), 0.9655, 0.0005);
+  assert_int_equal(kappa_needed(1, 0.8), 16);
+  assert_int_equal(kappa_needed(0, 0.8), 1);
+  assert_int_equal(kappa_needed(0.8, 0.8), 0);
+}
+
 TEST(one_never_varies) {
   struct kappa_table t = {0}, back = {0};
   struct kappa_stratum stratum = {.weight = 7.0 / 3};

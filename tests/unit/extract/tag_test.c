@@ -139,9 +139,10 @@ TEST(other_lines_name_none) {
 }
 
 TEST(the_line_above_is_closed) {
-  static const char *const closed[] = {"All pass.", "全部通过。",   "(Two fail.)", "**Done!**",
-                                       "# Verdict", "- and a test", "2) then",     "| a | b |",
-                                       "---",       "```\na\n```",  "see [FIX:1]", ""};
+  static const char *const closed[] = {
+      "All pass.", "全部通过。", "(Two fail.)", "**Done!**",   "# Verdict",   "- and a test",
+      "2) then",   "| a | b |",  "---",         "```\na\n```", "see [FIX:1]", "",
+      "सब ठीक है।", "ሁሉም አለፈ።",   "ٹھیک ہے۔",    "အောင်သည်။",     "անցավ։"};
   for (size_t i = 0; i < ARRAY_LEN(closed); i++) {
     buf_auto_t text = {0};
     buf_printf(&text, "%s\n\n[FIX:2] k7wd", closed[i]);

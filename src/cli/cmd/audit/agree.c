@@ -2,6 +2,7 @@
 #include "audit/agree.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
@@ -27,6 +28,29 @@ static void on_differ(void *ctx, const struct agree_turn *t) {
           p->first, t->first, p->second, t->second);
 }
 
+static void show_share(const struct kappa_share *s) {
+  if (s->n > 0)
+    printf("%.6g of %.6g (%.1f %%, %.1f to %.1f)", s->hit, s->of, 100 * s->share, 100 * s->low,
+           100 * s->high);
+  else
+    printf("not known");
+}
+
+/* Shows how a judge and a person meet at each rule. */
+static void show_rule_shares(const struct agree_pair *p) {
+  struct kappa_rule r;
+  const char *judge;
+  for (int i = 0; i < KAPPA_CATEGORIES && agree_person(p, &judge) != NULL; i++) {
+    if (!agree_rule(p, i, &r))
+      continue;
+    printf("      rule %d: found ", i);
+    show_share(&r.found);
+    printf(", right when named ");
+    show_share(&r.right);
+    printf("\n");
+  }
+}
+
 static void show_pair(const struct agree_pair *p) {
   struct kappa k = agree_kappa(p);
   buf_auto_t line = {0}, raters = buf_of("%s/%s", p->workflow, p->movement), advice = {0};
@@ -42,26 +66,44 @@ static void show_pair(const struct agree_pair *p) {
                kappa_shown(k.high));
   else
     buf_puts(&line, ", kappa undefined: " KAPPA_UNKNOWN);
+  buf_printf(&line, ", AC1 %.2f", kappa_shown(kappa_ac1(&p->table)));
   if (p->stratum_count > 0)
     buf_printf(&line, ", from a sample of %zu strat%s", p->stratum_count,
                p->stratum_count == 1 ? "um" : "a");
   agree_advice(p, &advice);
   buf_puts(&line, advice.n > 0 ? "\n    " : "");
-  (void)cli_fit(&line, buf_view(&advice), 160);
+  (void)cli_fit(&line, buf_view(&advice), 400);
   puts(buf_c(&line));
+  show_rule_shares(p);
   for (int i = 0; i < KAPPA_CATEGORIES; i++)
     for (int j = 0; j < KAPPA_CATEGORIES; j++)
       if (i != j && p->table.cell[i][j] > 0)
         printf("      %d against %d: %.6g\n", i, j, p->table.cell[i][j]);
 }
 
-static void agree_print(const struct agreeing *a) {
+/* Gives what --fail-if may name of a pair: as --json, but agreement and kappa are numbers. */
+static void agree_gate(const struct agree_pair *p, struct gate *gate) {
+  struct kappa k = agree_kappa(p);
+  buf_auto_t name = {0};
+  if (gate->expr == NULL)
+    return;
+  json_t *figures = agree_pair_json(p);
+  json_object_set_new(figures, "agreement", json_real(k.agreement));
+  json_object_set_new(figures, "agreement_low", json_real(k.agreement_low));
+  json_object_set_new(figures, "kappa", k.known ? json_real(k.kappa) : json_null());
+  json_object_set_new(figures, "kappa_low", k.known ? json_real(k.low) : json_null());
+  buf_printf(&name, "%s/%s: %s and %s", p->workflow, p->movement, p->first, p->second);
+  gate_check(gate, buf_c(&name), figures);
+}
+
+static void agree_print(const struct agreeing *a, struct gate *gate) {
   agree_sort(a->agree);
   for (size_t i = 0; i < a->agree->pair_count; i++) {
     if (a->json)
       json_io_put(agree_pair_json(a->agree->pairs[i]));
     else
       show_pair(a->agree->pairs[i]);
+    agree_gate(a->agree->pairs[i], gate);
   }
   if (a->agree->pair_count == 0 && !a->json) {
     if (a->agree->raters != NULL)
@@ -94,6 +136,7 @@ static bool agree_raters(struct agree *a, const char *list, struct err *err) {
 
 static int agree_run(const struct cli_args *args) {
   struct agreeing a = {0};
+  struct gate gate = {0};
   struct err err = {0};
   struct aggregate *c = aggregate_new();
   a.json = cli_flag(args, "json");
@@ -105,14 +148,15 @@ static int agree_run(const struct cli_args *args) {
   }
   const struct resolve_id_each each = {agree_read, a.agree, agree_beside};
   bool ok =
+      gate_begin(&gate, "agree", args, &err) &&
       agree_raters(a.agree, cli_value(args, "rater"), &err) &&
       audit_filters(c, args, false, &err) &&
       resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   if (ok)
-    agree_print(&a);
+    agree_print(&a, &gate);
   agree_free(a.agree);
   aggregate_free(c);
-  return cli_done("agree", ok, &err);
+  return gate_end(&gate, cli_done("agree", ok, &err));
 }
 
 const struct cli_command cmd_agree = {COMMAND_AGREE, .run = agree_run};

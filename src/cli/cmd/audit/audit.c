@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
@@ -232,6 +233,33 @@ static void show_top(const struct aggregate *c, enum aggregate_table table, cons
   }
 }
 
+/* Shows what became of the marks that agents were asked for. */
+static void show_marks(const struct aggregate *c) {
+  const struct group_by_table *t = &c->tables[AGGREGATE_MARKS];
+  struct aggregate_client client;
+  size_t shown = 0;
+  for (size_t i = 0; i < t->count && shown < LIMIT_AUDIT_LIST_COUNT; i++) {
+    const struct group_by_row *g = &t->groups[i];
+    uint64_t turns = aggregate_marked(g);
+    buf_auto_t line = {0}, name = {0};
+    if (turns == 0)
+      continue;
+    if (shown++ == 0)
+      show_title("Marks of agents' tags\n    turns  present  elsewhere  wrong  missing");
+    audit_group_name(c, AGGREGATE_MARKS, g, &name);
+    buf_printf(&line, "%9llu %8llu %10llu %6llu %8llu  ", (count)turns,
+               (count)g->marks[TAG_PRESENT], (count)g->marks[TAG_ELSEWHERE],
+               (count)g->marks[TAG_WRONG], (count)g->marks[TAG_MISSING]);
+    show_cell(&line, buf_c(&name), 40);
+    show_line(&line);
+  }
+  for (size_t at = 0; aggregate_next_client(c, &at, &client);) {
+    struct buf line = buf_of("  ");
+    aggregate_client_text(&client, &line);
+    show_line(&line);
+  }
+}
+
 static void show_forms(const struct group_by_row *all) {
   buf_auto_t line = {0};
   if (all->readings > 0)
@@ -243,6 +271,11 @@ static void show_forms(const struct group_by_row *all) {
                (count)all->reading_mended[1],
                (count)(all->reading_mended[2] + all->reading_mended[3] + all->reading_mended[4] +
                        all->reading_mended[5]));
+  if (all->again > 0) {
+    buf_printf(&line, "Asked again: %llu question%s, ", (count)all->again, PLURAL(all->again));
+    show_use(&line, &all->again_use);
+    buf_putc(&line, '\n');
+  }
   if (all->values > 0)
     buf_printf(&line,
                "Values asked for: %llu, %.1f %% at once, %llu after a correction, %llu after"
@@ -299,6 +332,7 @@ static void audit_show_screen(const struct aggregate *c) {
     show_top(c, AGGREGATE_JUDGES, "Judges that most often cannot be read", aggregate_unreadable,
              true);
   }
+  show_marks(c);
   show_forms(all);
   show_failures(c);
 }
@@ -424,6 +458,30 @@ static void audit_print(struct aggregate *c, const struct cli_args *args) {
   }
 }
 
+/* Gives what --fail-if may name: shares of the judgments, and the counts as --json has them. */
+static json_t *gate_figures(const struct group_by_row *g, json_t *counts) {
+  double all = g->judgments > 0 ? (double)g->judgments : 1;
+  return json_pack("{sI sf sf sf sf sf so}", "judgments", (json_int_t)g->judgments, "decided",
+                   (double)g->decided / all, "no_rule", (double)g->no_rule / all, "ambiguous",
+                   (double)g->ambiguous / all, "unsure", aggregate_unsure(g), "unreadable",
+                   aggregate_unreadable(g), "counts", counts);
+}
+
+static void audit_gate(const struct aggregate *c, struct gate *gate) {
+  static const struct group_by_row nothing;
+  const struct group_by_table *all = &c->tables[AGGREGATE_ALL], *by = &c->tables[AGGREGATE_BY];
+  if (gate->expr == NULL)
+    return;
+  for (size_t i = 0; by->key_count > 0 && i < by->count; i++) {
+    buf_auto_t name = {0};
+    audit_group_name(c, AGGREGATE_BY, &by->groups[i], &name);
+    gate_check(gate, buf_c(&name), gate_figures(&by->groups[i], aggregate_group_json(c, i)));
+  }
+  if (by->key_count == 0)
+    gate_check(gate, "all judgments",
+               gate_figures(all->count > 0 ? &all->groups[0] : &nothing, aggregate_totals_json(c)));
+}
+
 /* --- errors --- */
 
 struct exporting {
@@ -455,7 +513,8 @@ static bool export_close(struct exporting *e, const char *path, struct err *err)
   return true;
 }
 
-static int audit_errors(const struct aggregate *c, const struct cli_args *args, const char *logs) {
+static int audit_errors(const struct aggregate *c, const struct cli_args *args, const char *logs,
+                        struct gate *gate) {
   const char *path = cli_value(args, "export");
   struct exporting e = {0};
   struct err err = {0};
@@ -475,6 +534,10 @@ static int audit_errors(const struct aggregate *c, const struct cli_args *args, 
   } else if (ok) {
     audit_show_flaws(f);
   }
+  if (ok)
+    gate_check(
+        gate, "answers",
+        json_pack("{sI sI}", "answers", (json_int_t)f->answers, "errors", (json_int_t)f->errors));
   format_errors_free(f);
   return cli_done("audit", ok, &err);
 }
@@ -514,6 +577,7 @@ static int audit(const struct cli_args *args) {
   int status;
   const char *logs = cli_value(args, "logs");
   cli_errors_as_json(cli_flag(args, "json"));
+  struct gate gate = {0};
   struct aggregate *c = aggregate_new();
   const struct resolve_id_each each = {.log = aggregate_on_log, .ctx = c};
   status = STATUS_COMPLETE;
@@ -527,18 +591,19 @@ static int audit(const struct cli_args *args) {
     err_set(&err, ERR_USAGE, "--export needs --errors");
   c->only_by = by != NULL && !cli_flag(args, "json");
   bool kept = err.code == ERR_NONE && cli_flag(args, "kept") && kept_can(args);
-  if (err.code != ERR_NONE || !audit_filters(c, args, false, &err) ||
-      (by != NULL && !aggregate_by(c, by, &err)) || (kept && !audit_kept(c, args, &err)) ||
+  if (err.code != ERR_NONE || !gate_begin(&gate, "audit", args, &err) ||
+      !audit_filters(c, args, false, &err) || (by != NULL && !aggregate_by(c, by, &err)) ||
+      (kept && !audit_kept(c, args, &err)) ||
       (args->word_count == 0 && !errors && !kept &&
        !resolve_id_take_all(NULL, 0, logs, &each, &err))) {
     status = cli_fail("audit", &err);
     aggregate_free(c);
-    return status;
+    return gate_end(&gate, status);
   }
   if (errors) {
-    status = audit_errors(c, args, logs);
+    status = audit_errors(c, args, logs, &gate);
     aggregate_free(c);
-    return status;
+    return gate_end(&gate, status);
   }
   bool counted = args->word_count == 0 || kept;
   for (size_t i = 0; !kept && i < args->word_count; i++)
@@ -546,10 +611,12 @@ static int audit(const struct cli_args *args) {
       counted = true;
     else
       status = cli_fail("audit", &err);
-  if (counted)
+  if (counted) {
     audit_print(c, args);
+    audit_gate(c, &gate);
+  }
   aggregate_free(c);
-  return status;
+  return gate_end(&gate, status);
 }
 
 const struct cli_command cmd_audit = {COMMAND_AUDIT, .run = audit};

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
@@ -38,6 +39,7 @@ struct rejudge_turn {
   uint32_t workflow, movement; /* names, as are the next ones */
   uint32_t worker, worker_model, judge, judge_model;
   int64_t calls, cost_nano; /* used by its judging, as recorded */
+  size_t nth;               /* judgment of its log: a resumed turn may have several */
 };
 
 struct rejudge_turns {
@@ -50,6 +52,7 @@ struct rejudge_turns {
   int64_t calls, cost_nano;      /* used by all judgings together */
   struct rows rows;
   struct err wrong; /* of a log that cannot be judged again */
+  size_t in_log;    /* judgments of the log that is read */
 };
 
 static void choose_on_row(void *ctx, const struct row *row) {
@@ -64,6 +67,7 @@ static void choose_on_row(void *ctx, const struct row *row) {
   struct rejudge_turn *one = &t->list[t->count++];
   *one = (struct rejudge_turn){.turn = row->turn,
                                .rule = (long)row->rule,
+                               .nth = t->in_log++,
                                .workflow = row->workflow,
                                .movement = row->movement,
                                .worker = row->worker,
@@ -86,6 +90,7 @@ static void choose_read(void *ctx, const struct store_ref *ref) {
             ref->name);
     return;
   }
+  t->in_log = 0;
   enum rows_log state = rows_read(&t->rows, ref);
   t->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
@@ -103,7 +108,24 @@ static bool choose_store(void *ctx, const struct store *store, struct err *err) 
 static int turn_order(const void *a, const void *b) {
   const struct rejudge_turn *x = a, *y = b;
   int c = strcmp(x->session, y->session);
-  return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
+  if (c == 0)
+    c = (x->turn > y->turn) - (x->turn < y->turn);
+  return c != 0 ? c : (x->nth > y->nth) - (x->nth < y->nth);
+}
+
+/* Adds a turn to the list that is kept so far. A turn that was judged again after a resume is
+ * judged once, against its last verdict, and its judging is all of that. */
+static size_t keep_turn(struct rejudge_turn *list, size_t kept, const struct rejudge_turn *one) {
+  struct rejudge_turn *last = kept > 0 ? &list[kept - 1] : NULL;
+  bool same = last != NULL && strcmp(last->session, one->session) == 0 && last->turn == one->turn;
+  if (same && last->nth == one->nth) /* the session was named twice */
+    return kept;
+  int64_t calls = same ? last->calls : 0, cost_nano = same ? last->cost_nano : 0;
+  kept -= same;
+  list[kept] = *one;
+  list[kept].calls += calls;
+  list[kept].cost_nano += cost_nano;
+  return kept + 1;
 }
 
 static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct err *err) {
@@ -119,9 +141,8 @@ static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args,
   size_t kept = 0;
   if (t->count > 1)
     qsort(t->list, t->count, sizeof *t->list, turn_order);
-  for (size_t i = 0; i < t->count; i++) /* a session may have been named twice */
-    if (kept == 0 || turn_order(&t->list[kept - 1], &t->list[i]) != 0)
-      t->list[kept++] = t->list[i];
+  for (size_t i = 0; i < t->count; i++)
+    kept = keep_turn(t->list, kept, &t->list[i]);
   t->count = kept;
   for (size_t i = 0; i < kept; i++) {
     t->calls += t->list[i].calls;
@@ -159,6 +180,7 @@ struct again {
   struct aggregate *aggregate; /* whose filters and names count */
   struct rejudge_turns of;     /* sorted by session */
   struct setup setup;
+  struct gate gate;
   json_t *stages, *panel;
   char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
   bool json;
@@ -928,10 +950,31 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
          resolve_id_shown(a->into));
 }
 
-static int again_tell(const struct again *a) {
+/* Adds a turn to the cases of --junit: it fails where a verdict is another than recorded. */
+static void again_case(struct again *a, size_t i) {
+  const struct rejudge_turn *t = &a->of.list[i];
+  const long *verdicts = &a->verdicts[i * (size_t)a->repeat];
+  buf_auto_t name = buf_of("%s turn %ld", t->session, t->turn), why = {0};
+  for (long k = 0; k < a->repeat && why.n == 0; k++)
+    if (verdicts[k] != t->rule && verdicts[k] != REJUDGE_OPEN)
+      buf_printf(&why, "rule %ld was recorded, now %s%ld", t->rule,
+                 verdicts[k] == REJUDGE_UNREADABLE ? "no judge could be read, " : "it is rule ",
+                 verdicts[k]);
+  gate_case(&a->gate, buf_c(&name), why.n > 0 ? buf_c(&why) : NULL);
+}
+
+static int again_tell(struct again *a) {
   struct again_sum sum = {0};
-  for (size_t i = 0; i < a->of.count; i++)
+  for (size_t i = 0; i < a->of.count; i++) {
     sum_turn(a, i, &sum);
+    again_case(a, i);
+  }
+  gate_check(&a->gate, "all judgments",
+             json_pack("{sI sI sI sI sI sI sI sI sf}", "judgments", (json_int_t)a->of.count, "same",
+                       (json_int_t)sum.same, "changed", (json_int_t)sum.other, "unreadable",
+                       (json_int_t)sum.unreadable, "open", (json_int_t)sum.open, "repeated",
+                       (json_int_t)sum.repeated, "flipped", (json_int_t)sum.flipped, "calls",
+                       (json_int_t)a->calls, "cost_usd", (double)a->cost_nano / 1e9));
   if (a->json) {
     json_io_put(
         json_pack("{sI sI sI sI sI sI sI so sI sf sb ss ss}", "judgments", (json_int_t)a->of.count,
@@ -976,7 +1019,8 @@ static int rejudge_run(const struct cli_args *args) {
     return status;
   }
   a.of.aggregate = a.aggregate = aggregate_new();
-  bool ok = audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
+  bool ok = gate_begin(&a.gate, "rejudge", args, &err) &&
+            audit_filters(a.aggregate, args, true, &err) && again_bounds(&a, args, &err) &&
             again_judge(&a, args, &err) && again_name(&a, cli_value(args, "as"), &err) &&
             rejudge_choose(&a.of, args, &err);
   size_t room = a.of.count * (size_t)(a.repeat > 0 ? a.repeat : 1);
@@ -995,7 +1039,7 @@ static int rejudge_run(const struct cli_args *args) {
   json_decref(a.panel);
   free(a.verdicts);
   free(a.left);
-  return status;
+  return gate_end(&a.gate, status);
 }
 
 const struct cli_command cmd_rejudge = {COMMAND_REJUDGE, .run = rejudge_run};

@@ -1,6 +1,7 @@
 /* segue replay: runs the replies in logs through today's code. */
 #include "audit/replay.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 
@@ -8,6 +9,7 @@ struct replaying {
   struct replay *replay;
   bool json;
   size_t sessions, unsound;
+  struct gate gate;
 };
 
 static json_t *verdict_json(long rule, const char *method) {
@@ -45,8 +47,17 @@ static void replay_show(const struct replay_turn *t) {
   puts(buf_c(&line));
 }
 
+static void replay_case(struct gate *gate, const struct replay_turn *t) {
+  buf_auto_t name = buf_of("%s turn %ld %s", t->session, t->turn, t->movement ? t->movement : "");
+  buf_auto_t why = buf_of("rule %ld was recorded, today it is rule %ld by %s", t->rule, t->rule_now,
+                          t->method_now ? t->method_now : "none");
+  gate_case(gate, buf_c(&name),
+            t->kind == REPLAY_RULE || t->kind == REPLAY_ASKS ? buf_c(&why) : NULL);
+}
+
 static void replay_on_turn(void *ctx, const struct replay_turn *t) {
-  const struct replaying *r = ctx;
+  struct replaying *r = ctx;
+  replay_case(&r->gate, t);
   if (r->json) {
     json_t *told =
         json_pack("{so sI so ss so so}", "session", json_io_string(t->session), "turn",
@@ -72,10 +83,15 @@ static void replay_on_log(void *ctx, const struct store_ref *ref) {
   (void)cli_fail("replay", &err);
 }
 
-static void replay_sum(const struct replaying *r) {
+static void replay_sum(struct replaying *r) {
   uint64_t n[REPLAY_KIND_COUNT], all = 0;
   for (int i = 0; i < REPLAY_KIND_COUNT; i++)
     all += n[i] = replay_count(r->replay, (enum replay_kind)i);
+  gate_check(&r->gate, "all judgments",
+             json_pack("{sI sI sI sI sI sI}", "judgments", (json_int_t)all, "sessions",
+                       (json_int_t)r->sessions, "unsound", (json_int_t)r->unsound, "changed",
+                       (json_int_t)(n[REPLAY_RULE] + n[REPLAY_ASKS]), "other_stage",
+                       (json_int_t)n[REPLAY_METHOD], "older_reader", (json_int_t)n[REPLAY_OLDER]));
   if (r->json) {
     json_t *sum = json_object();
     for (int i = 0; i < REPLAY_KIND_COUNT; i++)
@@ -106,9 +122,8 @@ static int replay_run(const struct cli_args *args) {
   const struct resolve_id_each each = {.log = replay_on_log, .ctx = &r};
   r.json = cli_flag(args, "json");
   cli_errors_as_json(r.json);
-  r.replay = replay_new(&err);
-  if (r.replay == NULL)
-    return cli_fail("replay", &err);
+  if (!gate_begin(&r.gate, "replay", args, &err) || (r.replay = replay_new(&err)) == NULL)
+    return gate_end(&r.gate, cli_fail("replay", &err));
   for (size_t i = 0; i < args->word_count; i++)
     if (resolve_id_take(args->words[i], cli_value(args, "logs"), &each, &err)) {
       read = true;
@@ -120,9 +135,9 @@ static int replay_run(const struct cli_args *args) {
     replay_sum(&r);
   bool differs = replay_count(r.replay, REPLAY_RULE) + replay_count(r.replay, REPLAY_ASKS) > 0;
   replay_free(r.replay);
-  if (missing)
-    return STATUS_USAGE;
-  return r.unsound > 0 || (differs && cli_flag(args, "check")) ? STATUS_FAILED : STATUS_COMPLETE;
+  bool fails = r.unsound > 0 || (differs && cli_flag(args, "check"));
+  int status = fails ? STATUS_FAILED : STATUS_COMPLETE;
+  return gate_end(&r.gate, missing ? STATUS_USAGE : status);
 }
 
 const struct cli_command cmd_replay = {COMMAND_REPLAY, .run = replay_run};

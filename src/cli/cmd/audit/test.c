@@ -1,6 +1,7 @@
 /* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
 #include "cli/setup.h"
@@ -64,7 +65,7 @@ struct testing {
   bool json, stopped;
   FILE *kept; /* the cases, checked */
   unsigned long long kept_lines;
-  FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
+  struct gate gate;
   int id_columns; /* the widest name so far: exported cases have long names whose ends count */
   size_t cases, skipped; /* skipped: exported answers that are not judgments */
   size_t results[PROVIDERS_MAX][RESULT_COUNT];
@@ -365,29 +366,20 @@ static void print_cell_json(const struct testing *t, const struct trial_case *c,
   json_io_put(told);
 }
 
-/* Begins a case, without the end of its tag. */
-static void junit_begin(const struct testing *t, const char *id, size_t provider) {
-  fputs("  <testcase classname=\"", t->junit_cases);
-  cli_put_xml(t->junit_cases, provider_name(t, provider));
-  fputs("\" name=\"", t->junit_cases);
-  cli_put_xml(t->junit_cases, id);
-}
-
-static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
-                       const struct cell *cell) {
-  buf_auto_t got = {0};
-  junit_begin(t, id, i);
-  if (cell->result == RESULT_PASS) {
-    fputs("\"/>\n", t->junit_cases);
-    return;
+static void test_put_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
+                          const struct cell *cell) {
+  buf_auto_t got = {0}, why = {0};
+  struct gate_case one = {.class = provider_name(t, i), .name = id};
+  if (cell->result != RESULT_PASS) {
+    got_text(t, cell, &got);
+    if (c->expects)
+      buf_printf(&why, "expected %ld, ", c->expected);
+    buf_printf(&why, "got %s", buf_c(&got));
+    one.type = result_names[cell->result];
+    one.why = buf_c(&why);
+    one.body = buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why);
   }
-  got_text(t, cell, &got);
-  fprintf(t->junit_cases, "\">\n    <failure type=\"%s\" message=\"", result_names[cell->result]);
-  if (c->expects)
-    fprintf(t->junit_cases, "expected %ld, ", c->expected);
-  fprintf(t->junit_cases, "got %s\">", buf_c(&got));
-  cli_put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
-  fputs("</failure>\n  </testcase>\n", t->junit_cases);
+  gate_put(&t->gate, &one);
 }
 
 /* --- cases --- */
@@ -401,10 +393,10 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
   print_into(id, sizeof id, "line %llu", number);
   const char *name = ok && c.id != NULL ? c.id : id;
   bool judged = ok && !c.no_judgment;
-  for (size_t i = 0; ok && !judged && t->junit != NULL && i < t->provider_count; i++) {
-    junit_begin(t, name, i);
-    fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
-          t->junit_cases);
+  struct gate_case left_out = {.name = name, .skipped = "no judgment: a movement's value"};
+  for (size_t i = 0; ok && !judged && i < t->provider_count; i++) {
+    left_out.class = provider_name(t, i);
+    gate_put(&t->gate, &left_out);
   }
   for (size_t i = 0; ok && judged && i < t->provider_count; i++)
     ok = test_cell(t, &c, i, &cells[i], err);
@@ -412,8 +404,7 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
     t->results[i][cells[i].result]++;
     if (t->json)
       print_cell_json(t, &c, name, i, &cells[i]);
-    if (t->junit != NULL)
-      junit_case(t, &c, name, i, &cells[i]);
+    test_put_case(t, &c, name, i, &cells[i]);
   }
   if (ok && judged && !t->json)
     show_case(t, &c, name, cells);
@@ -487,11 +478,16 @@ static bool test_cases(struct testing *t, const char *path, struct err *err) {
                  path, t->skipped);
 }
 
-static size_t test_sum(const struct testing *t) {
+static size_t test_sum(struct testing *t) {
   size_t missed = 0;
   for (size_t i = 0; i < t->provider_count; i++) {
     const size_t *n = t->results[i];
     missed += n[RESULT_WRONG] + n[RESULT_UNREADABLE] + n[RESULT_FLAKY];
+    gate_check(&t->gate, provider_name(t, i),
+               json_pack("{sI sI sI sI sI sI}", "cases", (json_int_t)t->cases, "pass",
+                         (json_int_t)n[RESULT_PASS], "wrong", (json_int_t)n[RESULT_WRONG],
+                         "unreadable", (json_int_t)n[RESULT_UNREADABLE], "flaky",
+                         (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped));
     if (t->json) {
       json_io_put(
           json_pack("{so sI sI sI sI sI sI}", "provider", json_io_string(provider_name(t, i)),
@@ -517,7 +513,7 @@ static size_t test_sum(const struct testing *t) {
 /* --- the command --- */
 
 static bool test_options(struct testing *t, const struct cli_args *args, struct err *err) {
-  const char *junit = cli_value(args, "junit"), *provider;
+  const char *provider;
   t->json = cli_flag(args, "json");
   t->model = cli_value(args, "model") ? cli_value(args, "model") : t->setup->user.model;
   for (; (provider = cli_values(args, "provider", t->provider_count)) != NULL;
@@ -529,44 +525,8 @@ static bool test_options(struct testing *t, const struct cli_args *args, struct 
   if (t->provider_count == 0)
     t->providers[t->provider_count++] = t->setup->user.provider;
   t->repeat = 1;
-  if (!cli_number(args, "repeat", 1, REPEAT_MAX, &t->repeat, err) ||
-      !setup_stages(cli_value(args, "stages"), &t->stages, err))
-    return false;
-  if (junit == NULL)
-    return true;
-  t->junit = fopen(junit, "we");
-  if (t->junit == NULL)
-    return err_set_errno(err, errno, "cannot write %s", junit);
-  t->junit_cases = tmpfile();
-  return t->junit_cases != NULL || err_set_errno(err, errno, "no temporary file for --junit");
-}
-
-/* Writes the JUnit file: how many cases of each kind, then the cases. */
-static bool junit_write(struct testing *t, struct err *err) {
-  size_t cases = (t->cases + t->skipped) * t->provider_count, failures = 0, n;
-  char piece[4096];
-  for (size_t i = 0; i < t->provider_count; i++)
-    failures += t->cases - t->results[i][RESULT_PASS];
-  fprintf(t->junit,
-          "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"segue test\" "
-          "tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n",
-          cases, failures, t->skipped * t->provider_count);
-  rewind(t->junit_cases);
-  while ((n = fread(piece, 1, sizeof piece, t->junit_cases)) > 0)
-    (void)fwrite(piece, 1, n, t->junit);
-  fputs("</testsuite>\n", t->junit);
-  bool written = !ferror(t->junit) && !ferror(t->junit_cases);
-  written = fclose(t->junit) == 0 && written;
-  t->junit = NULL;
-  return written || err_set_errno(err, errno, "cannot write the JUnit file");
-}
-
-static bool test_all(struct testing *t, const struct cli_args *args, struct err *err) {
-  bool ok = test_cases(t, args->words[0], err);
-  struct err second = {0};
-  if (t->junit == NULL || junit_write(t, ok ? err : &second))
-    return ok;
-  return false;
+  return cli_number(args, "repeat", 1, REPEAT_MAX, &t->repeat, err) &&
+         setup_stages(cli_value(args, "stages"), &t->stages, err);
 }
 
 static int test_run(const struct cli_args *args) {
@@ -577,20 +537,18 @@ static int test_run(const struct cli_args *args) {
   cli_errors_as_json(cli_flag(args, "json"));
   if (!setup_flags(&setup, args, &status))
     return status;
-  bool ok = test_options(&t, args, &err) && test_all(&t, args, &err);
-  status = ok && test_sum(&t) == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+  bool ok = gate_begin(&t.gate, "test", args, &err) && test_options(&t, args, &err) &&
+            test_cases(&t, args->words[0], &err);
+  bool fails = ok && test_sum(&t) > 0 && t.gate.expr == NULL; /* else the expression decides */
+  status = ok && !fails ? STATUS_COMPLETE : STATUS_FAILED;
   if (!ok)
     status = cli_fail("test", &err);
   if (t.stopped)
     status = STATUS_INTERRUPTED;
-  if (t.junit != NULL)
-    (void)fclose(t.junit);
-  if (t.junit_cases != NULL)
-    (void)fclose(t.junit_cases);
   if (t.kept != NULL)
     (void)fclose(t.kept);
   json_decref(t.stages);
-  return status;
+  return gate_end(&t.gate, status);
 }
 
 const struct cli_command cmd_test = {COMMAND_TEST, .run = test_run};
