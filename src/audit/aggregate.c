@@ -317,12 +317,12 @@ enum rows_log aggregate_read(struct aggregate *c, const struct store_ref *ref) {
   return state;
 }
 
-static void aggregate_read_one(void *ctx, const struct store_ref *ref) {
-  (void)aggregate_read(ctx, ref);
+void aggregate_on_log(void *aggregate, const struct store_ref *ref) {
+  (void)aggregate_read(aggregate, ref);
 }
 
 bool aggregate_read_store(struct aggregate *c, const struct store *store, struct err *err) {
-  return store_each(store, c, aggregate_read_one, err);
+  return store_each(store, c, aggregate_on_log, err);
 }
 
 /* --- order --- */

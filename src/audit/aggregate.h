@@ -98,6 +98,7 @@ bool aggregate_filter_text(struct aggregate *c, const char *text, int64_t now_ms
 bool aggregate_by(struct aggregate *c, const char *keys, struct err *err) MUST_CHECK;
 /* Returns what the log is. */
 enum rows_log aggregate_read(struct aggregate *c, const struct store_ref *ref);
+void aggregate_on_log(void *aggregate, const struct store_ref *ref); /* the same, for store_each */
 bool aggregate_read_store(struct aggregate *c, const struct store *store,
                           struct err *err) MUST_CHECK;
 /* Count what was read before (aggregate_cache.h). Words are numbers of c->names. */

@@ -90,7 +90,8 @@ static bool rate_label(const struct agree *a, const struct label *l, struct rati
 }
 
 /* Keeps only the last label that a person gave to a turn. */
-bool agree_beside(struct agree *a, const struct store *store, struct err *err) {
+bool agree_beside(void *agree, const struct store *store, struct err *err) {
+  struct agree *a = agree;
   size_t kept = 0;
   if (!labels_read(store, label_add, a, err))
     return false;
@@ -315,17 +316,10 @@ struct agree *agree_new(struct aggregate *aggregate) {
   return a;
 }
 
-void agree_read(struct agree *a, const struct store_ref *ref) {
+void agree_read(void *agree, const struct store_ref *ref) {
+  struct agree *a = agree;
   enum rows_log state = rows_read(&a->rows, ref);
   a->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
-}
-
-static void agree_read_one(void *ctx, const struct store_ref *ref) {
-  agree_read(ctx, ref);
-}
-
-bool agree_read_store(struct agree *a, const struct store *store, struct err *err) {
-  return store_each(store, a, agree_read_one, err);
 }
 
 static int pair_order(const void *a, const void *b) {

@@ -4,7 +4,7 @@
  *
  *   agree = agree_new(aggregate);                 whose filters and names count; borrowed
  *   agree_beside(agree, &store, &err)   labels and later judgings, before its logs are read
- *   agree_read(agree, &ref) or agree_read_store(agree, &store, &err)     any number of times
+ *   agree_read(agree, &ref)             any number of times, also by store_each
  *   agree->pairs[i] ..., kappa_of(&pair->table), agree_advice(...)
  *   agree_free(agree)
  *
@@ -70,9 +70,8 @@ struct agree {
 };
 
 struct agree *agree_new(struct aggregate *aggregate);
-bool agree_beside(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
-void agree_read(struct agree *a, const struct store_ref *ref);
-bool agree_read_store(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
+bool agree_beside(void *agree, const struct store *store, struct err *err) MUST_CHECK;
+void agree_read(void *agree, const struct store_ref *ref);
 void agree_sort(struct agree *a); /* sorts by workflow, movement, raters */
 void agree_free(struct agree *a);
 

@@ -609,7 +609,8 @@ static void count_flaw(struct format_errors *f, const struct format_error *forma
 
 /* --- logs --- */
 
-void format_errors_read(struct format_errors *f, const struct store_ref *ref) {
+void format_errors_read(void *format_errors, const struct store_ref *ref) {
+  struct format_errors *f = format_errors;
   struct format_error_log log;
   f->log = &log;
   enum rows_log state = format_error_log_read(&log, ref);
@@ -624,14 +625,6 @@ void format_errors_read(struct format_errors *f, const struct store_ref *ref) {
     count_flaw(f, &log.format_errors[i]);
   format_error_log_deinit(&log);
   f->log = NULL;
-}
-
-static void format_errors_read_one(void *ctx, const struct store_ref *ref) {
-  format_errors_read(ctx, ref);
-}
-
-bool format_errors_read_store(struct format_errors *f, const struct store *store, struct err *err) {
-  return store_each(store, f, format_errors_read_one, err);
 }
 
 struct format_errors *format_errors_new(const struct aggregate *aggregate) {

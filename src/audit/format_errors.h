@@ -5,8 +5,7 @@
  *
  *   format_errors = format_errors_new(aggregate);              whose filters count; borrowed
  *   format_errors->on_case = ...                    each answer as a case: see format_error_case
- *   format_errors_read(format_errors, &ref) or format_errors_read_store(format_errors, &store,
- *       &err)  any number of times
+ *   format_errors_read(format_errors, &ref)         any number of times, also by store_each
  *   format_errors_sort(format_errors); format_errors->groups ... or
  *       format_errors_json(format_errors)
  *   format_errors_free(format_errors)
@@ -52,9 +51,7 @@ struct format_errors {
 };
 
 struct format_errors *format_errors_new(const struct aggregate *aggregate);
-void format_errors_read(struct format_errors *f, const struct store_ref *ref);
-bool format_errors_read_store(struct format_errors *f, const struct store *store,
-                              struct err *err) MUST_CHECK;
+void format_errors_read(void *format_errors, const struct store_ref *ref);
 void format_errors_sort(struct format_errors *f); /* most frequent first */
 json_t *format_errors_json(const struct format_errors *f);
 void format_errors_free(struct format_errors *f);

@@ -97,14 +97,10 @@ bool sample_init(struct sample *d, struct aggregate *aggregate, const char *by, 
   return ok;
 }
 
-static void sample_read_one(void *ctx, const struct store_ref *ref) {
-  struct sample *d = ctx;
+void sample_read(void *sample, const struct store_ref *ref) {
+  struct sample *d = sample;
   enum rows_log state = rows_read(&d->rows, ref);
   d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
-}
-
-bool sample_read_store(struct sample *d, const struct store *store, struct err *err) {
-  return store_each(store, d, sample_read_one, err);
 }
 
 /* Takes one judgment of each stratum in turn, until there are enough. */

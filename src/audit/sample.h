@@ -2,7 +2,7 @@
  *
  *   sample_init(&d, aggregate, "method,movement", 50, "seed", &err)   applies the filters of
  *                                     `aggregate`; "" for the keys: all are one stratum
- *   sample_read_store(&d, &store, &err)                  as often as needed
+ *   store_each(&store, &d, sample_read, &err)            as often as needed
  *   sample_end(&d, &err)              d.turns[i], in random order; sample_stratum(&d, turn, &text)
  *   sample_deinit(&d)
  *
@@ -44,7 +44,7 @@ struct sample {
 
 bool sample_init(struct sample *d, struct aggregate *aggregate, const char *by, size_t want,
                  const char *seed, struct err *err) MUST_CHECK;
-bool sample_read_store(struct sample *d, const struct store *store, struct err *err) MUST_CHECK;
+void sample_read(void *sample, const struct store_ref *ref);
 bool sample_end(struct sample *d, struct err *err) MUST_CHECK;
 /* Appends "method=ai_judge,movement=review" and returns how many judgments the stratum has. */
 uint64_t sample_stratum(const struct sample *d, const struct sample_turn *turn, struct buf *out);

@@ -101,14 +101,27 @@ bool resolve_id_is_store(const char *word) {
   return store_is_address(word) ? strchr(word, '#') == NULL : file_is_folder(word);
 }
 
+static bool resolve_id_take_logs(const struct store *store, const struct resolve_id_each *each,
+                                 struct err *err) {
+  return (each->store == NULL || each->store(each->ctx, store, err)) &&
+         store_each(store, each->ctx, each->log, err);
+}
+
 bool resolve_id_take(const char *word, const char *logs, const struct resolve_id_each *each,
                      struct err *err) {
   struct store_ref ref;
   struct store store;
-  if (!resolve_id_is_store(word))
-    return resolve_id_session(word, logs, NULL, &ref, err) && each->log(each->ctx, &ref, err);
-  store_at(&store, word);
-  return each->store(each->ctx, &store, err);
+  if (resolve_id_is_store(word)) {
+    store_at(&store, word);
+    return resolve_id_take_logs(&store, each, err);
+  }
+  if (!resolve_id_session(word, logs, NULL, &ref, err))
+    return false;
+  store_of(&ref, &store);
+  if (each->store != NULL && !each->store(each->ctx, &store, err))
+    return false;
+  each->log(each->ctx, &ref);
+  return true;
 }
 
 bool resolve_id_take_all(char *const *words, size_t count, const char *logs,
@@ -121,7 +134,7 @@ bool resolve_id_take_all(char *const *words, size_t count, const char *logs,
     return true;
   if (!resolve_id_store(logs, &store, err))
     return false;
-  return (logs == NULL && !store_exists(&store)) || each->store(each->ctx, &store, err);
+  return (logs == NULL && !store_exists(&store)) || resolve_id_take_logs(&store, each, err);
 }
 
 const char *resolve_id_shown(const char *path) {

@@ -27,12 +27,12 @@ bool resolve_id_store(const char *logs, struct store *store, struct err *err) MU
  * log. */
 bool resolve_id_is_store(const char *word);
 
-/* Receives what a word means: a folder of logs (or a whole store), or one log. False: err is set,
- * and later words are skipped. */
+/* Receives each log that a word means: one, or those of a folder or a whole store. `store`, unless
+ * NULL, is told before where they are; false: err is set, and later words are skipped. */
 struct resolve_id_each {
-  bool (*store)(void *ctx, const struct store *store, struct err *err);
-  bool (*log)(void *ctx, const struct store_ref *ref, struct err *err);
+  void (*log)(void *ctx, const struct store_ref *ref);
   void *ctx;
+  bool (*store)(void *ctx, const struct store *store, struct err *err);
 };
 bool resolve_id_take(const char *word, const char *logs, const struct resolve_id_each *each,
                      struct err *err) MUST_CHECK;

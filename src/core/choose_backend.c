@@ -389,8 +389,6 @@ static void inherit_from(json_t **inherited, const json_t *config, const struct 
 void sandbox_inherit(json_t *config, const struct workflow *wf,
                      const struct capability *providers) {
   json_t *inherited = NULL, *sandbox = json_object_get(config, "sandbox");
-  const json_t *name;
-  size_t k;
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     struct str first, model;
@@ -398,7 +396,7 @@ void sandbox_inherit(json_t *config, const struct workflow *wf,
       continue;
     core_backend(wf, config, i, &first, &model);
     inherit_from(&inherited, config, m, capability_find(providers, first));
-    json_array_foreach(core_takers(wf, config, i, false, first), k, name)
+    JSON_EACH(core_takers(wf, config, i, false, first), k, name)
       inherit_from(&inherited, config, m, capability_find(providers, json_view(name)));
   }
   if (inherited != NULL)

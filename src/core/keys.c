@@ -159,11 +159,10 @@ static bool keys_check_choice(struct key_check *c, const struct key *k, const js
  * nothing is; or NULL. */
 static bool keys_check_texts(struct key_check *c, const json_t *list, size_t least, size_t most,
                              const char *what, const char *(*fault)(struct str text)) {
-  size_t i, n = json_array_size(list);
-  const json_t *v;
+  size_t n = json_array_size(list);
   if (!json_is_array(list) || n < least || n > most)
     return keys_refuse(c, "%s", what);
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     const char *wrong = what;
     if (json_string_length(v) > 0)
       wrong = fault != NULL ? fault(json_view(v)) : NULL;

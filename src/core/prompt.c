@@ -426,9 +426,7 @@ static void on_branches_name(void *ctx, struct str name) {
 
 /* Adds the inputs. They come from outside and are data: they are never read as templates. */
 static void add_inputs(struct variables *v) {
-  const char *name;
-  const json_t *value;
-  json_object_foreach((json_t *)v->view->workflow->inputs, name, value) {
+  JSON_MEMBERS(v->view->workflow->inputs, name, value) {
     struct str own = str_from(name);
     char *var = arena_alloc(&v->arena, strlen(PROMPT_INPUT) + own.n);
     memcpy(var, PROMPT_INPUT, strlen(PROMPT_INPUT));
@@ -869,14 +867,13 @@ enum {
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
-  const json_t *first = v->check_first, *files = json_at(v->touched, "files"), *file;
+  const json_t *first = v->check_first, *files = json_at(v->touched, "files");
   json_int_t turn = json_int_at(first, "turn");
   json_int_t beyond = json_int_at(v->touched, "more"); /* perhaps some twice */
   json_int_t unseen = json_int_at(v->touched, "unknown");
   bool late = json_is_true(json_at(first, "late"));
-  const char *path;
   size_t n = 0, named = 0, most = LIMIT_PROMPT_FILE_COUNT;
-  json_object_foreach((json_t *)files, path, file) {
+  JSON_MEMBERS(files, path, file) {
     question_put_file(&told[TOLD_FILES], file, n++);
     if (v->checks_by != NULL && checks_names(v->checks_by, json_view(json_at(file, "path"))))
       question_put_file(&told[TOLD_NAMED], file, named++);
@@ -1000,10 +997,8 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
   AUTO(schema_told_deinit) struct schema_told told;
   buf_auto_t list = {0}, readable = {0};
   char more[STR_NUMBER_BYTES];
-  size_t i;
-  json_t *error;
   bool cut;
-  json_array_foreach(c->errors, i, error) {
+  JSON_EACH(c->errors, i, error) {
     buf_printf(&list, "- %s\n", json_string_value(error));
   }
   struct str output = end_of_text(c->output, LIMIT_REASK_OUTPUT_BYTES, &cut);

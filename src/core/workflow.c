@@ -74,10 +74,8 @@ static int word_place(const char *const *words, struct str name) {
 }
 
 static void get_stages(const json_t *list, struct judge_config *out) {
-  size_t i;
-  const json_t *v;
   out->stage_count = 0;
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     enum judge_stage stage;
     if (!judge_stage_from_name(json_view(v), &stage))
       BUG("the table of keys has a stage that is none");
@@ -239,9 +237,7 @@ static bool build_rule(struct build *b, const json_t *object, const char *path,
 /* Reads rules into the places from `at` on. */
 static bool build_rule_list(struct build *b, const json_t *list, const char *path,
                             struct movement *m, size_t at) {
-  const json_t *v;
-  size_t i;
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     char rule_path[BUILD_PATH_BYTES + 32];
     print_into(rule_path, sizeof rule_path, "%s[%zu]", path, i);
     if (!build_rule(b, v, rule_path, m, &m->rules[at + i], &m->rule_next[at + i]))
@@ -361,9 +357,7 @@ static void mark_answer(void *ctx, struct str name) {
 
 /* Marks the movements whose answers a later prompt names. */
 static void build_answers(struct workflow *wf) {
-  const char *name;
-  const json_t *output;
-  json_object_foreach((json_t *)wf->outputs, name, output) {
+  JSON_MEMBERS(wf->outputs, name, output) {
     template_names(json_view(output), PROMPT_RESPONSE, mark_answer, wf);
   }
   for (size_t i = 0; i < wf->movement_count; i++) {
@@ -390,9 +384,7 @@ static const struct budget *build_budget(struct build *b, const json_t *holder) 
 /* --- what people are asked --- */
 
 long ask_choice(const json_t *choices, struct str text) {
-  size_t i;
-  const json_t *v;
-  json_array_foreach((json_t *)choices, i, v) {
+  JSON_EACH(choices, i, v) {
     if (str_eq(json_view(v), text))
       return (long)i + 1;
   }
@@ -407,11 +399,9 @@ int ask_rule(const struct movement *m, struct str text) {
 }
 
 bool ask_needs_no_judge(const struct movement *m) {
-  size_t i;
-  const json_t *v;
   if (m->ask == NULL || m->ask->choices == NULL)
     return false;
-  json_array_foreach((json_t *)m->ask->choices, i, v) {
+  JSON_EACH(m->ask->choices, i, v) {
     if (ask_rule(m, json_view(v)) == 0)
       return false;
   }
@@ -520,15 +510,14 @@ static bool build_people(struct build *b, const json_t *object, const char *path
 /* Builds where errors lead. An end that an error leads to is never COMPLETE. */
 static bool build_on_error(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
-  const json_t *list = json_at(object, "on_error"), *v;
-  size_t i;
+  const json_t *list = json_at(object, "on_error");
   if (list == NULL)
     return true;
   if (m->group != NO_GROUP || m->child_count > 0 || m->ask != NULL)
     return build_fail(b, path, "on_error", "is for a movement that works by itself");
   m->on_error = arena_array(&b->wf->arena, json_array_size(list), sizeof *m->on_error);
   m->on_error_count = json_array_size(list);
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     struct error_way *way = &m->on_error[i];
     way->to = json_view_at(v, "to");
     if (!error_class_from_name(json_view_at(v, "class"), &way->class))
@@ -785,10 +774,8 @@ static bool build_monitor(struct build *b, const json_t *object, const json_t *o
 static bool build_monitors(struct build *b, const json_t *list, const json_t *options,
                            const struct judge_config *judge) {
   struct workflow *wf = b->wf;
-  const json_t *object;
-  size_t i;
   wf->monitors = arena_array(&wf->arena, json_array_size(list), sizeof *wf->monitors);
-  json_array_foreach((json_t *)list, i, object) {
+  JSON_EACH((json_t *)list, i, object) {
     wf->monitor_count++;
     if (!build_monitor(b, object, options, judge, i))
       return false;
@@ -800,9 +787,7 @@ static bool build_monitors(struct build *b, const json_t *list, const json_t *op
 
 static bool build_names(struct build *b, const json_t *list) {
   json_auto_t *folded = json_object();
-  size_t i;
-  const json_t *v;
-  json_array_foreach(list, i, v) {
+  JSON_EACH(list, i, v) {
     struct movement *m = &b->wf->movements[i];
     char path[BUILD_PATH_BYTES], upper[LIMIT_NAME_BYTES];
     print_into(path, sizeof path, "movements[%zu]", i);

@@ -1,7 +1,6 @@
 /* Decides when a worktree is made and when its work is committed. */
 #include "core/worktree.h"
 
-#include "base/log.h"
 #include "base/utf8.h"
 #include "core/step.h"
 #include "format/json_object.h"

@@ -2,7 +2,6 @@
 #include "daemon/entry.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_object.h"
 #include "host/host.h"

@@ -123,13 +123,11 @@ static bool launch_take_cwd(const struct launch_body *p) {
 
 static bool launch_take_providers(const struct launch_body *p) {
   const json_t *providers = json_object_get(p->body, "providers");
-  const char *movement;
-  json_t *name;
   if (providers == NULL)
     return true;
   if (!json_is_object(providers))
     return err_set(p->err, ERR_INVALID, "providers must be an object of movement: provider");
-  json_object_foreach((json_t *)providers, movement, name) {
+  JSON_MEMBERS((json_t *)providers, movement, name) {
     if (!json_is_string(name))
       return err_set(p->err, ERR_INVALID, "providers.%.80s must be a provider's name", movement);
     if (registry_find(p->l->generation->registry, str_from(json_string_value(name))) == NULL) {
@@ -415,8 +413,6 @@ static void launch_share_scenario(struct launch *l) {
 
 /* Checks the form {kind: {name: text}}. */
 static bool facets_fit(const struct launch_body *p, const json_t *facets) {
-  const char *name;
-  json_t *text;
   if (facets == NULL)
     return true;
   if (!json_is_object(facets))
@@ -432,7 +428,7 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
     if (!json_is_object(named))
       return err_set(p->err, ERR_INVALID, "workflow.facets.%s must be an object of name: text",
                      kind);
-    json_object_foreach(named, name, text) {
+    JSON_MEMBERS(named, name, text) {
       if (!json_is_string(text))
         return err_set(p->err, ERR_INVALID, "workflow.facets.%s.%.80s must be a text", kind, name);
     }
@@ -441,11 +437,10 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
 }
 
 static bool inputs_fit(const struct launch_body *p) {
-  const json_t *inputs = json_object_get(p->body, "inputs"), *value;
-  const char *name;
+  const json_t *inputs = json_object_get(p->body, "inputs");
   if (inputs != NULL && !json_is_object(inputs))
     return err_set(p->err, ERR_INVALID, "inputs must be an object of name: text");
-  json_object_foreach((json_t *)inputs, name, value) {
+  JSON_MEMBERS(inputs, name, value) {
     if (!json_is_string(value))
       return err_set(p->err, ERR_INVALID, "inputs.%.80s must be a text", name);
   }

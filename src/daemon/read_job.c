@@ -90,16 +90,12 @@ struct view_cache *view_cache_new(uv_loop_t *loop) {
   return s;
 }
 
-static void view_cache_on_closed(uv_handle_t *handle) {
-  free(handle->data);
-}
-
 void view_cache_free(struct view_cache *s) {
   if (s == NULL)
     return;
   LIST_EACH(struct view_cache_item, item, in_shelf, &s->items)
     view_cache_drop(item);
-  uv_close((uv_handle_t *)&s->idle, view_cache_on_closed);
+  uv_close((uv_handle_t *)&s->idle, loop_free_data);
 }
 
 /* --- read_job --- */

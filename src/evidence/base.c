@@ -1,8 +1,6 @@
 /* Takes trees of a repository into a private one, and checks them out of it. */
 #include "evidence/base.h"
 
-#include "base/limits.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_write.h"
 #include "git/run.h"

@@ -104,9 +104,7 @@ static void find_difference(struct evidence_runs *r, struct difference *d) {
 }
 
 static void note_check_files(struct evidence_runs *r) {
-  json_t *file;
-  size_t i;
-  json_array_foreach(r->changes, i, file) {
+  JSON_EACH(r->changes, i, file) {
     enum check_file why = why_at(&r->before, r->why_before, json_view_at(file, "path"));
     if (why == CHECK_FILE_NOT)
       why = why_at(&r->now, r->why_now, json_view_at(file, "path"));
@@ -163,9 +161,7 @@ static bool make_trees(struct evidence_runs *r, struct err *err) {
 
 /* Links what git ignores and the check needs, and removes a report from before. */
 static bool furnish_copy(struct evidence_runs *r, struct err *err) {
-  const json_t *name;
-  size_t i;
-  json_array_foreach((json_t *)r->spec->links, i, name) {
+  JSON_EACH(r->spec->links, i, name) {
     buf_auto_t from = {0}, to = {0};
     buf_printf(&from, "%s/%s", buf_c(&r->base.repo.top), json_string_value(name));
     buf_printf(&to, "%s/%s", r->copy, json_string_value(name));

@@ -1,8 +1,6 @@
 /* Says what the runs of a check show. */
 #include "evidence/verdict.h"
 
-#include "base/log.h"
-
 #include <assert.h>
 
 /* Fewer tests are a failure, and so is one that failed though the exit status is 0, unless it was

@@ -1,9 +1,9 @@
 /* Walks through a text once, tries each bracket, and chooses. */
 #include "extract/extract.h"
 
-#include "base/log.h"
 #include "extract/internal.h"
 #include "extract/repair.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "json/scan.h"
 
@@ -618,9 +618,7 @@ static enum extract_within unwrap_at(struct extract_pass *p, json_t *v, int dept
     return EXTRACT_WITHIN_NOTHING;
   json_t *inner;
   if (json_is_object(v)) {
-    const char *key;
-    json_t *member;
-    json_object_foreach(v, key, member) {
+    JSON_MEMBERS(v, key, member) {
       enum extract_within next = unwrap_at(p, member, depth + 1, &inner);
       unwrap_later(&found, owned_found, next, inner);
     }

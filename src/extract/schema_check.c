@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "extract/internal.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 
 #include <string.h>
@@ -88,9 +89,7 @@ static int nearness(void *ctx, const json_t *value) {
 
 bool extract_schema_key(const json_t *doc, const char *name, size_t n) {
   const json_t *schema = extract_schema_root(doc), *required = json_object_get(schema, "required");
-  size_t i;
-  json_t *item;
-  json_array_foreach(required, i, item)
+  JSON_EACH(required, i, item)
     if (json_string_length(item) == n && memcmp(json_string_value(item), name, n) == 0)
       return true;
   return json_array_size(required) == 0 &&
@@ -103,14 +102,12 @@ static bool schema_check_key(void *ctx, const char *name, size_t n) {
 
 static bool is_echo(void *ctx, const json_t *value) {
   const json_t *doc = ((const struct extract_schema *)ctx)->doc;
-  const char *key;
-  json_t *item;
   if (json_same(doc, value))
     return true;
   if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
       !schema_has_known_keyword(value))
     return false;
-  json_object_foreach((json_t *)value, key, item)
+  JSON_MEMBERS((json_t *)value, key, item)
     if (json_object_get(doc, key) == NULL)
       return false;
   struct schema *schema = schema_compile(value, NULL, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "extract/internal.h"
+#include "format/json_object.h"
 #include "schema/support.h"
 
 #include <assert.h>
@@ -103,9 +104,7 @@ static void add_place(struct whole_reply *s, json_t *value, size_t offset, size_
 }
 
 bool whole_reply_placeholder(const json_t *value) {
-  const char *key;
-  json_t *member;
-  json_object_foreach((json_t *)value, key, member) {
+  JSON_MEMBERS(value, key, member) {
     if (!json_is_string(member))
       continue;
     struct str s =

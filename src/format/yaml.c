@@ -102,10 +102,8 @@ static const struct yaml_node *read_json(struct reader *r, const json_t *v, size
 
 static bool read_members(struct reader *r, struct yaml_node *node, const json_t *object,
                          size_t depth) {
-  const char *name;
-  json_t *member;
   node->pairs = arena_array(r->arena, json_object_size(object), sizeof *node->pairs);
-  json_object_foreach((json_t *)object, name, member) {
+  JSON_MEMBERS(object, name, member) {
     struct yaml_node *key = arena_alloc(r->arena, sizeof *key);
     *key = (struct yaml_node){.kind = YAML_TEXT, .line = 1, .column = 1, .text_shift = -1};
     key->text = arena_str(r->arena, str_from(name));

@@ -133,15 +133,11 @@ void git_serve_begin(uv_loop_t *loop, struct process_table *processes) {
   git_now_instead = git_served;
 }
 
-static void on_wake_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
 void git_serve_end(void) {
   if (server.loop == NULL)
     return;
   assert(server.queue.count == 0);
-  uv_close((uv_handle_t *)server.wake, on_wake_closed);
+  uv_close((uv_handle_t *)server.wake, loop_free);
   server.loop = NULL;
   git_now_instead = NULL;
 }

@@ -2,11 +2,9 @@
 #include "git/stand_in.h"
 
 #include "base/file.h"
-#include "base/limits.h"
 #include "base/memory.h"
 #include "git/repo.h"
 #include "git/repo_config.h"
-#include "os/fs.h"
 #include "os/tmpdir.h"
 
 #include <assert.h>

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/loop.h"
 #include "store/slots.h"
 
 #include <assert.h>
@@ -280,10 +281,6 @@ void call_queue_init(struct call_queue *g, uv_loop_t *loop,
   g->timer->data = g;
 }
 
-static void call_queue_on_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
 void call_queue_deinit(struct call_queue *g) {
   if (g->timer == NULL)
     return;
@@ -293,7 +290,7 @@ void call_queue_deinit(struct call_queue *g) {
     asked->gate = NULL;
     list_remove(&g->asked, &asked->in_gate);
   }
-  uv_close((uv_handle_t *)g->timer, call_queue_on_closed);
+  uv_close((uv_handle_t *)g->timer, loop_free);
   admission_deinit(&g->admission);
   *g = (struct call_queue){0};
 }

@@ -561,9 +561,7 @@ char *changes_own_folder(const char *top) {
 void changes_own_tell(const char *top, const char *before, struct call_result *result) {
   char_auto_t *now = before ? changes_own_folder(top) : NULL;
   bool differs = before != NULL && strcmp(now, before) != 0;
-  const json_t *file;
-  size_t i;
-  json_array_foreach(result->files, i, file)
+  JSON_EACH(result->files, i, file)
     differs &= !str_starts(json_view_at(file, "path"), ".segue/");
   if (differs && result->files == NULL)
     result->files = json_array();

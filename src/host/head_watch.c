@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "core/state.h"
 #include "format/json_object.h"
-#include "format/json_value.h"
 #include "format/json_write.h"
 #include "git/repo.h"
 #include "git/serve.h"

@@ -160,10 +160,6 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
   return false;
 }
 
-static void host_on_timer_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
 void host_deinit(struct host *host) {
   assert(host->session_count == 0);
   daily_usage_deinit(&host->day);
@@ -171,7 +167,7 @@ void host_deinit(struct host *host) {
   call_queue_deinit(&host->gate);
   assert(host->folders.waiters.count == 0);
   folder_look_end(&host->folders.look, host->loop);
-  uv_close((uv_handle_t *)host->folders.timer, host_on_timer_closed);
+  uv_close((uv_handle_t *)host->folders.timer, loop_free);
   api_free(host->api);
   ruleset_cache_free(host->sandboxes);
   git_serve_end();

@@ -82,10 +82,6 @@ void ledger_writer_add_late(struct ledger_writer *sl, const struct heads *heads,
   ledger_writer_add(sl, &entry, now);
 }
 
-static void on_seal_timer_closed(uv_handle_t *handle) {
-  free(handle);
-}
-
 void ledger_writer_init(struct ledger_writer *sl, uv_loop_t *loop, struct store *store) {
   *sl = (struct ledger_writer){.loop = loop, .store = store, .timer = xmalloc(sizeof *sl->timer)};
   uv_timer_init(loop, sl->timer);
@@ -97,5 +93,5 @@ void ledger_writer_deinit(struct ledger_writer *sl) {
   if (sl->waiting_count > 0 && !ledger_append(sl->store, sl->waiting, sl->waiting_count, &sl->err))
     log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
   free(sl->waiting);
-  uv_close((uv_handle_t *)sl->timer, on_seal_timer_closed);
+  uv_close((uv_handle_t *)sl->timer, loop_free);
 }

@@ -1,7 +1,6 @@
 /* Checks before a start that a workflow can run. */
 #include "host/preflight.h"
 
-#include "base/log.h"
 #include "core/decide.h"
 #include "core/sandbox_settings.h"
 #include "format/json_object.h"

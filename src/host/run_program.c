@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "format/json_object.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "provider/provider.h"
@@ -65,9 +66,7 @@ static void run_held(const struct run_program_spec *spec, uv_loop_t *loop,
   char session[48];
   struct arena arena = {0};
   struct arena_list names = {0};
-  size_t i;
-  const json_t *name;
-  json_array_foreach(json_object_get(spec->config, "env"), i, name)
+  JSON_EACH(json_object_get(spec->config, "env"), i, name)
     arena_list_add(&arena, &names, str_from(json_string_value(name)));
   const struct provider_env env = {.loop = loop,
                                    .processes = table,

@@ -189,9 +189,7 @@ static bool stage_object_is_vote(const json_t *object) {
 
 /* Returns the object of a stage, not of a vote in it; or NULL. */
 static const json_t *stage_object_find(const json_t *stages, enum judge_stage stage) {
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object)
+  JSON_EACH(stages, i, object)
     if (stage_object_stage(object) == stage && !stage_object_is_vote(object))
       return object;
   return NULL;
@@ -408,19 +406,15 @@ static void doubt_agent(json_t *object, struct str text, const struct tag_place 
 
 /* Returns the stage in which a judge said that no rule holds, or NULL. */
 static const json_t *none_holds(const json_t *stages) {
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object)
+  JSON_EACH(stages, i, object)
     if (json_is_true(json_at(object, "none")))
       return object;
   return NULL;
 }
 
 bool chain_was_decided(const json_t *stages) {
-  size_t i;
-  json_t *object;
   bool asked = false;
-  json_array_foreach(stages, i, object) {
+  JSON_EACH(stages, i, object) {
     if (json_at(object, "vote") == NULL &&
         (json_is_true(json_at(object, "none")) || stage_object_outcome(object) == OUTCOME_MATCHED))
       return true;
@@ -655,10 +649,8 @@ struct tally {
 };
 
 static void count_rule(struct tally *t, long rule) {
-  size_t i;
-  json_t *other;
   int same = 0;
-  json_array_foreach(t->said, i, other)
+  JSON_EACH(t->said, i, other)
     same += json_int_at(other, "rule") == rule;
   if (same > t->most) {
     t->most = same;
@@ -744,9 +736,7 @@ static void chain_yield(struct chain_step *step, json_t *object) {
 static void chain_panel(const struct chain_spec *spec, enum judge_stage stage, const json_t *stages,
                         const struct chain_reply *replies, size_t n, struct chain_step *step) {
   struct tally t = {.said = json_array()};
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object)
+  JSON_EACH(stages, i, object)
     if (stage_object_is_vote(object) && stage_object_stage(object) == stage)
       count_vote(&t, object);
   int left = spec->panel - t.votes;
@@ -894,9 +884,7 @@ static bool saved_tag(const struct chain_spec *spec, const json_t *stages,
 
 /* Returns why asking would be pointless, an earlier stage's auth or quota trouble, or NULL. */
 static const char *provider_trouble(const json_t *stages) {
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object) {
+  JSON_EACH(stages, i, object) {
     const char *class = json_string_value(json_at(object, "class"));
     if (class && (strcmp(class, "auth") == 0 || strcmp(class, "quota") == 0))
       return class;
@@ -990,9 +978,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
   bool called = false, readable = false;
   const json_t *failed = NULL, *conflict = NULL; /* the first ones */
   const json_t *none = NULL;                     /* the last one that says why no rule holds */
-  size_t i;
-  json_t *object;
-  json_array_foreach(stages, i, object) {
+  JSON_EACH(stages, i, object) {
     enum stage_outcome outcome = stage_object_outcome(object);
     if (stage_object_is_vote(object))
       continue;

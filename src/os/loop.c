@@ -135,6 +135,14 @@ void loop_do(uv_loop_t *loop, void (*run)(void *ctx), void (*done)(void *ctx), v
   loop_work(loop, &d->work, doing_run, doing_over);
 }
 
+void loop_free(uv_handle_t *handle) {
+  free(handle);
+}
+
+void loop_free_data(uv_handle_t *handle) {
+  free(handle->data);
+}
+
 const char *loop_library(void) {
   return uv_version_string();
 }

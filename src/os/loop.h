@@ -27,6 +27,9 @@ void loop_do(uv_loop_t *loop, void (*run)(void *ctx), void (*done)(void *ctx), v
  * one's `begin` before the first `run`, so that what they begin proceeds meanwhile. */
 void loop_work_soon(uv_loop_t *loop, uv_work_t *work, uv_work_cb begin, uv_work_cb run,
                     uv_after_work_cb done);
+/* For uv_close: frees the handle, which was allocated by itself, or what its data points to. */
+void loop_free(uv_handle_t *handle);
+void loop_free_data(uv_handle_t *handle);
 /* Returns the version of libuv. */
 const char *loop_library(void);
 

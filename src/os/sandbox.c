@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "os/fs.h"
 #include "os/landlock.h"
+#include "os/loop.h"
 #include "os/process_internal.h"
 #include "os/sandbox_internal.h"
 #include "os/sandbox_rules.h"
@@ -130,16 +131,12 @@ struct ruleset_cache *ruleset_cache_new(struct process_table *table) {
   return k;
 }
 
-static void on_kept_closed(uv_handle_t *handle) {
-  free(handle->data);
-}
-
 void ruleset_cache_free(struct ruleset_cache *k) {
   if (k == NULL)
     return;
   ruleset_drop_all(k);
   fs_close(k->mounts);
-  uv_close((uv_handle_t *)&k->timer, on_kept_closed);
+  uv_close((uv_handle_t *)&k->timer, loop_free_data);
 }
 
 /* Asks for changed mounts: the kernel reports each change once. */

@@ -1,6 +1,7 @@
 /* Serves the backends that run programs: variables, what is kept of the output, failed starts. */
 #include "provider/child.h"
 
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "provider/git_trace.h"
 
@@ -20,12 +21,11 @@ static bool may_have(const struct provider_env *env, const json_t *name) {
 
 const char *const *call_env_names(struct arena *a, const struct provider_env *env,
                                   const struct call_request *request) {
-  size_t n = str_count(env->pass_env), i;
-  const json_t *name;
+  size_t n = str_count(env->pass_env);
   const char **names = arena_array(a, n + json_array_size(request->secrets) + 1, sizeof *names);
   if (n > 0)
     memcpy(names, env->pass_env, n * sizeof *names);
-  json_array_foreach((json_t *)request->secrets, i, name)
+  JSON_EACH(request->secrets, i, name)
     if (may_have(env, name))
       names[n++] = json_string_value(name);
   return names;
@@ -47,10 +47,8 @@ const char *const *call_env_own(struct arena *a, const struct call_request *requ
 }
 
 void call_env_hide(struct secrets *secrets, const struct provider_env *env) {
-  const json_t *name;
-  size_t i;
   secrets_add_env(secrets, env->pass_env);
-  json_array_foreach((json_t *)env->secrets, i, name) {
+  JSON_EACH(env->secrets, i, name) {
     const char *const names[] = {json_string_value(name), NULL};
     secrets_add_env(secrets, names);
   }

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 

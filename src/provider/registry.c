@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -140,9 +141,7 @@ static const char *bad_value(const char *name, const json_t *value) {
 
 bool provider_check_options(const struct capability *capability, const json_t *options,
                             struct err *err) {
-  const char *name;
-  json_t *value;
-  json_object_foreach((json_t *)options, name, value) {
+  JSON_MEMBERS(options, name, value) {
     int bit = str_index(str_from(name), option_names, str_count(option_names));
     if (bit < 0) {
       const char *near = str_nearest(str_from(name), option_names);

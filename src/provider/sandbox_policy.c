@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/resource.h"
 #include "base/str.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/fs.h"
 #include "os/sandbox_bwrap.h"
@@ -151,9 +152,7 @@ static void hosts_add_url(struct arena *a, struct arena_list *hosts, const char 
 
 static void hosts_add_all(struct arena *a, struct arena_list *hosts, const json_t *list,
                           const char *const *envp) {
-  const json_t *entry;
-  size_t i;
-  json_array_foreach((json_t *)list, i, entry) {
+  JSON_EACH(list, i, entry) {
     const char *text = json_string_value(entry);
     const char *url = text && text[0] == '$' ? variable(envp, text + 1, strlen(text + 1)) : NULL;
     if (url != NULL)
@@ -281,9 +280,7 @@ static void add_all(struct confining *c, struct arena_list *list, const char *co
 }
 
 static void add_json(struct confining *c, struct arena_list *list, const json_t *paths) {
-  const json_t *path;
-  size_t i;
-  json_array_foreach((json_t *)paths, i, path)
+  JSON_EACH(paths, i, path)
     if (json_is_string(path))
       add(c, list, json_string_value(path));
 }
@@ -1100,10 +1097,10 @@ json_t *sandbox_policy_rules(const struct sandbox_policy_spec *spec, enum sandbo
 }
 
 const json_t *sandbox_policy_rule(const json_t *rules, const char *path) {
-  const json_t *found = NULL, *rule;
-  size_t i, longest = 0;
+  const json_t *found = NULL;
+  size_t longest = 0;
   bool whole = false;
-  json_array_foreach((json_t *)rules, i, rule) {
+  JSON_EACH(rules, i, rule) {
     const char *at = json_string_value(json_object_get(rule, "path"));
     const bool is_whole = json_is_true(json_object_get(rule, "whole"));
     if (fs_below(path, at) == NULL || (whole && !is_whole) ||

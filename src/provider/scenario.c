@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
@@ -43,9 +42,7 @@ static bool scenario_wrong(const struct spot *spot, struct err *err, const char 
 
 static bool check_keys(const json_t *map, const char *const *keys, struct spot *spot,
                        struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)map, key, value) {
+  JSON_MEMBERS(map, key, value) {
     if (str_is_one(str_from(key), keys))
       continue;
     spot->key = key;
@@ -136,13 +133,11 @@ static bool check_error(const json_t *error, struct spot *spot, struct err *err)
 }
 
 static bool check_write(const json_t *write, struct spot *spot, struct err *err) {
-  const char *key;
-  json_t *value;
   spot->key = "write";
   if (write && !json_is_object(write))
     return scenario_wrong(spot, err, "write must be a map of path: content");
   spot->in = "write";
-  json_object_foreach((json_t *)write, key, value) {
+  JSON_MEMBERS(write, key, value) {
     spot->key = key;
     if (!json_is_string(value))
       return scenario_wrong(spot, err, "the content of %s must be a text", key);
@@ -154,9 +149,7 @@ static bool check_write(const json_t *write, struct spot *spot, struct err *err)
 static bool check_chunks(const json_t *reply, struct spot *spot, struct err *err) {
   const json_t *chunks = json_object_get(reply, "chunks");
   bool texts = chunks == NULL || json_is_array(chunks);
-  size_t i;
-  json_t *value;
-  json_array_foreach(chunks, i, value)
+  JSON_EACH(chunks, i, value)
     texts = texts && json_is_string(value);
   spot->key = "chunks";
   if (!texts || (chunks && json_object_get(reply, "text")))
@@ -198,10 +191,8 @@ static bool check_cost(const json_t *cost, struct spot *spot, struct err *err) {
 /* Returns true for a tool: a name, or what was run and what came of it. */
 static bool scenario_is_tool(const json_t *tool) {
   static const char *const keys[] = {"name", "argument", "exit", "output", NULL};
-  const char *key;
-  json_t *value;
   bool fine = json_is_string(tool) || json_is_string(json_object_get(tool, "name"));
-  json_object_foreach((json_t *)tool, key, value) {
+  JSON_MEMBERS((json_t *)tool, key, value) {
     bool number = strcmp(key, "exit") == 0;
     fine = fine && str_is_one(str_from(key), keys) &&
            (number ? json_is_integer(value) : json_is_string(value));
@@ -210,10 +201,8 @@ static bool scenario_is_tool(const json_t *tool) {
 }
 
 static bool check_tools(const json_t *tools, struct spot *spot, struct err *err) {
-  const json_t *tool;
-  size_t i;
   bool fine = tools == NULL || json_is_array(tools);
-  json_array_foreach((json_t *)tools, i, tool)
+  JSON_EACH(tools, i, tool)
     fine = fine && scenario_is_tool(tool);
   spot->key = "tools";
   return fine || scenario_wrong(spot, err,
@@ -241,10 +230,8 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
 }
 
 static bool check_document(const json_t *doc, struct spot *spot, struct err *err) {
-  const char *key;
-  json_t *value;
   const json_t *replies = json_object_get(doc, "replies");
-  json_object_foreach((json_t *)doc, key, value) {
+  JSON_MEMBERS(doc, key, value) {
     spot->key = key;
     spot->is_key = true;
     if (strcmp(key, "replies") != 0)
@@ -270,10 +257,8 @@ static const struct yaml_node *scenario_child(const struct yaml_node *map, const
 }
 
 static struct scenario_matcher *read_matchers(const json_t *replies) {
-  size_t i;
-  json_t *reply;
   struct scenario_matcher *matchers = xcalloc(json_array_size(replies), sizeof *matchers);
-  json_array_foreach(replies, i, reply) {
+  JSON_EACH(replies, i, reply) {
     const json_t *times = json_object_get(reply, "times");
     struct scenario_matcher *m = &matchers[i];
     /* An empty name is that of calls without a movement; without a name any will do. */

@@ -134,8 +134,6 @@ static bool script_write_file(int dir, const char *path, struct str content, jso
 
 static bool write_files(const struct provider_env *env, const json_t *write, json_t **files,
                         struct err *err) {
-  const char *path;
-  json_t *content;
   if (write == NULL)
     return true;
   int dir = open(env->cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +141,7 @@ static bool write_files(const struct provider_env *env, const json_t *write, jso
     return err_set_errno(err, errno, "cannot use the working directory %s", env->cwd);
   bool ok = true;
   *files = json_array();
-  json_object_foreach((json_t *)write, path, content)
+  JSON_MEMBERS(write, path, content)
     if (ok)
       ok = script_write_file(dir, path, json_view(content), *files, err);
   close(dir);
@@ -173,15 +171,13 @@ static void build_result(struct script_run *run) {
   const json_t *structured = json_at(run->reply, "structured");
   const char *session = json_string_value(json_at(run->reply, "provider_session"));
   struct err err;
-  size_t i;
-  json_t *chunk;
   if (run->reply == NULL)
     return; /* reported at the start */
   if (session != NULL)
     print_into(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
     script_put_text(run, &result->text.bytes, json_view(text));
-  json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
+  JSON_EACH(json_at(run->reply, "chunks"), i, chunk)
     script_put_text(run, &result->text.bytes, json_view(chunk));
   if (json_at(run->reply, "usage") != NULL)
     result->usage = json_clone_top(json_at(run->reply, "usage"));
@@ -230,9 +226,7 @@ static void end_pause(struct script_run *run) {
 /* Reports the tools that the reply says were used, each from start to end. */
 static void tell_tools(const struct script_run *run) {
   static const char *const states[] = {"start", "end"};
-  size_t i;
-  json_t *name;
-  json_array_foreach(json_at(run->reply, "tools"), i, name) {
+  JSON_EACH(json_at(run->reply, "tools"), i, name) {
     for (int k = 0; k < 2; k++) {
       const json_t *exit = json_at(name, "exit");
       const struct tool_summary tool = {
@@ -263,9 +257,7 @@ static void script_on_timer(uv_timer_t *timer) {
 static void on_begin(uv_timer_t *timer) {
   struct script_run *run = timer->data;
   tell_tools(run);
-  size_t i;
-  json_t *chunk;
-  json_array_foreach(json_at(run->reply, "chunks"), i, chunk) {
+  JSON_EACH(json_at(run->reply, "chunks"), i, chunk) {
     buf_auto_t text = {0};
     script_put_text(run, &text, json_view(chunk));
     provider_tell(&run->sink, NEWS_TEXT, buf_view(&text), NULL);

@@ -70,13 +70,11 @@ static struct str without_quotes(struct str value) {
 }
 
 static void add_members(struct secrets *s, const char *name, const json_t *value, int depth) {
-  const char *key;
-  json_t *member;
   if (depth > (int)LIMIT_POINTER_STEPS)
     return;
   for (size_t i = 0; i < json_array_size(value); i++)
     add_members(s, name, json_array_get(value, i), depth + 1);
-  json_object_foreach((json_t *)value, key, member) {
+  JSON_MEMBERS(value, key, member) {
     struct str text = json_view(member);
     if (json_is_string(member) && (is_secret_member(str_from(key)) || looks_like_key(text)))
       secrets_add(s, name, without_quotes(text));

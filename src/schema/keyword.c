@@ -1,5 +1,4 @@
 /* Lists all keywords of the three drafts, and names the statuses. */
-#include "base/memory.h"
 #include "base/str.h"
 #include "schema/compiled.h"
 

@@ -168,9 +168,7 @@ static bool is_keyword(const char *key) {
 
 /* Keywords that are none, a letter away from one or of another dialect. */
 static void lint_slips(struct linting *l, const json_t *schema, const struct path_step *place) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)schema, key, value) {
+  JSON_MEMBERS(schema, key, value) {
     struct buf message = {0};
     const char *near = NULL;
     if (is_keyword(key) || lint_is_annotation(key))
@@ -188,11 +186,10 @@ static void lint_slips(struct linting *l, const json_t *schema, const struct pat
 /* Beside a reference draft 07 reads nothing else. */
 static void lint_beside_ref(struct linting *l, const json_t *schema,
                             const struct path_step *place) {
-  const char *draft = json_string_value(json_object_get(l->doc, "$schema")), *key;
-  json_t *value;
+  const char *draft = json_string_value(json_object_get(l->doc, "$schema"));
   if (draft == NULL || strstr(draft, "/draft-0") == NULL || !json_object_get(schema, "$ref"))
     return;
-  json_object_foreach((json_t *)schema, key, value) {
+  JSON_MEMBERS(schema, key, value) {
     if (str_among(str_from(key), "$ref $id $schema $comment definitions") || !is_keyword(key))
       continue;
     struct buf message = {0};
@@ -362,9 +359,7 @@ void schema_lint(const json_t *doc, bool has_invariants, struct schema_errors *w
 bool schema_says_nothing(const json_t *doc, struct schema_errors *errors) {
   struct linting l = {.doc = doc, .warnings = errors};
   struct buf message = {0};
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)doc, key, value)
+  JSON_MEMBERS((json_t *)doc, key, value)
     if (is_keyword(key) || lint_is_annotation(key))
       return false;
   if (json_object_size(doc) == 0)

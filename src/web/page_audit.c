@@ -701,7 +701,7 @@ static bool put_agreement(struct html *h, const struct page_ask *ask, struct agg
   struct agree *a = agree_new(c);
   bool ok = agree_beside(a, &ask->store, err);
   if (ok && a->label_count + a->again.count > 0) {
-    ok = agree_read_store(a, &ask->store, err);
+    ok = store_each(&ask->store, a, agree_read, err);
     agree_sort(a);
     if (ok)
       part_agree(h, a);

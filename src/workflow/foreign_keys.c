@@ -142,10 +142,8 @@ void foreign_keys_take_tools(const json_t *tools, json_t *movement) {
   static const char *const work[] = {"command", "parallel", NULL};
   static const char *const permissions[] = {"edit", "permission", "required_permission_mode", NULL};
   json_auto_t *run = json_array();
-  const json_t *tool;
-  size_t i;
   bool edits = false;
-  json_array_foreach((json_t *)tools, i, tool) {
+  JSON_EACH((json_t *)tools, i, tool) {
     struct str program = program_of(json_view(tool));
     edits = edits || str_among(json_view(tool), "Edit MultiEdit Write NotebookEdit");
     if (program.n > 0 && json_array_size(run) < LIMIT_RUN_COUNT)

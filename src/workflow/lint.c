@@ -4,7 +4,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "core/prompt.h"
 #include "core/value_ref.h"
@@ -94,6 +93,9 @@ static void lint_report(struct lint *l, struct err_list *list, const char *path,
   err_list_add(list, &err);
 }
 
+#define lint_error(l, ...)   lint_report((l), (l)->errors, __VA_ARGS__)
+#define lint_warning(l, ...) lint_report((l), (l)->warnings, __VA_ARGS__)
+
 /* Returns the path of a movement's key, "" for the movement itself. It is in the arena, like all
  * paths here. */
 static const char *lint_path(struct lint *l, size_t movement, const char *key) {
@@ -158,10 +160,8 @@ static size_t lint_cycle(const struct lint *l, size_t loop, size_t place) {
 }
 
 static void lint_read_loops(struct lint *l) {
-  size_t i;
-  const json_t *loop;
   l->first_loop = l->count;
-  json_array_foreach((json_t *)l->loops, i, loop) {
+  JSON_EACH(l->loops, i, loop) {
     struct lint_movement *m = &l->movements[l->count];
     const json_t *cycle = json_object_get(loop, "cycle");
     const char *first = json_string_value(json_array_get(cycle, 0)),
@@ -173,18 +173,17 @@ static void lint_read_loops(struct lint *l) {
 }
 
 static void check_loop_names(struct lint *l, size_t loop, const char *key) {
-  const json_t *list = json_object_get(json_array_get(l->loops, loop), key), *v;
+  const json_t *list = json_object_get(json_array_get(l->loops, loop), key);
   const char *list_path = lint_item_path(l, "loop_monitors", loop, key);
-  size_t i;
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     const char *name = json_string_value(v) ? json_string_value(v) : "";
     const char *place = lint_item_path(l, list_path, i, "");
     if (lint_find(l, str_from(name), l->top_count) == l->count)
-      lint_report(l, l->errors, place, "there is no movement %s: %s", name,
-                  lint_suggestion(l, name, l->places, "write the name of a movement"));
+      lint_error(l, place, "there is no movement %s: %s", name,
+                 lint_suggestion(l, name, l->places, "write the name of a movement"));
     for (size_t k = 0; k < i; k++)
       if (json_same(json_array_get(list, k), v))
-        lint_report(l, l->errors, place, "%s is listed twice: a loop has each movement once", name);
+        lint_error(l, place, "%s is listed twice: a loop has each movement once", name);
   }
 }
 
@@ -215,11 +214,10 @@ static bool always_holds(const struct lint_rule *r) {
 
 static void read_rule_list(struct lint *l, struct lint_movement *m, const json_t *list,
                            const json_t *by_name) {
-  const json_t *v;
-  size_t i, holds = 0;
+  size_t holds = 0;
   m->rules = arena_array(&l->arena, json_array_size(list), sizeof *m->rules);
   m->rule_count = json_array_size(list);
-  json_array_foreach(list, i, v) {
+  JSON_EACH(list, i, v) {
     struct lint_rule *r = &m->rules[i];
     struct err err;
     r->rule.label = STR("");
@@ -243,11 +241,10 @@ static struct lint_movement read_movement(const json_t *object) {
 /* Reads the children of one group, under their full names. */
 static void read_children(struct lint *l, size_t group) {
   struct lint_movement *parent = &l->movements[group];
-  const json_t *list = json_object_get(parent->object, "parallel"), *v;
-  size_t i;
+  const json_t *list = json_object_get(parent->object, "parallel");
   parent->first_child = l->count;
   parent->child_count = json_array_size(list);
-  json_array_foreach((json_t *)list, i, v) {
+  JSON_EACH(list, i, v) {
     struct lint_movement *m = &l->movements[l->count];
     *m = read_movement(v);
     m->group = group;
@@ -296,35 +293,34 @@ static void read_movements(struct lint *l) {
 
 static void lint_report_next(struct lint *l, const char *path, const char *next) {
   if (*next != '\0')
-    lint_report(l, l->errors, path, "there is no movement %s: %s", next,
-                lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
+    lint_error(l, path, "there is no movement %s: %s", next,
+               lint_suggestion(l, next, l->places, "write a movement's name, COMPLETE or ABORT"));
 }
 
 /* Checks where errors lead, and that each entry can be the first that fits. */
 static void check_errors(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  const json_t *ways = json_object_get(m->object, "on_error"), *way;
-  size_t i;
+  const json_t *ways = json_object_get(m->object, "on_error");
   const char *list = lint_path(l, movement, "on_error");
   if (ways != NULL && (m->group != LINT_NO_GROUP || json_object_get(m->object, "ask") != NULL))
-    lint_report(l, l->errors, list,
-                "on_error is for a movement that works by itself: of a child that failed, its "
-                "group's rules say any(\"error\")");
-  json_array_foreach((json_t *)ways, i, way) {
+    lint_error(l, list,
+               "on_error is for a movement that works by itself: of a child that failed, its "
+               "group's rules say any(\"error\")");
+  JSON_EACH(ways, i, way) {
     const char *class = lint_text(way, "class", NULL);
     if (m->errors[i] == TO_COMPLETE)
-      lint_report(l, l->errors, lint_item_path(l, list, i, "to"),
-                  "an error leads to no COMPLETE, since it shows nothing: write a movement's name, "
-                  "or ABORT");
+      lint_error(l, lint_item_path(l, list, i, "to"),
+                 "an error leads to no COMPLETE, since it shows nothing: write a movement's name, "
+                 "or ABORT");
     if (m->errors[i] == TO_NOWHERE)
       lint_report_next(l, lint_item_path(l, list, i, "to"), lint_text(way, "to", ""));
     for (size_t k = 0; k < i; k++) {
       const char *before = lint_text(json_array_get(ways, k), "class", NULL);
       if (before == NULL || (class != NULL && strcmp(before, class) == 0)) {
-        lint_report(l, l->warnings, lint_item_path(l, list, i, ""),
-                    "on_error's entry %zu never counts, since entry %zu fits first: remove it, or "
-                    "move it up",
-                    i + 1, k + 1);
+        lint_warning(l, lint_item_path(l, list, i, ""),
+                     "on_error's entry %zu never counts, since entry %zu fits first: remove it, or "
+                     "move it up",
+                     i + 1, k + 1);
         break;
       }
     }
@@ -408,14 +404,14 @@ static void lint_reach(struct lint *l) {
 static void check_reachable(struct lint *l) {
   const char *initial = lint_text(l->doc, "initial_movement", NULL);
   if (initial != NULL && l->count > 0 && strcmp(l->names[initial_of(l)], initial) != 0)
-    lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
-                lint_suggestion(l, initial, l->names, "write the name of a movement"));
+    lint_error(l, "initial_movement", "there is no movement %s: %s", initial,
+               lint_suggestion(l, initial, l->names, "write the name of a movement"));
   lint_reach(l);
   for (size_t i = 0; i < l->top_count; i++)
     if (!l->movements[i].reachable)
-      lint_report(l, l->warnings, lint_path(l, i, "name"),
-                  "no rule leads to the movement %s: let a rule's next name it, or remove it",
-                  l->names[i]);
+      lint_warning(l, lint_path(l, i, "name"),
+                   "no rule leads to the movement %s: let a rule's next name it, or remove it",
+                   l->names[i]);
 }
 
 /* Returns true if a rule leads out. A rule that is hidden while nobody takes part does not. A rule
@@ -474,8 +470,7 @@ static const struct capability *lint_provider(struct lint *l, const char *path, 
     buf_printf(&all, "%s%s", i ? ", " : "use one of ", names[i]);
   const char *list = arena_strdup(&l->arena, buf_c(&all));
   buf_deinit(&all);
-  lint_report(l, l->errors, path, "there is no provider %s: %s", name,
-              lint_suggestion(l, name, names, list));
+  lint_error(l, path, "there is no provider %s: %s", name, lint_suggestion(l, name, names, list));
   return NULL;
 }
 
@@ -493,8 +488,7 @@ static void check_options(struct lint *l, const json_t *options, const char *pat
     if (json_object_get(options, option_names[i]) != NULL && (c->options & (1u << i)) == 0) {
       char option_path[DOC_PATH_BYTES];
       doc_path_member(option_path, path, option_names[i]);
-      lint_report(l, l->errors, option_path, "provider %s takes no %s: remove it", c->name,
-                  option_names[i]);
+      lint_error(l, option_path, "provider %s takes no %s: remove it", c->name, option_names[i]);
     }
 }
 
@@ -530,8 +524,8 @@ static const char *check_worker(struct lint *l, size_t movement) {
     provider.text = arena_strndup(&l->arena, l->env->provider.n > 0 ? l->env->provider.p : "",
                                   l->env->provider.n);
   else if (strcmp(provider.text, "command") == 0)
-    lint_report(
-        l, l->errors, provider.path,
+    lint_error(
+        l, provider.path,
         "provider command runs what a movement's command names, and movement %s has none: write "
         "command: [program, argument, ...] in it, or another provider",
         l->names[movement]);
@@ -543,35 +537,29 @@ static const char *check_worker(struct lint *l, size_t movement) {
 
 /* Checks the providers to fall back to. `path` is the place of the provider key beside them. */
 static void check_fallback(struct lint *l, const json_t *holder, const char *path, bool judges) {
-  size_t i;
-  json_t *name;
-  json_array_foreach(json_object_get(holder, "fallback"), i, name) {
+  JSON_EACH(json_object_get(holder, "fallback"), i, name) {
     const char *word = json_string_value(name);
     const struct capability *c = strcmp(word, "command") == 0 ? NULL : lint_provider(l, path, word);
     if (strcmp(word, "command") == 0)
-      lint_report(
-          l, l->errors, path,
+      lint_error(
+          l, path,
           "provider command runs a movement's own program: it cannot take over from another");
     else if (c != NULL && judges && !c->can_judge)
-      lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.provider",
-                  c->name);
+      lint_error(l, path, "provider %s cannot judge: leave it out of judge.provider", c->name);
   }
 }
 
 /* Checks each judge that votes as if it judged alone. */
 static void check_panel(struct lint *l, const json_t *judge, const char *path) {
   const json_t *panel = json_object_get(judge, "panel");
-  size_t i;
-  json_t *name;
-  json_array_foreach((json_t *)panel, i, name) {
+  JSON_EACH((json_t *)panel, i, name) {
     const struct capability *c = lint_provider(l, path, json_string_value(name));
     if (c != NULL && !c->can_judge)
-      lint_report(l, l->errors, path, "provider %s cannot judge: leave it out of judge.panel",
-                  c->name);
+      lint_error(l, path, "provider %s cannot judge: leave it out of judge.panel", c->name);
   }
   if (json_is_array(panel) && json_int_at(judge, "agree") > (json_int_t)json_array_size(panel))
-    lint_report(l, l->errors, path, "agree is more than the number of judges on the panel: %zu",
-                json_array_size(panel));
+    lint_error(l, path, "agree is more than the number of judges on the panel: %zu",
+               json_array_size(panel));
 }
 
 static size_t visible_labels(const struct lint_movement *m) {
@@ -598,9 +586,9 @@ static void check_mark(struct lint *l, size_t movement, const json_t *stages) {
       template_uses(shown, "mark") || template_uses(shown, "sign") || template_uses(text, "mark") ||
       template_uses(text, "sign"))
     return;
-  lint_report(l, l->warnings, lint_path(l, movement, "instruction"),
-              "the prompt of %s shows no mark, so no tag of its agent decides: add {sign}",
-              m->name);
+  lint_warning(l, lint_path(l, movement, "instruction"),
+               "the prompt of %s shows no mark, so no tag of its agent decides: add {sign}",
+               m->name);
 }
 
 static void check_judge(struct lint *l, size_t movement, const char *worker) {
@@ -616,11 +604,10 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
     return; /* checked in its own place */
   if (judge.text == NULL && m->is_command) {
     if (needed)
-      lint_report(
-          l, l->errors, lint_path(l, movement, "rules"),
-          "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
-          "rules, or set judge.provider",
-          m->name);
+      lint_error(l, lint_path(l, movement, "rules"),
+                 "movement %s runs a command, which cannot judge its labels: write when(exit == 0) "
+                 "rules, or set judge.provider",
+                 m->name);
     return;
   }
   const struct capability *c;
@@ -629,14 +616,14 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   else
     c = capability_find(l->env->providers, str_from(name));
   if (c != NULL && !c->can_judge && (judge.text || needed))
-    lint_report(l, l->errors, judge.text ? judge.path : lint_path(l, movement, "rules"),
-                "provider %s cannot judge: name another in judge.provider", c->name);
+    lint_error(l, judge.text ? judge.path : lint_path(l, movement, "rules"),
+               "provider %s cannot judge: name another in judge.provider", c->name);
   struct setting options = setting_of(l, movement, "judge", "options");
   check_options(l, options.value, options.path, name);
   struct setting effort = setting_of(l, movement, "judge", "effort");
   c = capability_find(l->env->providers, str_from(name));
   if (effort.text != NULL && c != NULL && (c->options & OPTION_EFFORT) == 0)
-    lint_report(l, l->errors, effort.path, "provider %s takes no effort: remove it", name);
+    lint_error(l, effort.path, "provider %s takes no effort: remove it", name);
 }
 
 static void lint_backends(struct lint *l) {
@@ -671,11 +658,10 @@ static json_t *reports_of(const json_t *object) {
 
 /* Appends the files that a movement writes; returns the new count. */
 static size_t lint_add_files(const struct lint *l, size_t movement, const char **files, size_t n) {
-  const json_t *object = l->movements[movement].object, *item;
-  size_t k;
+  const json_t *object = l->movements[movement].object;
   if (lint_text(object, "report", NULL) != NULL)
     files[n++] = lint_text(object, "report", "");
-  json_array_foreach(reports_of(object), k, item)
+  JSON_EACH(reports_of(object), k, item)
     files[n++] = lint_text(item, "name", "");
   return n;
 }
@@ -700,17 +686,15 @@ static void lint_check_files(struct lint *l, size_t movement) {
   n = lint_add_files(l, movement, files, before);
   if (n > before && m->group != LINT_NO_GROUP &&
       json_object_get(l->movements[m->group].object, "for_each") != NULL)
-    lint_report(l, l->errors,
-                lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
-                "the runs of a for_each would all write %.128s: let a movement after it write one",
-                files[before]);
+    lint_error(l, lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+               "the runs of a for_each would all write %.128s: let a movement after it write one",
+               files[before]);
   for (size_t i = before; i < n; i++)
     for (size_t k = 0; k < i; k++)
       if (strcasecmp(files[i], files[k]) == 0)
-        lint_report(l, l->errors,
-                    lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
-                    "%s writes %.128s, and so does %s: capitals do not count, so rename one",
-                    m->name, files[i], k < before ? "a child beside it" : "another of its reports");
+        lint_error(l, lint_path(l, movement, reports_of(m->object) ? "output_contracts" : "report"),
+                   "%s writes %.128s, and so does %s: capitals do not count, so rename one",
+                   m->name, files[i], k < before ? "a child beside it" : "another of its reports");
 }
 
 static void check_report(void *ctx, struct str name) {
@@ -725,9 +709,9 @@ static void check_report(void *ctx, struct str name) {
   files[n] = NULL;
   if (str_is_one(str_from(file), files))
     return;
-  lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
-              "{report:%.80s}: no movement writes that report: %s", file,
-              lint_suggestion(l, file, files, "name a file of output_contracts or report"));
+  lint_warning(l, lint_path(l, names->movement, names->key),
+               "{report:%.80s}: no movement writes that report: %s", file,
+               lint_suggestion(l, file, files, "name a file of output_contracts or report"));
 }
 
 static void check_response(void *ctx, struct str name) {
@@ -736,9 +720,9 @@ static void check_response(void *ctx, struct str name) {
   size_t skip = strlen(PROMPT_RESPONSE);
   const char *word = arena_strndup(&l->arena, name.p + skip, name.n - skip);
   if (lint_find(l, str_from(word), l->count) == l->count)
-    lint_report(l, l->errors, lint_path(l, names->movement, names->key),
-                "{response:%.80s}: there is no such movement: %s", word,
-                lint_suggestion(l, word, l->names, "write {response:MOVEMENT}"));
+    lint_error(l, lint_path(l, names->movement, names->key),
+               "{response:%.80s}: there is no such movement: %s", word,
+               lint_suggestion(l, word, l->names, "write {response:MOVEMENT}"));
 }
 
 static bool has_worktrees(const struct lint *l, const struct lint_movement *group) {
@@ -760,12 +744,11 @@ static void check_branches(void *ctx, struct str name) {
   const char *place = lint_path(l, names->movement, made ? "integrate" : names->key);
   size_t i = lint_find(l, str_from(word), l->count);
   if (i == l->count)
-    lint_report(l, l->errors, place, "there is no movement %.80s whose branches these could be: %s",
-                word, lint_suggestion(l, word, l->names, "name a movement with parallel"));
+    lint_error(l, place, "there is no movement %.80s whose branches these could be: %s", word,
+               lint_suggestion(l, word, l->names, "name a movement with parallel"));
   else if (!has_worktrees(l, &l->movements[i]))
-    lint_report(l, l->errors, place,
-                "%.80s has no branches: write workspace: worktree into its child of parallel",
-                word);
+    lint_error(l, place,
+               "%.80s has no branches: write workspace: worktree into its child of parallel", word);
 }
 
 static void lint_check_names(struct lint *l, size_t movement, const char *key, const char *text) {
@@ -776,11 +759,10 @@ static void lint_check_names(struct lint *l, size_t movement, const char *key, c
 }
 
 static void lint_reports(struct lint *l, size_t movement) {
-  const json_t *object = l->movements[movement].object, *item;
-  size_t i;
+  const json_t *object = l->movements[movement].object;
   lint_check_names(l, movement, "instruction", lint_text(object, "instruction", ""));
   lint_check_files(l, movement);
-  json_array_foreach(reports_of(object), i, item) {
+  JSON_EACH(reports_of(object), i, item) {
     lint_check_names(l, movement, "output_contracts", lint_text(item, "format", ""));
     lint_check_names(l, movement, "output_contracts", lint_text(item, "order", ""));
   }
@@ -805,9 +787,7 @@ static const char *shown(struct lint *l, struct str s) {
 static const json_t *plain_properties(const json_t *schema) {
   static const char others[] =
       "allOf anyOf oneOf if $ref $dynamicRef $recursiveRef patternProperties dependentSchemas";
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)schema, key, value)
+  JSON_MEMBERS((json_t *)schema, key, value)
     if (str_among(str_from(key), others))
       return NULL;
   return json_object_get(schema, "properties");
@@ -815,10 +795,9 @@ static const json_t *plain_properties(const json_t *schema) {
 
 static void unknown_member(struct lint *l, const char *place, size_t movement, struct str name,
                            const json_t *properties, bool closed) {
-  const char *names[LIMIT_RULE_COUNT + 1], *key;
+  const char *names[LIMIT_RULE_COUNT + 1];
   size_t n = 0;
-  json_t *value;
-  json_object_foreach((json_t *)properties, key, value)
+  JSON_MEMBERS(properties, key, value)
     if (n < LIMIT_RULE_COUNT)
       names[n++] = key;
   names[n] = NULL;
@@ -879,16 +858,16 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
     size_t n = strcspn(shown(l, path), ".[");
     const char *word = shown(l, (struct str){path.p, n});
     const char *form = arena_printf(&l->arena, "write %sMOVEMENT.FIELD%s", before, after);
-    lint_report(l, l->errors, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path),
-                after, word, lint_suggestion(l, word, l->names, form));
+    lint_error(l, place, "%s%s%s: there is no movement %s: %s", before, shown(l, path), after, word,
+               lint_suggestion(l, word, l->names, form));
     return;
   }
   size_t target = lint_find(l, ref.movement, l->count);
   rest = ref.rest;
   while (rest.n > 0 && count < PARTS_MAX) {
     if (!prompt_ref_next(&rest, &parts[count++], &is_index)) {
-      lint_report(l, l->errors, place, "%s%s%s: write members as .name and items as [0]", before,
-                  shown(l, path), after);
+      lint_error(l, place, "%s%s%s: write members as .name and items as [0]", before,
+                 shown(l, path), after);
       return;
     }
   }
@@ -896,9 +875,8 @@ static void lint_reference(struct lint *l, const char *place, struct str path, c
     lint_member(l, place, target, parts, count);
   else if (!l->movements[target].is_command &&
            json_object_get(l->movements[target].object, "ask") == NULL)
-    lint_report(l, l->warnings, place,
-                "%s%s%s: movement %s has no structured_output, so there may be no value", before,
-                shown(l, path), after, l->names[target]);
+    lint_warning(l, place, "%s%s%s: movement %s has no structured_output, so there may be no value",
+                 before, shown(l, path), after, l->names[target]);
 }
 
 static void lint_structured_check_name(void *ctx, struct str name) {
@@ -915,34 +893,34 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   const json_t *reasks = json_object_get(so, "max_reasks");
   const char *provider = lint_text(json_object_get(so, "reask"), "provider", NULL);
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
-    lint_report(l, l->warnings, lint_path(l, movement, "structured_output.max_reasks"),
-                "each correction is another call, and what %d of them did not fix, more of them "
-                "rarely do: improve the prompt or the schema",
-                REASK_WARN_COUNT);
+    lint_warning(l, lint_path(l, movement, "structured_output.max_reasks"),
+                 "each correction is another call, and what %d of them did not fix, more of them "
+                 "rarely do: improve the prompt or the schema",
+                 REASK_WARN_COUNT);
   if (m->is_command && provider == NULL && json_integer_value(reasks) > 0)
-    lint_report(l, l->errors, lint_path(l, movement, "structured_output.max_reasks"),
-                "movement %s runs a command, which cannot correct its output: set reask.provider, "
-                "or max_reasks: 0",
-                m->name);
+    lint_error(l, lint_path(l, movement, "structured_output.max_reasks"),
+               "movement %s runs a command, which cannot correct its output: set reask.provider, "
+               "or max_reasks: 0",
+               m->name);
   if (provider == NULL)
     return;
   const char *path = lint_path(l, movement, "structured_output.reask.provider");
   const struct capability *cap = lint_provider(l, path, provider);
   if (cap != NULL && !cap->can_judge)
-    lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
+    lint_error(l, path, "provider %s cannot correct an answer: name another", provider);
 }
 
 static void check_tag_stage(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
-  const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages"), *stage;
-  size_t i;
-  json_array_foreach(stages, i, stage) {
+  const json_t *stages = json_object_get(json_object_get(m->object, "judge"), "stages");
+  JSON_EACH(stages, i, stage) {
     const char *name = json_string_value(stage);
     if (name != NULL && strcmp(name, "phase1_tag") == 0)
-      lint_report(l, l->warnings, lint_path(l, movement, "judge.stages"),
-                  "phase1_tag looks for a tag in the agent's answer, which is JSON alone here: use "
-                  "when(structured.%s...) rules, or another stage",
-                  m->name);
+      lint_warning(
+          l, lint_path(l, movement, "judge.stages"),
+          "phase1_tag looks for a tag in the agent's answer, which is JSON alone here: use "
+          "when(structured.%s...) rules, or another stage",
+          m->name);
   }
 }
 
@@ -958,8 +936,9 @@ static void check_input(void *ctx, struct str name) {
   struct str own = {name.p + strlen(PROMPT_INPUT), name.n - strlen(PROMPT_INPUT)};
   if (scope_is_param(own) &&
       json_object_getn(json_object_get(l->doc, "inputs"), own.p, own.n) == NULL)
-    lint_report(l, l->warnings, lint_path(l, names->movement, names->key),
-                "{%s} names no param and stays as it is: declare it below params:", shown(l, name));
+    lint_warning(
+        l, lint_path(l, names->movement, names->key),
+        "{%s} names no param and stays as it is: declare it below params:", shown(l, name));
 }
 
 /* Reports a typo such as {previous_respons}, which would reach the prompt as it is. */
@@ -972,17 +951,16 @@ static void check_variable(void *ctx, struct str name) {
   bool has_items =
       group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
   if (is_of_item(name) && !has_items)
-    lint_report(l, l->warnings, place,
-                "{%s} stays as it is: only the child of a for_each has items", shown(l, name));
+    lint_warning(l, place, "{%s} stays as it is: only the child of a for_each has items",
+                 shown(l, name));
   if (foreign != NULL)
-    lint_report(l, l->warnings, place, "{%s} is not filled in and stays as it is: %s",
-                shown(l, name), foreign);
+    lint_warning(l, place, "{%s} is not filled in and stays as it is: %s", shown(l, name), foreign);
   if (is_of_item(name) || str_is_one(name, prompt_variable_names))
     return;
   const char *near = str_nearest(name, prompt_variable_names);
   if (near != NULL)
-    lint_report(l, l->warnings, place, "{%s} is no variable and stays as it is: did you mean {%s}?",
-                shown(l, name), near);
+    lint_warning(l, place, "{%s} is no variable and stays as it is: did you mean {%s}?",
+                 shown(l, name), near);
 }
 
 static void lint_structured(struct lint *l, size_t movement) {
@@ -1001,7 +979,7 @@ static void lint_structured(struct lint *l, size_t movement) {
   const char *path = lint_path(l, movement, "structured_output.schema");
   schema_lint(json_object_get(so, "schema"), json_object_get(so, "invariants") != NULL, &found);
   for (size_t i = 0; i < found.count; i++)
-    lint_report(l, l->warnings, path, "%s: %s", found.items[i].path, found.items[i].message);
+    lint_warning(l, path, "%s: %s", found.items[i].path, found.items[i].message);
   schema_errors_deinit(&found);
   check_reask(l, movement, so);
   /* The judge is asked about invariants. */
@@ -1010,9 +988,9 @@ static void lint_structured(struct lint *l, size_t movement) {
   for (size_t i = 0; i < json_array_size(invariants); i++)
     asks |= json_object_get(json_array_get(invariants, i), "ai") != NULL;
   if (m->is_command && asks && setting_of(l, movement, "judge", "provider").value == NULL)
-    lint_report(l, l->errors, lint_path(l, movement, "structured_output.invariants"),
-                "movement %s runs a command, which cannot answer a question: set judge.provider",
-                m->name);
+    lint_error(l, lint_path(l, movement, "structured_output.invariants"),
+               "movement %s runs a command, which cannot answer a question: set judge.provider",
+               m->name);
   check_tag_stage(l, movement);
 }
 
@@ -1043,8 +1021,8 @@ static void check_label(struct lint *l, const char *place, const struct lint_mov
   const char **labels = labels_of(l, group), *name = arena_strndup(&l->arena, label.p, label.n);
   if (str_is_one(label, labels))
     return;
-  lint_report(l, l->errors, place, "no child of %s has a rule \"%.80s\": %s", group->name, name,
-              lint_suggestion(l, name, labels, "write a label of the children's rules"));
+  lint_error(l, place, "no child of %s has a rule \"%.80s\": %s", group->name, name,
+             lint_suggestion(l, name, labels, "write a label of the children's rules"));
 }
 
 /* Checks votes.LABEL or parts in a condition of a movement, as it stands at `place`. */
@@ -1052,10 +1030,9 @@ static void lint_votes(struct lint *l, const char *place, size_t movement, struc
                        struct str label) {
   const struct lint_movement *group = &l->movements[movement];
   if (group->child_count == 0)
-    lint_report(
-        l, l->errors, place,
-        "%.5s is about the children of a movement, and this one has none: give it parallel:",
-        root.p);
+    lint_error(l, place,
+               "%.5s is about the children of a movement, and this one has none: give it parallel:",
+               root.p);
   else if (label.n > 0 && str_eq_c(root, "votes"))
     check_label(l, place, group, label);
 }
@@ -1068,9 +1045,9 @@ static void check_aggregates(struct lint *l, size_t movement) {
       continue;
     const char *place = lint_condition_path(l, movement, i);
     if (group->child_count == 0) {
-      lint_report(l, l->errors, place,
-                  "all(...) and any(...) are about the children of a movement, and this one has "
-                  "none: write a label or when(...)");
+      lint_error(l, place,
+                 "all(...) and any(...) are about the children of a movement, and this one has "
+                 "none: write a label or when(...)");
       continue;
     }
     for (size_t k = 0; k < aggregate->count; k++)
@@ -1078,10 +1055,10 @@ static void check_aggregates(struct lint *l, size_t movement) {
     bool has_items = json_object_get(group->object, "for_each") != NULL;
     if (aggregate->all && aggregate->count > 1 && !has_items &&
         aggregate->count != group->child_count)
-      lint_report(l, l->warnings, place,
-                  "all(...) names %zu labels for %zu children, so it is never true: write one "
-                  "label for all, or one for each",
-                  aggregate->count, group->child_count);
+      lint_warning(l, place,
+                   "all(...) names %zu labels for %zu children, so it is never true: write one "
+                   "label for all, or one for each",
+                   aggregate->count, group->child_count);
   }
 }
 
@@ -1108,10 +1085,10 @@ static void check_editors(struct lint *l, size_t movement) {
     const struct lint_movement *child = &l->movements[group->first_child];
     const char *key = editing_key(child->object);
     if (key != NULL)
-      lint_report(l, l->errors, lint_path(l, group->first_child, key),
-                  "%s may change the same files for several items at once: write workspace: "
-                  "worktree into it, or concurrency: 1",
-                  child->name);
+      lint_error(l, lint_path(l, group->first_child, key),
+                 "%s may change the same files for several items at once: write workspace: "
+                 "worktree into it, or concurrency: 1",
+                 child->name);
     return;
   }
   for (size_t i = 0; i < group->child_count; i++) {
@@ -1120,10 +1097,10 @@ static void check_editors(struct lint *l, size_t movement) {
     if (key == NULL)
       continue;
     if (first != NULL) {
-      lint_report(l, l->errors, lint_path(l, group->first_child + i, key),
-                  "%s and %s may change the same files at once: let one of them edit, give them "
-                  "workspace: worktree, or write concurrency: 1",
-                  first->name, m->name);
+      lint_error(l, lint_path(l, group->first_child + i, key),
+                 "%s and %s may change the same files at once: let one of them edit, give them "
+                 "workspace: worktree, or write concurrency: 1",
+                 first->name, m->name);
       return;
     }
     first = m;
@@ -1151,18 +1128,18 @@ static void check_tests_ref(struct lint *l, size_t movement, const char *place,
   size_t i = own ? movement : lint_find(l, path[1], l->count);
   bool runs = i < l->count && l->movements[i].is_command;
   if (!runs && own)
-    lint_report(
-        l, l->errors, place,
+    lint_error(
+        l, place,
         "tests come from a command, and this movement runs none: give it command: and tests:");
   else if (!runs)
-    lint_report(l, l->errors, place,
-                "no movement %.*s runs a command, so checks knows nothing about it: name one that "
-                "has command:",
-                (int)(path[1].n < LIMIT_NAME_BYTES ? path[1].n : LIMIT_NAME_BYTES), path[1].p);
+    lint_error(l, place,
+               "no movement %.*s runs a command, so checks knows nothing about it: name one that "
+               "has command:",
+               (int)(path[1].n < LIMIT_NAME_BYTES ? path[1].n : LIMIT_NAME_BYTES), path[1].p);
   else if (counts && json_object_get(l->movements[i].object, "tests") == NULL)
-    lint_report(l, l->errors, place,
-                "the tests of \"%s\" are not counted: give it tests:, such as tests: pytest",
-                l->names[i]);
+    lint_error(l, place,
+               "the tests of \"%s\" are not counted: give it tests:, such as tests: pytest",
+               l->names[i]);
 }
 
 static void check_ref(void *ctx, const struct str *names, size_t n) {
@@ -1173,8 +1150,8 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
   for (size_t i = 0; i < n && i < ARRAY_LEN(path); i++)
     path[i] = (struct str){names[i].p, names[i].n};
   if (str_eq_c(path[0], "exit") && !l->movements[r->movement].is_command)
-    lint_report(
-        l, l->errors, place,
+    lint_error(
+        l, place,
         "exit is a command's exit status, and this movement runs none: give it command:, or use "
         "a label");
   if (str_eq_c(path[0], "tests") || str_eq_c(path[0], "checks"))
@@ -1189,8 +1166,8 @@ static void check_ref(void *ctx, const struct str *names, size_t n) {
     return;
   }
   const char *name = shown(l, path[1]);
-  lint_report(l, l->errors, place, "there is no movement %s, so structured.%s has no value: %s",
-              name, name, lint_suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
+  lint_error(l, place, "there is no movement %s, so structured.%s has no value: %s", name, name,
+             lint_suggestion(l, name, l->names, "write structured.MOVEMENT.FIELD"));
 }
 
 /* Reports what stands for a condition and is known to be neither true nor false. */
@@ -1215,9 +1192,8 @@ static void check_condition(void *ctx, const struct str *path, size_t n) {
     what = "a number", how = " > 0";
   else if (strcmp(type, "string") == 0)
     what = "a text", how = " == \"...\"";
-  lint_report(l, l->errors, r->place,
-              "%s is %s, neither true nor false: compare it, as in when(%s%s)", buf_c(&name), what,
-              buf_c(&name), how);
+  lint_error(l, r->place, "%s is %s, neither true nor false: compare it, as in when(%s%s)",
+             buf_c(&name), what, buf_c(&name), how);
 }
 
 static void check_shadowed(struct lint *l, size_t movement) {
@@ -1225,20 +1201,22 @@ static void check_shadowed(struct lint *l, size_t movement) {
   for (size_t i = 0; i < m->rule_count; i++) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
-      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
-                  "rule %zu can never win: rule %zu always holds and comes before it; put that one "
-                  "last or remove one",
-                  i + 1, behind);
+      lint_warning(
+          l, lint_condition_path(l, movement, i),
+          "rule %zu can never win: rule %zu always holds and comes before it; put that one "
+          "last or remove one",
+          i + 1, behind);
     for (size_t k = 0; k < i && behind == 0; k++) {
       const struct rule *first = &m->rules[k].rule, *second = &m->rules[i].rule;
       if (!m->rules[k].parsed || !m->rules[i].parsed || first->kind != RULE_LABEL ||
           !str_eq(first->label, second->label) ||
           (first->interactive_only && !second->interactive_only))
         continue;
-      lint_report(l, l->warnings, lint_condition_path(l, movement, i),
-                  "rule %zu can never win: rule %zu takes the same label without a when(); put the "
-                  "guarded rule first or remove one",
-                  i + 1, k + 1);
+      lint_warning(
+          l, lint_condition_path(l, movement, i),
+          "rule %zu can never win: rule %zu takes the same label without a when(); put the "
+          "guarded rule first or remove one",
+          i + 1, k + 1);
       break;
     }
   }
@@ -1255,9 +1233,9 @@ static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) 
   for (size_t i = 0; i < text.n && !compares; i++)
     compares = text.p[i] == '=' || text.p[i] == '<' || text.p[i] == '>';
   if (compares && expr_parse(&l->arena, text.p, text.n, EXPR_WHEN, &why) != NULL)
-    lint_report(l, l->errors, lint_condition_path(l, movement, rule),
-                "without when(...) this is a label, for a model to judge: write when(" STR_FMT ")",
-                STR_ARG(text));
+    lint_error(l, lint_condition_path(l, movement, rule),
+               "without when(...) this is a label, for a model to judge: write when(" STR_FMT ")",
+               STR_ARG(text));
 }
 
 static void lint_rules(struct lint *l, size_t movement) {
@@ -1271,8 +1249,8 @@ static void lint_rules(struct lint *l, size_t movement) {
     struct str label = m->rules[k].parsed ? m->rules[k].rule.label : STR("");
     if (m->group != LINT_NO_GROUP &&
         (str_eq_c(label, ALL_ANY_ERROR) || str_eq_c(label, ALL_ANY_NONE)))
-      lint_report(l, l->errors, refs.place,
-                  "error and none stand for children without a verdict: write another label");
+      lint_error(l, refs.place,
+                 "error and none stand for children without a verdict: write another label");
     if (m->rules[k].parsed && m->rules[k].rule.when) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
       expr_each_condition(m->rules[k].rule.when, check_condition, &refs);
@@ -1284,8 +1262,8 @@ static void lint_rules(struct lint *l, size_t movement) {
   check_aggregates(l, movement);
   check_editors(l, movement);
   if (selectable == 0 && m->rule_count > 0)
-    lint_report(l, l->errors, lint_path(l, movement, "rules"),
-                "every rule is interactive_only, so none can be selected: add a rule without it");
+    lint_error(l, lint_path(l, movement, "rules"),
+               "every rule is interactive_only, so none can be selected: add a rule without it");
   check_shadowed(l, movement);
 }
 
@@ -1310,13 +1288,12 @@ static void check_permission(struct lint *l, size_t movement) {
   const json_t *edit = json_object_get(own, "edit");
   bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
   if (said != NULL && edit != NULL && json_is_true(edit) == reads)
-    lint_report(l, l->errors, lint_path(l, movement, "edit"),
-                "edit: %s contradicts permission: %s: remove it",
-                json_is_true(edit) ? "true" : "false", said);
+    lint_error(l, lint_path(l, movement, "edit"), "edit: %s contradicts permission: %s: remove it",
+               json_is_true(edit) ? "true" : "false", said);
   reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
   if (json_object_get(own, "run") != NULL && reads)
-    lint_report(l, l->errors, lint_path(l, movement, "run"),
-                "readonly runs nothing that may write: write permission: edit, or remove run");
+    lint_error(l, lint_path(l, movement, "run"),
+               "readonly runs nothing that may write: write permission: edit, or remove run");
 }
 
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,

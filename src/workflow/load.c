@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
@@ -85,12 +84,10 @@ static void put_chain(json_t *made, const json_t *movement, const json_t *gates,
 
 static void expand_one(json_t *movement, const json_t *movements, json_t *made) {
   json_auto_t *gates = json_incref(json_object_get(movement, "gates"));
-  json_t *rule;
   const json_t *rules = json_object_get(movement, "rules");
   buf_auto_t entries = {0};
   json_t *places = json_object(); /* a place -> the gate before it */
-  size_t i;
-  json_array_foreach((json_t *)rules, i, rule) {
+  JSON_EACH((json_t *)rules, i, rule) {
     struct str next = json_view_at(rule, "next");
     if (!is_place(movements, next) || str_eq(next, json_view_at(movement, "name")))
       continue;
@@ -114,9 +111,8 @@ static void expand_one(json_t *movement, const json_t *movements, json_t *made) 
  * errors; anything that is not a gate is left alone. */
 static void gates_expand(json_t *doc) {
   assert(doc == NULL || json_is_object(doc));
-  json_t *movements = json_object_get(doc, "movements"), *movement, *made = json_array();
-  size_t i;
-  json_array_foreach(movements, i, movement)
+  json_t *movements = json_object_get(doc, "movements"), *made = json_array();
+  JSON_EACH(movements, i, movement)
     if (json_array_size(json_object_get(movement, "gates")) > 0 &&
         json_array_size(made) < LIMIT_MOVEMENT_COUNT)
       expand_one(movement, movements, made);
@@ -129,9 +125,7 @@ static void gates_expand(json_t *doc) {
  * branches of the group's last run on standard input. The document may have errors. */
 static void integrate_expand(json_t *doc) {
   assert(doc == NULL || json_is_object(doc));
-  json_t *movement;
-  size_t i;
-  json_array_foreach(json_object_get(doc, "movements"), i, movement) {
+  JSON_EACH(json_object_get(doc, "movements"), i, movement) {
     const json_t *integrate = json_object_get(movement, "integrate");
     const json_t *group = json_object_get(integrate, "group");
     const json_t *check = json_object_get(integrate, "check");
@@ -268,10 +262,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
 /* Returns true if a document with errors is worth linting: if its movements can be told apart.
  * Otherwise what lint finds would merely follow from the first errors. */
 static bool is_worth_lint(const json_t *doc) {
-  size_t i;
-  json_t *movement;
   const json_t *movements = json_object_get(doc, "movements");
-  json_array_foreach(movements, i, movement)
+  JSON_EACH(movements, i, movement)
     if (!json_is_string(json_object_get(movement, "name")))
       return false;
   return json_array_size(movements) > 0;

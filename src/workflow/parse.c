@@ -887,11 +887,9 @@ static json_t *parse_value(struct parse *p, const struct key *k, const struct ya
 /* Lets the children of a group that may change the same files run one after the other, as a file of
  * another runner, which lets them run at once, can be read without losing work. */
 static void order_editors(struct parse *p, const struct yaml_node *movements, const json_t *doc) {
-  const json_t *group, *child;
-  size_t i, k;
-  json_array_foreach(json_object_get(doc, "movements"), i, group) {
+  JSON_EACH(json_object_get(doc, "movements"), i, group) {
     size_t editors = 0;
-    json_array_foreach(json_object_get(group, "parallel"), k, child) {
+    JSON_EACH(json_object_get(group, "parallel"), k, child) {
       const json_t *workspace = json_object_get(child, "workspace");
       editors += foreign_keys_may_edit(child) && !str_eq_c(json_view(workspace), "worktree");
     }

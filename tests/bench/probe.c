@@ -15,7 +15,6 @@
  *   probe check SCHEMA     checks judgments; prints the seconds, and those that it takes by hand
  *   probe extract FILE     extracts from a text; prints the seconds, and those of jansson */
 #include "base/file.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "core/record.h"
 #include "extract/extract.h"

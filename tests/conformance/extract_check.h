@@ -63,8 +63,7 @@ static inline int extract_check_nearness(void *ctx, const json_t *v) {
 
 static inline bool extract_check_key(void *ctx, const char *key, size_t n) {
   const json_t *required = json_object_get(ctx, "required");
-  for (size_t i = 0; i < json_array_size(required); i++) {
-    const json_t *name = json_array_get(required, i);
+  JSON_EACH(required, i, name) {
     if (json_string_length(name) == n && memcmp(json_string_value(name), key, n) == 0)
       return true;
   }

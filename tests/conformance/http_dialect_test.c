@@ -1,7 +1,6 @@
 /* The dialects against tests/data/http: a question to the bytes of a request, the bytes of a reply
  * to what it says. Each reply is read whole, in pieces of 7 bytes and byte by byte. README.md there
  * explains the cases. */
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_object.h"
 #include "format/json_write.h"

@@ -139,13 +139,12 @@ static void expect_told(const struct world *w, const struct reask_step *step) {
 
 static void expect_closing(const struct world *w, const struct reask_step *step) {
   const json_t *wanted = json_object_get(w->c, "value");
-  const char *key;
-  json_t *value, *closing = reask_close(w->checks, step);
+  json_t *closing = reask_close(w->checks, step);
   if (wanted != NULL && !json_equal(wanted, step->value)) {
     char_auto_t *got = json_dumps(step->value, JSON_COMPACT | JSON_ENCODE_ANY);
     complain("another value: %s", got ? got : "none");
   }
-  json_object_foreach(json_object_get(w->c, "closing"), key, value) {
+  JSON_MEMBERS(json_object_get(w->c, "closing"), key, value) {
     char_auto_t *got = json_dumps(json_object_get(closing, key), JSON_COMPACT | JSON_ENCODE_ANY);
     if (!json_equal(json_object_get(closing, key), value))
       complain("closing: %s is %s", key, got ? got : "not there");

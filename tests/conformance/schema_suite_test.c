@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "format/json_object.h"
 #include "schema/schema.h"
-#include "support/draft.h"
 #include "support/suite.h"
 #include "support/wrong.h"
 

@@ -6,7 +6,6 @@
 #include "support/cases.h"
 #include "support/leave.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "os/tmpdir.h"
 #include "store/reader.h"

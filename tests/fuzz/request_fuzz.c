@@ -3,7 +3,6 @@
  * The input is sent as it is, or it begins with: ? the query of a list, / the rest of a session's
  * path, { a body. Whatever comes: an answer is HTTP, with a problem where it is an error, and
  * nothing is left of the connection when the client has gone. */
-#include "base/log.h"
 #include "daemon/control.h"
 #include "os/clock.h"
 #include "os/tmpdir.h"

@@ -57,10 +57,9 @@ static inline void cases_run(const char *folder, size_t least, void (*run)(const
   qsort(files, n, sizeof *files, cases_by_name);
   for (size_t f = 0; f < n; f++) {
     print_into(path, sizeof path, SEGUE_SOURCE_DIR "/tests/data/%s/%s", folder, files[f]);
-    json_t *list = data_load(path), *c;
-    size_t i;
+    json_t *list = data_load(path);
     assert_true(json_is_array(list));
-    json_array_foreach(list, i, c) {
+    JSON_EACH(list, i, c) {
       struct str name = data_get(c, "name");
       print_into(case_name, sizeof case_name, "%s[%zu] \"%.*s\"", files[f], i, STR_ARG(name));
       if (name.n == 0)

@@ -369,18 +369,14 @@ static inline json_t *play_prepare(void *ctx, const struct call_request *request
                                    const json_t *token_counts, const unsigned char entropy[16]) {
   struct play *p = ctx;
   char key[PLAY_KEY_BYTES];
-  const char *used;
-  json_t *count;
   json_int_t n = 0;
   (void)entropy;
   play_key(request, key);
   if (request->prompt.n == 0)
     p->prompts_missing++;
-  const char *provider;
-  json_t *counts;
   (void)token_counts; /* replies are used up whichever provider took them */
-  json_object_foreach(p->core.token_counts, provider, counts)
-    json_object_foreach(counts, used, count) {
+  JSON_MEMBERS(p->core.token_counts, provider, counts)
+    JSON_MEMBERS(counts, used, count) {
       json_auto_t *token = json_loads(used, JSON_DECODE_ANY, NULL);
       if (str_eq_c(data_str(json_array_get(token, 0)), key))
         n += json_integer_value(count);

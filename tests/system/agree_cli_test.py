@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from audit_logs import write
-from support import expect, main
+from support import expect, flow, main
 
 Z = 1.959963984540054
 
@@ -215,26 +215,7 @@ def one_who_never_varies(box):
     expect((cid["turns"], cid["kappa"], cid["undefined"]) == (1, None, "one rater never varied"), cid)
 
 
-PARALLEL = """
-name: many
-provider: script
-judge: {stages: [structured_output]}
-max_movements: 30
-movements:
-  - name: review
-    parallel:
-      - {name: sec, instruction: Look at its safety., rules: [{condition: fine}, {condition: bad}, {condition: odd}]}
-      - {name: api, instruction: Look at its names., rules: [{condition: fine}, {condition: bad}]}
-    rules: [{condition: all("fine"), next: parts}, {condition: any("bad"), next: parts}]
-  - name: parts
-    for_each: [{name: x}, {name: y}, {name: z}]
-    parallel:
-      - {name: it, instruction: "Look at {item.name}.", rules: [{condition: fine}, {condition: bad}]}
-    rules: [{condition: all("fine"), next: again}, {condition: any("bad"), next: again}]
-  - name: again
-    instruction: Once more.
-    rules: [{condition: when(movement_iteration == 1), next: review}, {condition: when(true), next: COMPLETE}]
-"""
+PARALLEL = flow("agree_cli_parallel")
 
 
 def children_and_items(box):

@@ -10,7 +10,7 @@ import re
 import sys
 
 from daemon import DaemonBox
-from support import Box, chance, expect, main, of_type, records, sample, verified
+from support import Box, chance, expect, flow, main, of_type, records, sample, verified
 
 SEED = chance()
 PLAYED = 32 if sample.ALL else 12
@@ -28,51 +28,10 @@ movements:
     instruction: Look at it.
     rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]
 """
-ROUNDS = """
-name: rounds
-provider: script
-max_movements: 12
-movements:
-  - name: plan
-    instruction: Plan it.
-    rules: [{condition: planned, next: rev}, {condition: not planned, next: plan}]
-  - name: rev
-    instruction: Look at it.
-    rules: [{condition: good, next: fix}, {condition: bad, next: plan}]
-  - name: fix
-    instruction: Mend it.
-    judge: {stages: [structured_output, ai_judge], max_reasks: 1}
-    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: rev}]
-"""
+ROUNDS = flow("audit_spent_rounds")
 PANEL = ROUNDS.replace("name: rounds", "name: panel").replace(
     "max_movements: 12", "max_movements: 8\njudge: {panel: [script, script, script], agree: 2}")
-GROUP = """
-name: group
-provider: script
-max_movements: 14
-movements:
-  - name: look
-    parallel:
-      - {name: sec, instruction: Look at its safety., rules: [{condition: approved}, {condition: needs fix}]}
-      - {name: api, instruction: Look at its names., rules: [{condition: approved}, {condition: needs fix}]}
-    rules:
-      - {condition: all("approved"), next: parts}
-      - {condition: any("needs fix"), next: parts}
-  - name: parts
-    for_each: [{name: x}, {name: y}, {name: z}]
-    concurrency: 2
-    parallel:
-      - {name: it, instruction: "Look at {item.name}.", rules: [{condition: sound}, {condition: broken}]}
-    rules:
-      - {condition: all("sound"), next: grade}
-      - {condition: any("broken"), next: grade}
-  - name: grade
-    instruction: Grade it.
-    structured_output:
-      on_failure: error
-      schema: {type: object, properties: {a: {type: integer, maximum: 3}}, required: [a]}
-    rules: [{condition: again, next: look}, {condition: over, next: COMPLETE}]
-"""
+GROUP = flow("audit_spent_group")
 
 
 def usage(rng):

@@ -252,24 +252,23 @@ def looks(box):
     return count
 
 
-def case_few_looks():
+def case_few_looks(box):
     """A group looks when it begins and when its last child ends, and what a turn left is what the next finds."""
-    with Box() as box:
-        tracked(box)
-        counted_git(box)
-        children = "".join(f"      - {{name: c{n}, command: [sh, -c, \"{'echo x > n' if n == 7 else ':'}\"], rules: [{{condition: when(true)}}]}}\n"
-                           for n in range(32))
-        group = ("name: w\nprovider: script\nmovements:\n  - name: both\n    parallel:\n" + children +
-                 "    rules: [{condition: when(true), next: COMPLETE}]\n")
-        log, _ = run(box, group)
-        ends = of_type(log, "call_end")
-        expect(looks(box) <= 4 and len(ends) == 32, "looks", ends)  # two; more if the machine stands still for seconds
-        expect([f["path"] for f in ends[-1]["files"]] == ["n"] and all(r["files_shared"] for r in ends), ends)
-        turns = flow("echo x >> n", "      - {condition: when(movement_iteration < 9), next: work}\n" + END)
-        log, _ = run(box, turns)
-        expect(files(log) == [[{"path": "n", "added": 1, "removed": 0}]] * 9, files(log))
-        expect(looks(box) < 15, "looks")  # 10 where each turn follows at once
-        expect(not any("files_between" in r for r in log), log)
+    tracked(box)
+    counted_git(box)
+    children = "".join(f"      - {{name: c{n}, command: [sh, -c, \"{'echo x > n' if n == 7 else ':'}\"], rules: [{{condition: when(true)}}]}}\n"
+                       for n in range(32))
+    group = ("name: w\nprovider: script\nmovements:\n  - name: both\n    parallel:\n" + children +
+             "    rules: [{condition: when(true), next: COMPLETE}]\n")
+    log, _ = run(box, group)
+    ends = of_type(log, "call_end")
+    expect(looks(box) <= 4 and len(ends) == 32, "looks", ends)  # two; more if the machine stands still for seconds
+    expect([f["path"] for f in ends[-1]["files"]] == ["n"] and all(r["files_shared"] for r in ends), ends)
+    turns = flow("echo x >> n", "      - {condition: when(movement_iteration < 9), next: work}\n" + END)
+    log, _ = run(box, turns)
+    expect(files(log) == [[{"path": "n", "added": 1, "removed": 0}]] * 9, files(log))
+    expect(looks(box) < 15, "looks")  # 10 where each turn follows at once
+    expect(not any("files_between" in r for r in log), log)
 
 
 def case_between(box):
@@ -294,19 +293,18 @@ movements:
     expect("before it, something else changed b +1 -0" in shown, shown)
 
 
-def case_protected_but_ignored():
+def case_protected_but_ignored(box):
     """A new rule of what is ignored hides nothing that is protected; what was ignored as a whole stays so."""
-    with Box() as box:
-        box.file("work/.gitignore", "__pycache__\n*.env\n")
-        tracked(box)
-        run(box, GUARD + flow("mkdir tests/__pycache__; echo c > tests/__pycache__/c; echo x > a.env", END), 3)
-        for hidden, rule in (("conftest.py", "tests/conftest.py"), ("conftest.py", "*.py"), ("new/a.py", "/tests/new"),
-                             ("new/a.py", "new/"), ("x.env", "nothing")):
-            for place in (".gitignore", ".git/info/exclude", "tests/.gitignore"):
-                why = stopped(box, flow(f"mkdir -p tests/new; echo '{rule}' >> {place}; echo x > tests/{hidden}"))
-                expect("tests/" + hidden in why or (place == "tests/.gitignore" and place in why), hidden, rule, place, why)
-                git(box, "checkout", "-q", ".gitignore")
-                subprocess.run("rm -rf tests/new tests/*.py tests/x.env tests/.gitignore .git/info/exclude", shell=True, cwd=box.cwd, check=True)
+    box.file("work/.gitignore", "__pycache__\n*.env\n")
+    tracked(box)
+    run(box, GUARD + flow("mkdir tests/__pycache__; echo c > tests/__pycache__/c; echo x > a.env", END), 3)
+    for hidden, rule in (("conftest.py", "tests/conftest.py"), ("conftest.py", "*.py"), ("new/a.py", "/tests/new"),
+                         ("new/a.py", "new/"), ("x.env", "nothing")):
+        for place in (".gitignore", ".git/info/exclude", "tests/.gitignore"):
+            why = stopped(box, flow(f"mkdir -p tests/new; echo '{rule}' >> {place}; echo x > tests/{hidden}"))
+            expect("tests/" + hidden in why or (place == "tests/.gitignore" and place in why), hidden, rule, place, why)
+            git(box, "checkout", "-q", ".gitignore")
+            subprocess.run("rm -rf tests/new tests/*.py tests/x.env tests/.gitignore .git/info/exclude", shell=True, cwd=box.cwd, check=True)
 
 
 def case_not_known():

@@ -85,64 +85,60 @@ def stopped(log, reason, cls="denied"):
     return last["message"]
 
 
-def a_command_has_the_agents_sandbox():
-    with Place() as box:
-        flow = WORK % ("", "test") + command(["make", "-s"]) + MEND
-        done, log, path = box.run(flow, status=7)
-        box.kept(done.stdout, done.stderr)
-        expect(sandbox_of(log) == {"level": "guard", "mechanism": "landlock", "from": "work"}, sandbox_of(log))
-        expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "work", "level": "guard"}, log[0])
-        message = stopped(log, "denied")
-        expect(f"sandbox: {{commands: {{read: [{box.key}]}}}} in config.yaml would allow" in message, message)
-        expect("mend" not in {r["movement"] for r in of_type(log, "turn_start")}, "an agent was asked to mend it")
-        box.segue("inbox", "--logs", box.logs, out="sandbox")
-        box.sandbox(commands={"read": [box.key]})  # the one setting
-        box.segue("resume", path, "--logs", box.logs, status=0)
-        expect(of_type(records(path), "session_end")[-1]["outcome"] == "complete", records(path)[-1])
+def a_command_has_the_agents_sandbox(box: Place):
+    flow = WORK % ("", "test") + command(["make", "-s"]) + MEND
+    done, log, path = box.run(flow, status=7)
+    box.kept(done.stdout, done.stderr)
+    expect(sandbox_of(log) == {"level": "guard", "mechanism": "landlock", "from": "work"}, sandbox_of(log))
+    expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "work", "level": "guard"}, log[0])
+    message = stopped(log, "denied")
+    expect(f"sandbox: {{commands: {{read: [{box.key}]}}}} in config.yaml would allow" in message, message)
+    expect("mend" not in {r["movement"] for r in of_type(log, "turn_start")}, "an agent was asked to mend it")
+    box.segue("inbox", "--logs", box.logs, out="sandbox")
+    box.sandbox(commands={"read": [box.key]})  # the one setting
+    box.segue("resume", path, "--logs", box.logs, status=0)
+    expect(of_type(records(path), "session_end")[-1]["outcome"] == "complete", records(path)[-1])
 
 
-def at_the_start_it_ends_before_anybody_is_paid():
-    with Place() as box:
-        done, log, _ = box.run(command(["make", "-s"], end="rules: [{condition: when(true), next: work}]") +
-                               WORK % ("", "COMPLETE"), status=1)
-        expect({r["provider"] for r in of_type(log, "call_start")} == {"command"}, "an agent was asked")
-        stopped(log, "provider_error")
-        expect(b"in config.yaml would allow" in done.stdout + done.stderr, done)
-        box.kept(done.stdout, done.stderr)
+def at_the_start_it_ends_before_anybody_is_paid(box: Place):
+    done, log, _ = box.run(command(["make", "-s"], end="rules: [{condition: when(true), next: work}]") +
+                           WORK % ("", "COMPLETE"), status=1)
+    expect({r["provider"] for r in of_type(log, "call_start")} == {"command"}, "an agent was asked")
+    stopped(log, "provider_error")
+    expect(b"in config.yaml would allow" in done.stdout + done.stderr, done)
+    box.kept(done.stdout, done.stderr)
 
 
-def gates_invariants_and_groups():
-    with Place() as box:
-        gate = WORK % ("gates: [{command: [make, -s]}],", "COMPLETE")
-        value = ('structured_output: {schema: {type: object}, on_failure: error, invariants: [{command: [make, -s]}]},')
-        group = ("  - name: parts\n    parallel:\n      - {name: c, command: [make, -s], rules: [{condition: when(exit == 0)}]}\n"
-                 "    rules: [{condition: 'all(\"when(exit == 0)\")', next: COMPLETE}, {condition: when(true), next: mend}]\n")
-        for flow in (gate, WORK % ("", "parts") + group + MEND):
-            done, log, _ = box.run(flow, status=7)
-            stopped(log, "denied")
-            box.kept(done.stdout, done.stderr)
-        box.file("work/do.sh", "echo '{}'\n")
-        box.file("stranger", "#!/bin/sh\ncat >/dev/null\necho '{}'\n")
-        done, log, _ = box.run(WORK % (value, "COMPLETE"), status=7)
-        check = [r for r in of_type(log, "call_start") if r["purpose"] == "check"][0]
-        expect(check["sandbox"]["from"] == "work", check)
+def gates_invariants_and_groups(box: Place):
+    gate = WORK % ("gates: [{command: [make, -s]}],", "COMPLETE")
+    value = ('structured_output: {schema: {type: object}, on_failure: error, invariants: [{command: [make, -s]}]},')
+    group = ("  - name: parts\n    parallel:\n      - {name: c, command: [make, -s], rules: [{condition: when(exit == 0)}]}\n"
+             "    rules: [{condition: 'all(\"when(exit == 0)\")', next: COMPLETE}, {condition: when(true), next: mend}]\n")
+    for flow in (gate, WORK % ("", "parts") + group + MEND):
+        done, log, _ = box.run(flow, status=7)
         stopped(log, "denied")
         box.kept(done.stdout, done.stderr)
+    box.file("work/do.sh", "echo '{}'\n")
+    box.file("stranger", "#!/bin/sh\ncat >/dev/null\necho '{}'\n")
+    done, log, _ = box.run(WORK % (value, "COMPLETE"), status=7)
+    check = [r for r in of_type(log, "call_start") if r["purpose"] == "check"][0]
+    expect(check["sandbox"]["from"] == "work", check)
+    stopped(log, "denied")
+    box.kept(done.stdout, done.stderr)
 
 
-def setup_has_it_and_says_so():
-    with Place() as box:
-        done, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", status=1, head="setup: [make -s]\n")
-        box.kept(done.stdout, done.stderr)
-        expect("in config.yaml would allow" in json.dumps(log), log[-1])
-        expect(not of_type(log, "call_start"), "an agent was asked")
-        box.sandbox(commands="off")
-        _, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", head="setup: [test -r ~/.ssh/id]\n")
-        expect("sandbox" not in [r for r in of_type(log, "workspace") if r["event"] == "made"][0]["data"]["setup"], log)
-        box.sandbox()
-        _, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", head="setup: ['true']\n")
-        made = [r for r in of_type(log, "workspace") if r["event"] == "made"][0]["data"]["setup"]
-        expect(made["sandbox"]["from"] == "work", made)
+def setup_has_it_and_says_so(box: Place):
+    done, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", status=1, head="setup: [make -s]\n")
+    box.kept(done.stdout, done.stderr)
+    expect("in config.yaml would allow" in json.dumps(log), log[-1])
+    expect(not of_type(log, "call_start"), "an agent was asked")
+    box.sandbox(commands="off")
+    _, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", head="setup: [test -r ~/.ssh/id]\n")
+    expect("sandbox" not in [r for r in of_type(log, "workspace") if r["event"] == "made"][0]["data"]["setup"], log)
+    box.sandbox()
+    _, log, _ = box.run(WORK % ("", "COMPLETE"), "--workspace", "worktree", head="setup: ['true']\n")
+    made = [r for r in of_type(log, "workspace") if r["event"] == "made"][0]["data"]["setup"]
+    expect(made["sandbox"]["from"] == "work", made)
 
 
 def checks_of_merges_have_it():
@@ -171,50 +167,47 @@ def checks_of_merges_have_it():
         expect(sandbox_of(records(path)) is None, sandbox_of(records(path)))
 
 
-def a_workflow_narrows_and_never_widens():
-    with Place() as box:
-        look = ["sh", "-c", "cat ~/.ssh/id; echo; cat ~/.gitignore; exit 0"]
-        box.file("home/.gitignore", "notes\n")
-        for more, level, network, notes in (("sandbox: off, ", "guard", None, True), ("sandbox: strict, ", "strict", None, False),
-                                            ("network: none, ", "guard", "none", True)):
-            done, log, _ = box.run(WORK % ("", "test") + command(look, more=more) + MEND)
-            held = sandbox_of(log)
-            expect((held["level"], held.get("network")) == (level, network), more, held)
-            expect(("notes" in of_type(log, "call_end")[-1]["text"]) == notes, more)
-            expect((b"not widen it" in done.stderr) == ("off" in more), more, done.stderr)
-            expect(("from" in held) == ("off" in more), held)
-            box.kept(done.stdout, done.stderr)
+def a_workflow_narrows_and_never_widens(box: Place):
+    look = ["sh", "-c", "cat ~/.ssh/id; echo; cat ~/.gitignore; exit 0"]
+    box.file("home/.gitignore", "notes\n")
+    for more, level, network, notes in (("sandbox: off, ", "guard", None, True), ("sandbox: strict, ", "strict", None, False),
+                                        ("network: none, ", "guard", "none", True)):
+        done, log, _ = box.run(WORK % ("", "test") + command(look, more=more) + MEND)
+        held = sandbox_of(log)
+        expect((held["level"], held.get("network")) == (level, network), more, held)
+        expect(("notes" in of_type(log, "call_end")[-1]["text"]) == notes, more)
+        expect((b"not widen it" in done.stderr) == ("off" in more), more, done.stderr)
+        expect(("from" in held) == ("off" in more), held)
+        box.kept(done.stdout, done.stderr)
 
 
-def the_narrowest_agent_counts():
-    with Place() as box:
-        look = command(["sh", "-c", "exit 0"])
-        two = (WORK % ("", "test") + "  - {name: other, edit: true, sandbox: strict, network: none, instruction: do it, rules: "
-               "[{condition: done, next: test}, {condition: no, next: ABORT}]}\n")
-        _, log, _ = box.run(two + look + MEND)
-        expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "other", "level": "strict", "network": "none"}, log[0])
-        expect(sandbox_of(log) == {"level": "strict", "mechanism": "landlock", "network": "none", "from": "other"}, sandbox_of(log))
-        reads = (WORK % ("", "test")).replace("edit: true", "edit: false")
-        _, log, _ = box.run(reads + look.replace("mend", "ABORT"))
-        expect("inherited" not in log[0]["config"]["sandbox"] and sandbox_of(log) is None, log[0])
-        box.sandbox(level="off")
-        _, log, _ = box.run(WORK % ("", "test") + look + MEND)
-        expect("inherited" not in log[0]["config"]["sandbox"] and sandbox_of(log) is None, log[0])
+def the_narrowest_agent_counts(box: Place):
+    look = command(["sh", "-c", "exit 0"])
+    two = (WORK % ("", "test") + "  - {name: other, edit: true, sandbox: strict, network: none, instruction: do it, rules: "
+           "[{condition: done, next: test}, {condition: no, next: ABORT}]}\n")
+    _, log, _ = box.run(two + look + MEND)
+    expect(log[0]["config"]["sandbox"]["inherited"] == {"from": "other", "level": "strict", "network": "none"}, log[0])
+    expect(sandbox_of(log) == {"level": "strict", "mechanism": "landlock", "network": "none", "from": "other"}, sandbox_of(log))
+    reads = (WORK % ("", "test")).replace("edit: true", "edit: false")
+    _, log, _ = box.run(reads + look.replace("mend", "ABORT"))
+    expect("inherited" not in log[0]["config"]["sandbox"] and sandbox_of(log) is None, log[0])
+    box.sandbox(level="off")
+    _, log, _ = box.run(WORK % ("", "test") + look + MEND)
+    expect("inherited" not in log[0]["config"]["sandbox"] and sandbox_of(log) is None, log[0])
 
 
-def only_the_users_file_lifts_it():
-    with Place() as box:
-        flow = WORK % ("", "test") + command(["sh", "-c", "cat ~/.ssh/id >/dev/null"]) + MEND
-        box.sandbox(commands="off")
-        _, log, _ = box.run(flow)
-        expect(sandbox_of(log) is None, sandbox_of(log))
-        box.sandbox(commands={"read": ["~/.ssh"], "network": "none", "write": ["~/out"]})
-        os.mkdir(box.dir + "/home/out")
-        _, log, _ = box.run(flow.replace("/dev/null", "/dev/null; echo x > ~/out/x"))
-        expect(sandbox_of(log)["network"] == "none" and os.path.exists(box.dir + "/home/out/x"), sandbox_of(log))
-        for bad, said in (({"reads": []}, b"did you mean \"read\""), ({"read": ["x"]}, b"absolute path"), ("of", b"did you mean off")):
-            box.sandbox(commands=bad)
-            box.segue("run", box.dir + "/w.yaml", "--logs", box.logs, status=2, err=said)
+def only_the_users_file_lifts_it(box: Place):
+    flow = WORK % ("", "test") + command(["sh", "-c", "cat ~/.ssh/id >/dev/null"]) + MEND
+    box.sandbox(commands="off")
+    _, log, _ = box.run(flow)
+    expect(sandbox_of(log) is None, sandbox_of(log))
+    box.sandbox(commands={"read": ["~/.ssh"], "network": "none", "write": ["~/out"]})
+    os.mkdir(box.dir + "/home/out")
+    _, log, _ = box.run(flow.replace("/dev/null", "/dev/null; echo x > ~/out/x"))
+    expect(sandbox_of(log)["network"] == "none" and os.path.exists(box.dir + "/home/out/x"), sandbox_of(log))
+    for bad, said in (({"reads": []}, b"did you mean \"read\""), ({"read": ["x"]}, b"absolute path"), ("of", b"did you mean off")):
+        box.sandbox(commands=bad)
+        box.segue("run", box.dir + "/w.yaml", "--logs", box.logs, status=2, err=said)
 
 
 def a_session_keeps_what_its_log_says():
@@ -232,22 +225,21 @@ def a_session_keeps_what_its_log_says():
             expect((log[-1].get("outcome") == "complete") == read, log[-1])
 
 
-def a_daemon_and_a_fork_do_the_same():
-    with Place() as box:
-        flow = box.file("w.yaml", "name: w\nprovider: stranger\njudge: {stages: [phase1_tag]}\nmovements:\n" + WORK % ("", "test") +
-                        command(["make", "-s"]) + MEND)
-        box.serve()
-        box.segue("submit", flow, "-t", "t", "--wait", "-C", box.cwd, status=7)
-        path = box.log_paths()[0]
-        stopped(records(path), "denied")
-        box.segue("fork", path, "--from", "test", "--logs", box.logs, status=1)  # nobody was paid in it
-        forked = max(box.log_paths(), key=os.path.getmtime)
-        expect(forked != path and sandbox_of(records(forked))["from"] == "work", records(forked)[-1])
-        box.kept()
-        box.sandbox(commands="off")
-        box.end()
-        box.serve()
-        box.segue("resume", path, "--logs", box.logs, status=0)
+def a_daemon_and_a_fork_do_the_same(box: Place):
+    flow = box.file("w.yaml", "name: w\nprovider: stranger\njudge: {stages: [phase1_tag]}\nmovements:\n" + WORK % ("", "test") +
+                    command(["make", "-s"]) + MEND)
+    box.serve()
+    box.segue("submit", flow, "-t", "t", "--wait", "-C", box.cwd, status=7)
+    path = box.log_paths()[0]
+    stopped(records(path), "denied")
+    box.segue("fork", path, "--from", "test", "--logs", box.logs, status=1)  # nobody was paid in it
+    forked = max(box.log_paths(), key=os.path.getmtime)
+    expect(forked != path and sandbox_of(records(forked))["from"] == "work", records(forked)[-1])
+    box.kept()
+    box.sandbox(commands="off")
+    box.end()
+    box.serve()
+    box.segue("resume", path, "--logs", box.logs, status=0)
 
 
 def bwrap_has_it_too():
@@ -262,35 +254,32 @@ def bwrap_has_it_too():
         box.kept(done.stdout, done.stderr)
 
 
-def words_alone_are_no_denial():
+def words_alone_are_no_denial(box: Place):
     """A test that prints of a file of the workspace, or of one that its user may not read either, failed by itself."""
-    with Place() as box:
-        said = "cat: ./f: Permission denied; cat: /nowhere/f: Permission denied; open '%s/f': EACCES" % box.cwd
-        flow = WORK % ("", "test") + command(["sh", "-c", f'echo "{said}" | tr ";" "\\n" >&2; exit 1'], end=END.replace("mend", "ABORT"))
-        _, log, _ = box.run(flow, status=3)
-        expect(of_type(log, "session_end")[-1]["outcome"] == "abort", log[-1])
+    said = "cat: ./f: Permission denied; cat: /nowhere/f: Permission denied; open '%s/f': EACCES" % box.cwd
+    flow = WORK % ("", "test") + command(["sh", "-c", f'echo "{said}" | tr ";" "\\n" >&2; exit 1'], end=END.replace("mend", "ABORT"))
+    _, log, _ = box.run(flow, status=3)
+    expect(of_type(log, "session_end")[-1]["outcome"] == "abort", log[-1])
 
 
-def a_program_that_is_not_seen_is_a_denial():
-    with Place() as box:
-        os.makedirs(box.dir + "/home/bin")
-        os.chmod(box.file("home/bin/tool", "#!/bin/sh\n"), 0o755)
-        for line, read in (("tool", True), ("no-such-tool", False), ("echo tool is not seen; exit 1", False)):
-            flow = WORK % ("sandbox: strict,", "test") + command(["sh", "-c", line], end=END.replace("mend", "ABORT"))
-            _, log, _ = box.run(flow, status=7 if read else 3, env={"PATH": "/usr/bin:/bin:" + box.dir + "/home/bin"})
-            expect(not read or f"read: [{box.dir}/home/bin/tool]" in stopped(log, "denied"), log[-1])
+def a_program_that_is_not_seen_is_a_denial(box: Place):
+    os.makedirs(box.dir + "/home/bin")
+    os.chmod(box.file("home/bin/tool", "#!/bin/sh\n"), 0o755)
+    for line, read in (("tool", True), ("no-such-tool", False), ("echo tool is not seen; exit 1", False)):
+        flow = WORK % ("sandbox: strict,", "test") + command(["sh", "-c", line], end=END.replace("mend", "ABORT"))
+        _, log, _ = box.run(flow, status=7 if read else 3, env={"PATH": "/usr/bin:/bin:" + box.dir + "/home/bin"})
+        expect(not read or f"read: [{box.dir}/home/bin/tool]" in stopped(log, "denied"), log[-1])
 
 
-def plan_and_doctor_say_it():
-    with Place() as box:
-        flow = box.file("w.yaml", "name: w\nprovider: stranger\nmovements:\n" + WORK % ("", "test") + command(["make"]) + MEND)
-        plan = json.loads(box.segue("plan", flow, "--json", status=0).stdout)
-        test = [m for m in plan["movements"] if m["name"] == "test"][0]
-        expect(test["sandbox"] == {"level": "guard", "mechanism": "landlock", "from": "work"}, test)
-        expect(plan["commands"] == test["sandbox"], plan["commands"])
-        box.segue("plan", flow, out=("make, sandbox guard by landlock as of work", "commands  setup, invariants and checks"))
-        box.segue("doctor", "--sandbox", "make -s", status=1, out=("guard: exit 2", "off: exit 0", f"read: [{box.key}]", "they differ"))
-        box.segue("doctor", "--sandbox", "exit 3", status=0, out=("guard: exit 3", "off: exit 3", "both end alike"))
+def plan_and_doctor_say_it(box: Place):
+    flow = box.file("w.yaml", "name: w\nprovider: stranger\nmovements:\n" + WORK % ("", "test") + command(["make"]) + MEND)
+    plan = json.loads(box.segue("plan", flow, "--json", status=0).stdout)
+    test = [m for m in plan["movements"] if m["name"] == "test"][0]
+    expect(test["sandbox"] == {"level": "guard", "mechanism": "landlock", "from": "work"}, test)
+    expect(plan["commands"] == test["sandbox"], plan["commands"])
+    box.segue("plan", flow, out=("make, sandbox guard by landlock as of work", "commands  setup, invariants and checks"))
+    box.segue("doctor", "--sandbox", "make -s", status=1, out=("guard: exit 2", "off: exit 0", f"read: [{box.key}]", "they differ"))
+    box.segue("doctor", "--sandbox", "exit 3", status=0, out=("guard: exit 3", "off: exit 3", "both end alike"))
 
 
 # Toolchains: (programs that must be there, files, the line, variables of the user's `env`).

@@ -6,26 +6,9 @@ import os
 import sys
 
 from audit_logs import write
-from support import expect, main, of_type, records
+from support import expect, flow, main, of_type, records
 
-FLOW = """
-name: walk
-initial_movement: plan
-max_movements: 12
-provider: script
-judge: {stages: [structured_output, phase3_tag]}
-movements:
-  - name: plan
-    instruction: plan it
-    rules: [{condition: planned, next: work}, {condition: not planned, next: ABORT}]
-  - name: work
-    edit: true
-    instruction: work on it
-    rules: [{condition: done, next: review}, {condition: not done, next: ABORT}]
-  - name: review
-    instruction: review it
-    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: work}]
-"""
+FLOW = flow("compare_cli_flow")
 
 
 def session(box, *turns, status=0):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from daemon import DaemonBox
-from support import SEGUE, WAIT_S, Box, expect, main
+from support import SEGUE, WAIT_S, Box, expect, flow, main
 
 CHILD = """name: look
 params: {target: }
@@ -23,29 +23,7 @@ movements:
       - {condition: when(structured.read.n > 1), return: good}
       - {condition: when(structured.read.n <= 1), return: bad}
 """
-FLOW = """name: made
-provider: script
-params:
-  file: {description: what to read}
-  mode: all
-initial_movement: first
-movements:
-  - name: first
-    call: parts/look.yaml
-    args: {target: "{input:mode} of {input:file}"}
-    rules:
-      - {condition: good, next: second}
-      - {condition: bad, next: ABORT}
-  - name: second
-    call: parts/look.yaml
-    args: {target: "the rest after {structured:first/read.n}"}
-    rules:
-      - {condition: good, next: COMPLETE}
-      - {condition: bad, next: first}
-outputs:
-  n: "{structured:second/read.n}"
-  words: "{input:file} gave {previous_response}"
-"""
+FLOW = flow("compose_flow")
 REPLIES = json.dumps({"replies": [{"movement": "first/read", "text": '{"n": 3}'},
                                   {"movement": "second/read", "text": '{"n": 5}'}]})
 HOSTILE = '{task} {structured:first/read.n} "x" {{include:policies/x}}\n- é'
@@ -75,21 +53,7 @@ def runs_as_one_flat_session(box):
     expect(box.segue("verify", "--logs", box.logs, "last").returncode == 0, "verify")
 
 
-REPORTING = """name: reporting
-provider: script
-judge: {stages: [phase1_tag]}
-movements:
-  - name: write
-    report: plan.md
-    instruction: Write it.
-    rules: [{condition: done, next: say}]
-  - name: say
-    instruction: Say it.
-    rules: [{condition: done, next: COMPLETE}]
-outputs:
-  plan: "{report:plan.md}"
-  both: "{response:write} then {response:say}"
-"""
+REPORTING = flow("compose_reporting")
 
 
 def outputs_name_reports_and_answers(box):

@@ -9,25 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Timer
 
-from support import WAIT_S, Box, end_of, expect, main, of_type, records, sound, verified
+from support import WAIT_S, Box, end_of, expect, flow, main, of_type, records, sound, verified
 
-FLOW = """
-name: fallback
-provider: [away, script]
-movements:
-  - name: work
-    instruction: work on it
-    rules:
-      - {condition: done, next: check}
-      - {condition: not done, next: ABORT}
-  - name: check
-    instruction: check it
-    provider: script
-    judge: {provider: [away, script], stages: [phase3_tag]}
-    rules:
-      - {condition: good, next: COMPLETE}
-      - {condition: bad, next: ABORT}
-"""
+FLOW = flow("fallback_flow")
 REPLIES = [
     {"movement": "work", "purpose": "execute", "text": "worked"},
     {"movement": "work", "stage": "structured_output", "structured": {"reason": "so", "step": 1}},

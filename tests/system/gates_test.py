@@ -4,27 +4,9 @@ import json
 import os
 import sys
 
-from support import expect, main, of_type, records, verified, verdicts
+from support import expect, flow, main, of_type, records, verified, verdicts
 
-FLOW = """
-name: gated
-provider: script
-movements:
-  - name: build
-    instruction: Build it.
-    gate_runs: 3
-    gates:
-      - {command: [sh, -c, 'echo no rule to make >&2; test -e made'], timeout: 5m}
-      - {name: check, command: [cat, made], cwd: .}
-    rules:
-      - {condition: when(movement_iteration == 9), next: ABORT}
-      - {condition: when(movement_iteration == 8), next: COMPLETE}
-      - {condition: when(movement_iteration == 7), next: build}
-      - {condition: when(true), next: review}
-  - name: review
-    instruction: Review it.
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+FLOW = flow("gates_flow")
 PROTECTED = """
 name: protected
 provider: script
@@ -133,22 +115,7 @@ def a_command_is_seen_too(box):
     expect("tests/run.sh" in records(path)[-1]["message"], records(path)[-1])
 
 
-ERRORS = """
-name: w
-provider: script
-movements:
-  - name: hang
-    command: [sleep, '60']
-    timeout: 1s
-    rules: [{condition: when(true), next: ABORT}]
-    on_error: [{class: timeout, to: fix}]
-  - name: fix
-    instruction: Mend it.
-    rules: [{condition: it works, next: COMPLETE}, {condition: it does not, next: hang}]
-  - name: never
-    command: ['true']
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+ERRORS = flow("gates_errors")
 
 
 def an_error_leads_on(box):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records
+from support import expect, main, of_type, records
 
 FLOW = """
 name: edits

@@ -3,34 +3,9 @@
 import json
 import sys
 
-from support import expect, main, of_type, records, verified
+from support import expect, flow, main, of_type, records, verified
 
-FLOW = """
-name: global
-provider: script
-judge: {stages: [phase1_tag]}
-global_rules:
-  - {condition: when(exit == 75), next: cancelled}
-  - {condition: says BLOCKED, next: help}
-movements:
-  - name: check
-    command: [sh, -c, "exit $(cat status)"]
-    rules: [{condition: when(exit == 0), next: work}, {condition: when(true), next: ABORT}]
-  - name: work
-    instruction: Do the work.
-    rules: [{condition: done, next: both}]
-  - name: both
-    parallel:
-      - {name: a, instruction: Look at it., rules: [{condition: good}, {condition: bad}]}
-      - {name: b, instruction: Look at it., rules: [{condition: good}, {condition: bad}]}
-    rules: [{condition: all("good"), next: COMPLETE}, {condition: when(true), next: work}]
-  - name: help
-    instruction: Say what is missing.
-    rules: [{condition: told, next: ABORT}]
-  - name: cancelled
-    instruction: Say goodbye.
-    rules: [{condition: said, next: ABORT}]
-"""
+FLOW = flow("global_rules_flow")
 
 
 def ran(box, status, replies, code, flow=FLOW):
@@ -72,7 +47,7 @@ def own_rules_follow(box):
 
 def mistakes_are_told(box):
     bad = box.file("bad.yaml", FLOW.replace("next: help}", "next: hepl}"))
-    box.segue("lint", bad, err=b"bad.yaml:7:37: there is no movement hepl: did you mean help?")
+    box.segue("lint", bad, err=b"bad.yaml:6:37: there is no movement hepl: did you mean help?")
     bad = box.file("bad.yaml", FLOW.replace("says BLOCKED, next: help", "says BLOCKED"))
     expect(b"a rule has no next" in box.segue("lint", bad).stderr, "next")
     done = box.segue("lint", box.file("good.yaml", FLOW))

@@ -8,34 +8,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import BUILD, THREAD_SANITIZED, Box, Failed, chance, expect, main, of_type, preload, records, verified
+from support import BUILD, THREAD_SANITIZED, Box, Failed, chance, expect, flow, main, of_type, preload, records, verified
 
 AT_ONCE = 4
 MOST = 1000
 KILLED = 8  # sessions
 SYNCS = BUILD + "/helpers/sync_order.so"
 
-GROUP = """
-name: group
-provider: script
-judge: {stages: [phase1_tag]}
-movements:
-  - name: review
-    parallel:
-      - {name: a, instruction: Look at a and say what is wrong with it.,
-         rules: [{condition: approved}, {condition: needs fix}]}
-      - {name: b, instruction: Look at b and say what is wrong with it.,
-         rules: [{condition: approved}, {condition: needs fix}]}
-      - {name: c, instruction: Look at c and say what is wrong with it.,
-         rules: [{condition: approved}, {condition: needs fix}]}
-    rules:
-      - {condition: all("approved"), next: COMPLETE}
-      - {condition: any("needs fix"), next: fix}
-  - name: fix
-    edit: true
-    instruction: "Mend this: {previous_response}"
-    rules: [{condition: done, next: review}]
-"""
+GROUP = flow("group_group")
 
 
 def files(box, replies):
@@ -126,20 +106,7 @@ def children_are_checked_before_a_start(box):
     expect(found["review"] == (True, 3) and found["review.b"] == (True, 1), found)
 
 
-STOPS = """
-name: stops
-provider: script
-judge: {stages: [phase1_tag]}
-movements:
-  - name: g
-    stop_on: error
-    parallel:
-      - {name: a, instruction: Look at it., rules: [{condition: done}]}
-      - {name: b, command: [sh, -c, "echo $$ > pid; exec sleep 600"],
-         rules: [{condition: when(exit == 0)}]}
-      - {name: c, instruction: Look at it., rules: [{condition: done}]}
-    rules: [{condition: any("error"), next: COMPLETE}]
-"""
+STOPS = flow("group_stops")
 
 
 def a_failure_ends_its_siblings():

@@ -8,27 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records, sample, verified
+from support import Box, expect, flow, main, of_type, records, sample, verified
 from worktree_test import git, repository, worktrees
 
-FLOW = """
-name: parts
-workspace: worktree
-movements:
-  - name: parts
-    for_each: [one, two, three]
-    concurrency: 3
-    parallel:
-      - name: part
-        workspace: worktree
-        command: [sh, -c, "cat > $SEGUE_CALL.txt"]
-        instruction: "{item}"
-        rules: [{condition: when(exit == 0)}, {condition: when(true)}]
-    rules: [{condition: when(true), next: join}]
-  - name: join
-    integrate: parts
-    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
-"""
+FLOW = flow("integrate_flow")
 
 
 def run_words(box):

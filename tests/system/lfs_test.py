@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, expect, main, needs, of_type, records
+from support import expect, main, needs, of_type, records
 
 FLOW = """
 name: edits

@@ -5,41 +5,13 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import Box, Failed, expect, main, of_type, records, verified
+from support import Box, Failed, expect, flow, main, of_type, records, verified
 
 AT_ONCE = 4
 MOST = 1000
 JUDGE = "_loop_judge_review_fix"
 
-FLOW = """
-name: loop
-provider: script
-max_movements: 40
-judge: {stages: [phase1_tag]}
-loop_monitors:
-  - cycle: [review, fix]
-    ignore: [lint]
-    threshold: 3
-    judge:
-      instruction: "{cycle}: {cycle_count} times. {response:review}"
-      rules: [{condition: goes on, next: review}, {condition: is stuck, next: ask}]
-movements:
-  - name: review
-    instruction: Look at it.
-    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: fix}, {condition: odd, next: other}]
-  - name: fix
-    instruction: "Mend: {previous_response}"
-    rules: [{condition: mended, next: review}, {condition: tidy, next: lint}, {condition: gone, next: other}]
-  - name: lint
-    command: ["true"]
-    rules: [{condition: when(exit == 0), next: review}]
-  - name: other
-    instruction: Something else.
-    rules: [{condition: done, next: review}]
-  - name: ask
-    instruction: Give up.
-    rules: [{condition: done, next: ABORT}]
-"""
+FLOW = flow("loops_flow")
 
 
 def says(movement, rule):

@@ -6,23 +6,9 @@ import json
 import os
 import sys
 
-from support import expect, main, of_type, records
+from support import expect, flow, main, of_type, records
 
-FLOW = """name: w
-provider: script
-model: big
-judge: {stages: [structured_output]}
-movements:
-  - name: work
-    instruction: Do it.
-    rules:
-      - {condition: it is done, next: check}
-      - {condition: it is not done, next: ABORT}
-  - name: check
-    command: [echo, fine]
-    rules:
-      - {condition: when(exit == 0), next: COMPLETE}
-"""
+FLOW = flow("money_flow")
 WORK = "  - {purpose: execute, text: done, usage: {input: 1000, output: 50, cached: 400, reasoning: 9}, tools: [Read, Bash]%s}\n"
 JUDGE = "  - {purpose: judge, structured: {reason: r, step: 1}, usage: {input: 100, output: 5}%s}\n"
 

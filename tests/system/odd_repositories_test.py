@@ -9,24 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records, sample
+from support import expect, flow, main, of_type, records, sample
 
-FLOW = """
-name: odd
-workspace: worktree
-movements:
-  - name: parts
-    parallel:
-      - {name: left, workspace: worktree, command: [sh, -c, "echo left > left"], rules: [{condition: when(exit == 0)}]}
-      - {name: right, workspace: worktree, command: [sh, -c, "echo right > right"], rules: [{condition: when(exit == 0)}]}
-    rules: [{condition: 'all("when(exit == 0)")', next: join}, {condition: when(true), next: ABORT}]
-  - name: join
-    integrate: parts
-    rules: [{condition: when(exit == 0), next: work}, {condition: when(true), next: ABORT}]
-  - name: work
-    command: [sh, -c, "COMMAND"]
-    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
-"""
+FLOW = flow("odd_repositories_flow")
 LONE = FLOW[:FLOW.index("  - name: parts")] + FLOW[FLOW.index("  - name: work"):]
 
 

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""A provider that is away: it is waited for by time, visibly, through signals and crashes.
-
-usage: outage_test.py BUILD_DIR [CASE...]
-"""
+"""A provider that is away: it is waited for by time, visibly, through signals and crashes."""
 import json
 import signal
 import sys
@@ -11,7 +8,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from daemon import DaemonBox
-from support import WAIT_S, Box, at_once, end_of, expect, main, need_build, of_type, records, verified
+from support import WAIT_S, Box, at_once, end_of, expect, main, of_type, records, verified
 
 FLOW = """
 name: outage
@@ -244,13 +241,12 @@ def whoever_asks_once_is_told_at_once():
         expect(not outages(records(box.log_paths()[-1])), "it waited")
 
 
-def a_setting_is_checked():
-    with Box() as box:
-        for words in ("20", "on", "25h", "87600h", "1h30", "[1h]", "{h: 1}", "-1s", "0s", '""'):
-            config(box, "http://127.0.0.1:9/v1", f"wait_for_outage: {words}\n")
-            done = box.segue(*run_words(box))
-            expect(done.returncode == 2 and b"config.yaml:4:18: " in done.stderr and
-                   b"wait_for_outage must be off, or a duration of at most 24h" in done.stderr, words, done.stderr)
+def a_setting_is_checked(box):
+    for words in ("20", "on", "25h", "87600h", "1h30", "[1h]", "{h: 1}", "-1s", "0s", '""'):
+        config(box, "http://127.0.0.1:9/v1", f"wait_for_outage: {words}\n")
+        done = box.segue(*run_words(box))
+        expect(done.returncode == 2 and b"config.yaml:4:18: " in done.stderr and
+               b"wait_for_outage must be off, or a duration of at most 24h" in done.stderr, words, done.stderr)
 
 
 def a_question_to_the_daemon_is_answered_at_once():
@@ -393,7 +389,6 @@ def a_daemon_goes_on_after_its_end():
 
 
 if __name__ == "__main__":
-    need_build()
     sys.exit(main([it_goes_on_by_itself, it_stops_when_that_lasts_too_long, lists_show_it, a_killed_run_goes_on_where_it_was,
                    it_is_waited_for_longer_where_it_has_answered, a_judge_is_waited_for,
                    whoever_asks_once_is_told_at_once, a_setting_is_checked, a_question_to_the_daemon_is_answered_at_once, a_daemon_has_one_gate,

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import BUILD, WAIT_S, Box, expect, main
+from support import BUILD, WAIT_S, Box, expect, flow, main
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Where the page goes on with alternatives, of which each would need a session of its own.
@@ -334,26 +334,7 @@ def the_japanese_tour():
     return it_prints_what_it_shows(ROOT + "/docs/tour.ja.md", 9)
 
 
-FIX = """name: fix
-movements:
-  - name: fix
-    command: [sh, -c, "echo mended >> parser.c"]
-    edit: true
-    rules: [{condition: when(exit == 0), next: parts}]
-  - name: parts
-    for_each: [a, b]
-    parallel:
-      - name: part
-        workspace: worktree
-        command: [sh, -c, "echo part >> part.txt"]
-        edit: true
-        rules: [{condition: when(exit == 0)}]
-    rules: [{condition: when(true), next: test}]
-  - name: test
-    command: [sh, -c, "grep -q mended parser.c && echo tested > tested.txt"]
-    edit: true
-    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: fix}]
-"""
+FIX = flow("pages_fix")
 
 
 def workspaces(box):

@@ -12,26 +12,12 @@ import time
 from pathlib import Path
 
 from daemon import DaemonBox
-from support import SANITIZED, Box as PlainBox
+from support import SANITIZED, Box as PlainBox, flow
 from support import SEGUE, WAIT_S, expect, main, of_type, records, verdicts, verified
 
 ME = {"uid": os.getuid(), "name": pwd.getpwuid(os.getuid()).pw_name}
 
-WHICH = """
-name: which
-movements:
-  - name: which
-    ask:
-      question: "Which database for {task}?"
-      choices: [postgres, sqlite]
-    rules:
-      - {condition: postgres, next: show}
-      - {condition: sqlite, next: COMPLETE}
-  - name: show
-    command: [cat]
-    instruction: "got {structured:which.text} and {previous_response}"
-    rules: [{condition: when(exit == 0), next: COMPLETE}]
-"""
+WHICH = flow("people_which")
 FREE = """
 name: free
 movements:
@@ -52,26 +38,7 @@ movements:
       - {condition: when(structured.size.width > 10), next: COMPLETE}
       - {condition: when(true), next: ABORT}
 """
-TWO = """
-name: two
-movements:
-  - name: both
-    parallel:
-      - name: left
-        ask: {question: left?}
-        rules: [{condition: when(true)}]
-      - name: right
-        ask: {question: right?}
-        rules: [{condition: when(true)}]
-      - name: work
-        command: [sh, -c, 'echo ran >> ran']
-        rules: [{condition: when(exit == 0)}]
-    rules: [{condition: when(true), next: tell}]
-  - name: tell
-    command: [cat]
-    instruction: "{structured:both.left.text}+{structured:both.right.text}"
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+TWO = flow("people_two")
 
 
 APPROVE = """
@@ -99,37 +66,8 @@ movements:
       - {condition: the plan is there, next: COMPLETE}
       - {condition: something is unclear, requires_user_input: true}
 """
-CHILDREN = """
-name: children
-provider: script
-movements:
-  - name: both
-    parallel:
-      - name: a
-        instruction: do a
-        judge: {stages: [phase1_tag]}
-        rules: [{condition: done}, {condition: unclear, requires_user_input: true}]
-      - name: b
-        instruction: do b
-        judge: {stages: [phase1_tag]}
-        rules: [{condition: done}, {condition: unclear, requires_user_input: true}]
-      - {name: c, command: [echo, c], approve: true, rules: [{condition: when(true)}]}
-    rules: [{condition: 'any("error")', next: ABORT}, {condition: when(true), next: COMPLETE}]
-"""
-ESCALATED = """
-name: escalated
-provider: script
-movements:
-  - name: mood
-    instruction: tell the mood
-    structured_output:
-      schema: {type: object, properties: {mood: {enum: [good, bad]}}, required: [mood]}
-      on_failure: escalate
-      max_reasks: 0
-    rules:
-      - {condition: when(structured.mood.mood == "good"), next: COMPLETE}
-      - {condition: when(true), next: ABORT}
-"""
+CHILDREN = flow("people_children")
+ESCALATED = flow("people_escalated")
 
 
 class Box(PlainBox):

@@ -3,29 +3,9 @@
 import json
 import sys
 
-from support import expect, main
+from support import expect, flow, main
 
-FLOW = """name: priced
-max_movements: 5
-provider: script
-movements:
-  - name: write
-    instruction: write it
-    edit: true
-    options: {max_tokens: 1000}
-    judge: {stages: [phase3_tag, ai_judge], max_reasks: 2}
-    rules:
-      - {condition: good, next: check}
-      - {condition: poor, next: write}
-  - name: check
-    command: [echo, done]
-    rules:
-      - {condition: when(exit == 0), next: COMPLETE}
-      - {condition: when(true), next: write}
-  - name: lost
-    instruction: never run
-    rules: [{condition: fine, next: COMPLETE}]
-"""
+FLOW = flow("plan_cli_flow")
 REPLIES = json.dumps({"replies": [{"text": "done", "usage": {"input": 10, "output": 5}},
                                   {"text": "[WRITE:1]", "usage": {"input": 3, "output": 2}}]})
 

@@ -10,29 +10,11 @@ import sys
 from contextlib import closing
 
 from fake_api import FakeApi, dialect_of, stream
-from support import SANITIZED, WAIT_S, Box, expect, main, of_type, prompt_text, records
+from support import SANITIZED, WAIT_S, Box, expect, flow, main, of_type, prompt_text, records
 
 SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/session-log.json"
 
-FLOW = """
-name: two
-initial_movement: check
-provider: script
-judge: {stages: [structured_output, phase3_tag, ai_judge]}
-movements:
-  - name: check
-    command: [sh, -c, "exit 3"]
-    rules:
-      - {condition: when(exit == 0), next: COMPLETE}
-      - {condition: when(true), next: look}
-  - name: look
-    instruction: look at it
-    rules:
-      - {condition: when(last_exit == 0), next: COMPLETE}
-      - {condition: good, next: COMPLETE}
-      - {condition: bad && when(last_exit == 3), next: ABORT}
-      - {condition: when(iteration > 0), next: ABORT}
-"""
+FLOW = flow("rejudge_cli_flow")
 
 
 def judged(rule, **more):

@@ -8,44 +8,12 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from support import WAIT_S, Box, Failed, expect, main, of_type, prompt_text, records, verified
+from support import WAIT_S, Box, Failed, expect, flow, main, of_type, prompt_text, records, verified
 
 AT_ONCE = 4
 MOST = 1000
 
-FLOW = """
-name: reports
-provider: script
-judge: {fallback: own_tag}
-output_contracts:
-  scope: |
-    # Scope of {task}
-    It follows {report:plan.md}
-movements:
-  - name: plan
-    instruction: "Plan it. Reports are in {report_dir}."
-    output_contracts:
-      report:
-        - Plan: plan.md
-        - {name: scope.md, format: scope, order: "Say what is left out."}
-        - {name: notes.md, use_judge: false}
-    rules: [{condition: ready, next: review}, {condition: unclear, next: ABORT}]
-  - name: review
-    judge: {stages: [phase1_tag]}
-    parallel:
-      - name: a
-        instruction: "By {report:plan.md}"
-        output_contracts: {report: [a.md]}
-        rules: [{condition: approved}, {condition: needs fix}]
-      - name: b
-        instruction: "By {report:scope.md} and {report:a.md}"
-        report: b.md
-        rules: [{condition: approved}, {condition: needs fix}]
-    rules: [{condition: all("approved"), next: end}, {condition: any("needs fix"), next: plan}]
-  - name: end
-    instruction: "{response:plan} | {response:review.a} | {report:a.md} | {report:b.md} | {report:plan.md}"
-    rules: [{condition: done, next: COMPLETE}]
-"""
+FLOW = flow("reports_flow")
 
 REPLIES = [
     {"movement": "plan", "purpose": "execute", "text": "I made the first plan."},

@@ -12,7 +12,7 @@ import browser
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
-from support import Box, records
+from support import Box, flow, records
 from web_gate_test import UNSURE, WebBox
 
 READY = "return document.readyState == 'complete' && !!document.querySelector('#main h1')"
@@ -28,24 +28,7 @@ movements:
       - {condition: postgres, next: ABORT}
       - {condition: sqlite, next: COMPLETE}
 """
-FORM = """
-name: form
-movements:
-  - name: details
-    ask:
-      question: "What is to be built, and how large may it get?"
-      schema:
-        type: object
-        required: [name, workers]
-        properties:
-          name: {type: string, maxLength: 40, description: As it is called in the shop}
-          workers: {type: integer, minimum: 1, maximum: 64, default: 4}
-          database: {enum: [postgres, sqlite]}
-          public: {type: boolean, title: May everybody see it?}
-          notes: {type: string}
-          tags: {type: array, items: {type: string}}
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+FORM = flow("screens_form")
 
 
 class Screens:

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions that begin after others, over a shared store: other workers run those, or nobody does.
-
-usage: shared_after_test.py BUILD_DIR [CASE...]
-"""
+"""Sessions that begin after others, over a shared store: other workers run those, or nobody does."""
 import json
 import sys
 

@@ -55,58 +55,55 @@ def same(box, known, rounds=2, **more):
         known = None
 
 
-def grows():
-    with SharedBox() as box:
-        logs = bed(box)
-        same(box, 0)
-        same(box, LOGS, 24)
-        for sid, lines in list(logs.items())[:12:4]:
-            put(box, sid, lines)
-        same(box, LOGS - 3, 0)
-        same(box, LOGS)
-        # Whether a session is open or running depends on who has it now.
-        sid = list(logs)[16]
-        box.sql("INSERT INTO segue.worker (id, name, lease_until) VALUES ('00000000-0000-4000-8000-000000000001', 'w', now() + interval "
-                f"'1 hour'); UPDATE segue.session SET state = 'held', owner = '00000000-0000-4000-8000-000000000001' WHERE id = '{sid}'")
-        expect(b'"running"' in box.segue("audit", "--kept", "--json").stdout, "it is open")
-        same(box, LOGS, 6)
-        box.sql(f"UPDATE segue.session SET state = 'idle', owner = NULL WHERE id = '{sid}'")
-        expect(box.segue("rm", list(logs)[1]).returncode == 0)
-        expect(box.sql("SELECT count(*) FROM segue.counted").strip() == str(LOGS - 1), "a removed session's counts stay")
+def grows(box: SharedBox):
+    logs = bed(box)
+    same(box, 0)
+    same(box, LOGS, 24)
+    for sid, lines in list(logs.items())[:12:4]:
+        put(box, sid, lines)
+    same(box, LOGS - 3, 0)
+    same(box, LOGS)
+    # Whether a session is open or running depends on who has it now.
+    sid = list(logs)[16]
+    box.sql("INSERT INTO segue.worker (id, name, lease_until) VALUES ('00000000-0000-4000-8000-000000000001', 'w', now() + interval "
+            f"'1 hour'); UPDATE segue.session SET state = 'held', owner = '00000000-0000-4000-8000-000000000001' WHERE id = '{sid}'")
+    expect(b'"running"' in box.segue("audit", "--kept", "--json").stdout, "it is open")
+    same(box, LOGS, 6)
+    box.sql(f"UPDATE segue.session SET state = 'idle', owner = NULL WHERE id = '{sid}'")
+    expect(box.segue("rm", list(logs)[1]).returncode == 0)
+    expect(box.sql("SELECT count(*) FROM segue.counted").strip() == str(LOGS - 1), "a removed session's counts stay")
 
 
-def readers():
+def readers(box: SharedBox):
     """They use what others kept, and keep nothing; nor does a server that takes no writes."""
-    with SharedBox() as box:
-        bed(box)
-        name = box.store.rsplit("/", 1)[1]
-        box.sql("DO $$ BEGIN CREATE ROLE looks LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; GRANT segue_reader TO looks")
-        own, box.env["SEGUE_STORE"] = box.env["SEGUE_STORE"], SERVER.url(name, user="looks")
-        same(box, 0)
-        expect(box.sql("SELECT count(*) FROM segue.counted").strip() == "0", "a reader kept something")
-        box.env["SEGUE_STORE"] = own
-        box.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-        same(box, 0, 0)
-        SERVER.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-        same(box, 0, 0)
-        box.env["SEGUE_STORE"] = SERVER.url(name, user="looks")
-        same(box, LOGS)
+    bed(box)
+    name = box.store.rsplit("/", 1)[1]
+    box.sql("DO $$ BEGIN CREATE ROLE looks LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; GRANT segue_reader TO looks")
+    own, box.env["SEGUE_STORE"] = box.env["SEGUE_STORE"], SERVER.url(name, user="looks")
+    same(box, 0)
+    expect(box.sql("SELECT count(*) FROM segue.counted").strip() == "0", "a reader kept something")
+    box.env["SEGUE_STORE"] = own
+    box.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    same(box, 0, 0)
+    SERVER.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    same(box, 0, 0)
+    box.env["SEGUE_STORE"] = SERVER.url(name, user="looks")
+    same(box, LOGS)
 
 
-def damaged():
+def damaged(box: SharedBox):
     """A value that is not what was written counts nothing, not even in part: its log is read again."""
-    with SharedBox() as box:
-        bed(box)
-        same(box, 0, 0)
-        dice = random.Random(7)
-        for bad in ("substring(judgments FOR length(judgments) / 2)", "judgments || '\\x00'::bytea", "'\\x'::bytea", "'\\x05'::bytea",
-                    "decode(repeat('ff', 40), 'hex')", f"decode('{dice.randbytes(500).hex()}', 'hex')"):
-            box.sql(f"UPDATE segue.counted SET judgments = {bad} WHERE session IN (SELECT session FROM segue.counted ORDER BY session LIMIT 9)")
-            same(box, LOGS - 9, 0)
-            same(box, LOGS, 0)
-        box.sql("UPDATE segue.counted SET format = 99")
-        same(box, 0, 0)
+    bed(box)
+    same(box, 0, 0)
+    dice = random.Random(7)
+    for bad in ("substring(judgments FOR length(judgments) / 2)", "judgments || '\\x00'::bytea", "'\\x'::bytea", "'\\x05'::bytea",
+                "decode(repeat('ff', 40), 'hex')", f"decode('{dice.randbytes(500).hex()}', 'hex')"):
+        box.sql(f"UPDATE segue.counted SET judgments = {bad} WHERE session IN (SELECT session FROM segue.counted ORDER BY session LIMIT 9)")
+        same(box, LOGS - 9, 0)
         same(box, LOGS, 0)
+    box.sql("UPDATE segue.counted SET format = 99")
+    same(box, 0, 0)
+    same(box, LOGS, 0)
 
 
 if __name__ == "__main__":

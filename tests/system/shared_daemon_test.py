@@ -333,31 +333,30 @@ def a_reason_that_the_database_cannot_say():
             expect(any(folders[0] in t for t in told) == (encoding != "EUC_JP"), encoding, told)
 
 
-def killed_stopped_and_gone_on_with():
+def killed_stopped_and_gone_on_with(fleet: Fleet):
     """One dies, one hangs, a third goes on, the second comes back."""
-    with Fleet() as fleet:
-        first, second = fleet.serve("-n", "4"), fleet.serve("-n", "4")
-        ids = fleet.submit(fleet.workflow(0.5, held=True), 16)
-        fleet.works(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
-                                      "state = 'held' AND seq > 8") == "2", "both work")
-        first.kill()
-        first.wait()
-        second.send_signal(signal.SIGSTOP)
-        fleet.serve("-n", "8")
-        fleet.until(lambda: fleet.count("fence > 2") > 0, "it is taken over")
-        second.send_signal(signal.SIGCONT)
-        fleet.all_complete(ids)
-        resumed = [json.loads(line) for i in ids for line in fleet.segue("show", i, "--json").stdout.splitlines()
-                   if b'"session_resume"' in line]
-        told = [r["worker"] for r in resumed if r["reason"] == "crash"]
-        pids = {str(d.pid) for d in fleet.daemons}
-        expect(told and all(w["name"].split(":")[-1] in pids for w in told), told)
-        after = {w["after"].split(":")[-1] for w in told if "after" in w}
-        expect(after and after <= {str(first.pid), str(second.pid)}, after, told)
-        expect(all(w["deaths"] >= 1 and w["why"] for w in told if "after" in w), told)
-        n = len(fleet.starts())
-        expect(n <= 16 * MOVEMENTS + 8, "a call was repeated too often:", n)
-        expect(fleet.count("deaths > 1") == 0, "deaths")
+    first, second = fleet.serve("-n", "4"), fleet.serve("-n", "4")
+    ids = fleet.submit(fleet.workflow(0.5, held=True), 16)
+    fleet.works(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
+                                  "state = 'held' AND seq > 8") == "2", "both work")
+    first.kill()
+    first.wait()
+    second.send_signal(signal.SIGSTOP)
+    fleet.serve("-n", "8")
+    fleet.until(lambda: fleet.count("fence > 2") > 0, "it is taken over")
+    second.send_signal(signal.SIGCONT)
+    fleet.all_complete(ids)
+    resumed = [json.loads(line) for i in ids for line in fleet.segue("show", i, "--json").stdout.splitlines()
+               if b'"session_resume"' in line]
+    told = [r["worker"] for r in resumed if r["reason"] == "crash"]
+    pids = {str(d.pid) for d in fleet.daemons}
+    expect(told and all(w["name"].split(":")[-1] in pids for w in told), told)
+    after = {w["after"].split(":")[-1] for w in told if "after" in w}
+    expect(after and after <= {str(first.pid), str(second.pid)}, after, told)
+    expect(all(w["deaths"] >= 1 and w["why"] for w in told if "after" in w), told)
+    n = len(fleet.starts())
+    expect(n <= 16 * MOVEMENTS + 8, "a call was repeated too often:", n)
+    expect(fleet.count("deaths > 1") == 0, "deaths")
 
 
 def the_answer_to_a_claim_is_lost():
@@ -372,29 +371,28 @@ def the_answer_to_a_claim_is_lost():
         expect(fleet.count("deaths > 0") == 0, "deaths")
 
 
-def it_takes_three_workers_with_it():
+def it_takes_three_workers_with_it(fleet: Fleet):
     """The fourth one stops it; it is left alone until a person resumes it."""
-    with Fleet() as fleet:
-        session = fleet.submit(fleet.workflow(30))[0]
-        for n in range(3):
-            daemon = fleet.serve()
-            fleet.until(lambda n=n: os.path.exists(fleet.dir + "/starts") and
-                        len(fleet.starts()) == n + 1, "its call begins")
-            daemon.kill()
-            daemon.wait()
-        fleet.serve()
-        fleet.until(lambda: fleet.count("state = 'idle'") == 1, "it is stopped")
-        row = json.loads(fleet.segue("ls", "--json").stdout)
-        expect(row["status"] == "stopped" and "3 workers died" in row["message"], row)
-        last = json.loads(fleet.segue("show", session, "--json").stdout.splitlines()[-1])
-        expect(last["type"] == "session_stop" and last["reason"] == "poison", last)
-        expect(fleet.segue("verify", session).returncode == 0, "verify")
-        expect(len(fleet.starts()) == 3, "it was begun a fourth time")
-        going = fleet.start("resume", session)
-        fleet.until(lambda: len(fleet.starts()) == 4, "a person resumes it")
-        expect(fleet.count("deaths = 0") == 1, "deaths are counted anew")
-        going.kill()
-        going.wait()
+    session = fleet.submit(fleet.workflow(30))[0]
+    for n in range(3):
+        daemon = fleet.serve()
+        fleet.until(lambda n=n: os.path.exists(fleet.dir + "/starts") and
+                    len(fleet.starts()) == n + 1, "its call begins")
+        daemon.kill()
+        daemon.wait()
+    fleet.serve()
+    fleet.until(lambda: fleet.count("state = 'idle'") == 1, "it is stopped")
+    row = json.loads(fleet.segue("ls", "--json").stdout)
+    expect(row["status"] == "stopped" and "3 workers died" in row["message"], row)
+    last = json.loads(fleet.segue("show", session, "--json").stdout.splitlines()[-1])
+    expect(last["type"] == "session_stop" and last["reason"] == "poison", last)
+    expect(fleet.segue("verify", session).returncode == 0, "verify")
+    expect(len(fleet.starts()) == 3, "it was begun a fourth time")
+    going = fleet.start("resume", session)
+    fleet.until(lambda: len(fleet.starts()) == 4, "a person resumes it")
+    expect(fleet.count("deaths = 0") == 1, "deaths are counted anew")
+    going.kill()
+    going.wait()
 
 
 STUBBORN = """
@@ -408,29 +406,28 @@ movements:
 """
 
 
-def a_stopped_worker_leaves_nothing_at_work():
+def a_stopped_worker_leaves_nothing_at_work(fleet: Fleet):
     """Its program ignores TERM, and is dead before another worker is even there."""
-    with Fleet() as fleet:
-        first = fleet.serve("--drain", "0")
-        ticks = fleet.dir + "/ticks"
-        session = fleet.submit(fleet.file("stubborn.yaml", STUBBORN % ticks))[0]
+    first = fleet.serve("--drain", "0")
+    ticks = fleet.dir + "/ticks"
+    session = fleet.submit(fleet.file("stubborn.yaml", STUBBORN % ticks))[0]
 
-        def pids():
-            if not os.path.exists(ticks):
-                return []
-            with open(ticks, encoding="utf-8") as f:
-                return f.read().split()
+    def pids():
+        if not os.path.exists(ticks):
+            return []
+        with open(ticks, encoding="utf-8") as f:
+            return f.read().split()
 
-        fleet.until(lambda: len(pids()) > 100, "it works for longer than a lease")
-        program = pids()[0]
-        expect(set(pids()) == {program}, "it was begun again")
-        first.send_signal(signal.SIGSTOP)
-        fleet.until(lambda: not os.path.exists("/proc/" + program), "it is killed")
-        fleet.serve("--drain", "0")
-        fleet.until(lambda: len(set(pids())) == 2, "another one goes on")
-        first.send_signal(signal.SIGCONT)
-        done = fleet.segue("cancel", session)
-        expect(done.returncode == 0, done)
+    fleet.until(lambda: len(pids()) > 100, "it works for longer than a lease")
+    program = pids()[0]
+    expect(set(pids()) == {program}, "it was begun again")
+    first.send_signal(signal.SIGSTOP)
+    fleet.until(lambda: not os.path.exists("/proc/" + program), "it is killed")
+    fleet.serve("--drain", "0")
+    fleet.until(lambda: len(set(pids())) == 2, "another one goes on")
+    first.send_signal(signal.SIGCONT)
+    done = fleet.segue("cancel", session)
+    expect(done.returncode == 0, done)
 
 
 def it_goes_and_another_goes_on():
@@ -446,24 +443,23 @@ def it_goes_and_another_goes_on():
         expect(fleet.count("deaths > 0") == 0, "that was no death")
 
 
-def what_broke_is_not_claimed_again():
+def what_broke_is_not_claimed_again(fleet: Fleet):
     """It would break again at once, each time with a call that costs: a person resumes it."""
-    with Fleet() as fleet:
-        fleet.serve(), fleet.serve()
-        flow = fleet.file("one.yaml", FAILS)
-        for error in ("refused", "protocol", "bad_request", "not_found"):
-            replies = fleet.file(error + ".yaml", "replies:\n" + f"  - {{movement: a, error: {{class: {error}}}}}\n" * 9)
-            sid = fleet.submit(flow, words=("--scenario", replies))[0]
-            fleet.until(lambda: fleet.count(f"id = '{sid}' AND state = 'idle'") == 1, error + " stops", told=fleet.standing)
-            other = fleet.submit(fleet.workflow(0))[0]  # the place that it left is used
-            fleet.until(lambda: fleet.count(f"id = '{other}' AND state = 'ended'") == 1, "another one ends")
+    fleet.serve(), fleet.serve()
+    flow = fleet.file("one.yaml", FAILS)
+    for error in ("refused", "protocol", "bad_request", "not_found"):
+        replies = fleet.file(error + ".yaml", "replies:\n" + f"  - {{movement: a, error: {{class: {error}}}}}\n" * 9)
+        sid = fleet.submit(flow, words=("--scenario", replies))[0]
+        fleet.until(lambda: fleet.count(f"id = '{sid}' AND state = 'idle'") == 1, error + " stops", told=fleet.standing)
+        other = fleet.submit(fleet.workflow(0))[0]  # the place that it left is used
+        fleet.until(lambda: fleet.count(f"id = '{other}' AND state = 'ended'") == 1, "another one ends")
 
-            def stops():
-                return int(fleet.sql("SELECT count(*) FROM segue.line WHERE session = '" + sid +
-                                     "' AND position('\"type\":\"session_stop\"'::bytea IN line) > 0"))
-            expect(stops() == 1, error, "was tried again", stops(), "times")
-            expect(fleet.segue("resume", sid).returncode == 0 or stops() > 1, "a person's word")
-            fleet.until(lambda: stops() == 2, "a person tried it again", told=fleet.standing)
+        def stops():
+            return int(fleet.sql("SELECT count(*) FROM segue.line WHERE session = '" + sid +
+                                 "' AND position('\"type\":\"session_stop\"'::bytea IN line) > 0"))
+        expect(stops() == 1, error, "was tried again", stops(), "times")
+        expect(fleet.segue("resume", sid).returncode == 0 or stops() > 1, "a person's word")
+        fleet.until(lambda: stops() == 2, "a person tried it again", told=fleet.standing)
 
 
 def the_server_crashes_under_them():
@@ -539,20 +535,19 @@ def notifications_that_do_not_come_through():
         expect(fleet.said(0).count(said) == 1, fleet.said(0))
 
 
-def wrong_words():
-    with Fleet() as fleet:
-        for words, says in ((("--lease", "0s"), b"1s to 1h"), (("--lease", "2h"), b"1s to 1h"),
-                            (("--lease", "soon"), b"such as 30s"),
-                            (("--label", "x" * 1024), b"1 to 128 bytes"),
-                            (("--label", "two words"), b"no spaces"),
-                            (("--label", "a\nb"), b"no spaces")):
-            done = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", *words)
-            expect(done.returncode == 2 and says in done.stderr, words, done)
-        none = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", "--store",
-                           SERVER.url("there_is_none"))
-        expect(none.returncode == 2 and b"does not exist" in none.stderr, none)
-        bad = fleet.segue("submit", fleet.file("bad.yaml", "name: x\n"), "--cwd", fleet.cwd)
-        expect(bad.returncode == 2 and b"bad.yaml" in bad.stderr, bad)
+def wrong_words(fleet: Fleet):
+    for words, says in ((("--lease", "0s"), b"1s to 1h"), (("--lease", "2h"), b"1s to 1h"),
+                        (("--lease", "soon"), b"such as 30s"),
+                        (("--label", "x" * 1024), b"1 to 128 bytes"),
+                        (("--label", "two words"), b"no spaces"),
+                        (("--label", "a\nb"), b"no spaces")):
+        done = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", *words)
+        expect(done.returncode == 2 and says in done.stderr, words, done)
+    none = fleet.segue("serve", "--socket", fleet.dir + "/s.sock", "--store",
+                       SERVER.url("there_is_none"))
+    expect(none.returncode == 2 and b"does not exist" in none.stderr, none)
+    bad = fleet.segue("submit", fleet.file("bad.yaml", "name: x\n"), "--cwd", fleet.cwd)
+    expect(bad.returncode == 2 and b"bad.yaml" in bad.stderr, bad)
 
 
 if __name__ == "__main__":

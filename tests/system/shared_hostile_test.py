@@ -121,58 +121,56 @@ def each_function_with_every_argument_wrong():
         expect(said.startswith("ok|4|"), "its owner goes on", said)
 
 
-def all_right_but_for_the_word():
+def all_right_but_for_the_word(store: Attacked):
     """What removed or rewrote any log: all else is what the owner would say."""
-    with Attacked() as store:
-        tables = store.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'segue'").split()
-        for table in tables:
-            expect(WORD not in store.sql(f"SELECT * FROM segue.{table}"), "the word stands in", table)
-        before, line = store.state(), bytea(chained({"v": 1, "seq": 4}, store.head))
-        for word in (ITS_OWN, store.victim, HELD):
-            expect(store.append(word, [chained({"v": 1, "seq": 4}, store.head)], 3, "wil").startswith("fenced"), word)
-            for call in (f"append_all('{word}', '{{{HELD}}}', '{{1}}', '{{3}}', '{{idle}}', '{{t}}', '{{1}}', ARRAY[{line}])",
-                         f"release('{word}', '{HELD}', 1, 0, 'x', true)", f"forget('{word}', '{EMPTY}')",
-                         f"set_aside('{word}', '{HELD}', 1, 'x')", f"arrive('{word}', '{HELD}', 1, 'idle')",
-                         f"move_in('{word}', '{HELD}', '{{}}', (SELECT bytes FROM segue.session WHERE id = '{HELD}'), true)",
-                         f"move_in('{word}', '{store.ended}', '{{}}', (SELECT bytes FROM segue.session WHERE id = '{store.ended}'), true)",
-                         f"hold('{word}', '{HELD}')", f"leave('{word}')", f"renew('{word}', 1)", f"heard('{word}', '{HELD}', 1, 'x')",
-                         f"seat_leave('{word}', 1)"):
-                try:
-                    store.sql(f"SELECT segue.{call}", "wil")
-                except RuntimeError as error:
-                    expect("violates" not in str(error), error)
-                expect(store.state() == before, word, call)
-            if word == ITS_OWN:  # it left
-                store.sql(f"SELECT segue.enter('{ITS_OWN}', 'wil', '{{}}', '', 3600000)", "wil")
-        # What it has taken by the rules it appends to; never over a line that is there, nor after the end.
-        took = store.sql(f"SELECT o_fence, o_seq FROM segue.hold('{ITS_OWN}', '{store.ended}')", "wil").split("|")
-        said = store.sql(f"SELECT o_result FROM segue.append('{ITS_OWN}', '{store.ended}', {took[0]}, {took[1]}, 'idle', false, "
-                         f"ARRAY[{line}])", "wil")
-        expect(said != "ok" and store.state() == before, said)
+    tables = store.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'segue'").split()
+    for table in tables:
+        expect(WORD not in store.sql(f"SELECT * FROM segue.{table}"), "the word stands in", table)
+    before, line = store.state(), bytea(chained({"v": 1, "seq": 4}, store.head))
+    for word in (ITS_OWN, store.victim, HELD):
+        expect(store.append(word, [chained({"v": 1, "seq": 4}, store.head)], 3, "wil").startswith("fenced"), word)
+        for call in (f"append_all('{word}', '{{{HELD}}}', '{{1}}', '{{3}}', '{{idle}}', '{{t}}', '{{1}}', ARRAY[{line}])",
+                     f"release('{word}', '{HELD}', 1, 0, 'x', true)", f"forget('{word}', '{EMPTY}')",
+                     f"set_aside('{word}', '{HELD}', 1, 'x')", f"arrive('{word}', '{HELD}', 1, 'idle')",
+                     f"move_in('{word}', '{HELD}', '{{}}', (SELECT bytes FROM segue.session WHERE id = '{HELD}'), true)",
+                     f"move_in('{word}', '{store.ended}', '{{}}', (SELECT bytes FROM segue.session WHERE id = '{store.ended}'), true)",
+                     f"hold('{word}', '{HELD}')", f"leave('{word}')", f"renew('{word}', 1)", f"heard('{word}', '{HELD}', 1, 'x')",
+                     f"seat_leave('{word}', 1)"):
+            try:
+                store.sql(f"SELECT segue.{call}", "wil")
+            except RuntimeError as error:
+                expect("violates" not in str(error), error)
+            expect(store.state() == before, word, call)
+        if word == ITS_OWN:  # it left
+            store.sql(f"SELECT segue.enter('{ITS_OWN}', 'wil', '{{}}', '', 3600000)", "wil")
+    # What it has taken by the rules it appends to; never over a line that is there, nor after the end.
+    took = store.sql(f"SELECT o_fence, o_seq FROM segue.hold('{ITS_OWN}', '{store.ended}')", "wil").split("|")
+    said = store.sql(f"SELECT o_result FROM segue.append('{ITS_OWN}', '{store.ended}', {took[0]}, {took[1]}, 'idle', false, "
+                     f"ARRAY[{line}])", "wil")
+    expect(said != "ok" and store.state() == before, said)
 
 
-def its_own_lines_are_counted():
+def its_own_lines_are_counted(store: Attacked):
     """What the row says follows from the lines, also of several batches in one statement."""
-    with Attacked() as store:
-        lines = [chained({"v": 1, "seq": 4 + n, "x": "y" * n}, store.head) for n in range(3)]
-        other = chained({"v": 1, "seq": 1})
-        listed = ", ".join(bytea(line) for line in [other, *lines])
-        call = "SELECT o_n FROM segue.append_all('%s', '{%s}', '{1,1}', '{0,3}', '{idle,idle}', '{f,f}', '{%%s}', ARRAY[%s]) " \
-               "ORDER BY 1" % (WORD, f"{EMPTY},{HELD}", listed)
-        for apart in ("1,2,1,2", "2,1,2,2", "1,3,3,3", "1,1,1,1", "0,2,2,2"):
-            expect(store.sql(call % apart) == "", apart)
-        expect(store.sql(call % "1,2,2,2").split() == ["1", "2"], "both")
-        rows = store.sql(f"SELECT s.seq, s.bytes, encode(s.hash, 'hex'), (SELECT string_agg(l.at::text, ' ' ORDER BY l.seq) FROM segue.line l "
-                         f"WHERE l.session = s.id) FROM segue.session s WHERE id IN ('{HELD}', '{EMPTY}') ORDER BY id").splitlines()
-        for row, log in zip(rows, (store.lines + lines, [other])):
-            ats = [sum(len(line) + 1 for line in log[:n]) for n in range(len(log) + 1)]
-            expect(row == f"{len(log)}|{ats[-1]}|{log[-1][-66:-2]}|{' '.join(str(at) for at in ats[:-1])}", row)
-        made = "0199000a-0000-7000-8000-000000000009"
-        said = store.sql(f"SELECT o_n FROM segue.begin_all('{WORD}', '{{{HELD},{made}}}', ARRAY['{{}}','{{}}'], '{{idle,ready}}', "
-                         f"'{{1,2,2}}', ARRAY[{bytea(other)}, {bytea(lines[0])}, {bytea(lines[1])}])")
-        expect(said == "2" and store.sql(f"SELECT seq, fence, rest FROM segue.session WHERE id = '{made}'") == "2|1|ready", said)
-        expect(store.sql(f"SELECT at FROM segue.line WHERE session = '{made}' ORDER BY seq").split() == ["0", str(len(lines[0]) + 1)],
-               "its lines")
+    lines = [chained({"v": 1, "seq": 4 + n, "x": "y" * n}, store.head) for n in range(3)]
+    other = chained({"v": 1, "seq": 1})
+    listed = ", ".join(bytea(line) for line in [other, *lines])
+    call = "SELECT o_n FROM segue.append_all('%s', '{%s}', '{1,1}', '{0,3}', '{idle,idle}', '{f,f}', '{%%s}', ARRAY[%s]) " \
+           "ORDER BY 1" % (WORD, f"{EMPTY},{HELD}", listed)
+    for apart in ("1,2,1,2", "2,1,2,2", "1,3,3,3", "1,1,1,1", "0,2,2,2"):
+        expect(store.sql(call % apart) == "", apart)
+    expect(store.sql(call % "1,2,2,2").split() == ["1", "2"], "both")
+    rows = store.sql(f"SELECT s.seq, s.bytes, encode(s.hash, 'hex'), (SELECT string_agg(l.at::text, ' ' ORDER BY l.seq) FROM segue.line l "
+                     f"WHERE l.session = s.id) FROM segue.session s WHERE id IN ('{HELD}', '{EMPTY}') ORDER BY id").splitlines()
+    for row, log in zip(rows, (store.lines + lines, [other])):
+        ats = [sum(len(line) + 1 for line in log[:n]) for n in range(len(log) + 1)]
+        expect(row == f"{len(log)}|{ats[-1]}|{log[-1][-66:-2]}|{' '.join(str(at) for at in ats[:-1])}", row)
+    made = "0199000a-0000-7000-8000-000000000009"
+    said = store.sql(f"SELECT o_n FROM segue.begin_all('{WORD}', '{{{HELD},{made}}}', ARRAY['{{}}','{{}}'], '{{idle,ready}}', "
+                     f"'{{1,2,2}}', ARRAY[{bytea(other)}, {bytea(lines[0])}, {bytea(lines[1])}])")
+    expect(said == "2" and store.sql(f"SELECT seq, fence, rest FROM segue.session WHERE id = '{made}'") == "2|1|ready", said)
+    expect(store.sql(f"SELECT at FROM segue.line WHERE session = '{made}' ORDER BY seq").split() == ["0", str(len(lines[0]) + 1)],
+           "its lines")
 
 
 def a_log_that_never_stopped_is_missed():

@@ -305,59 +305,57 @@ def killed_imports_of_a_long_log():
             expect(f.read() == whole, "other bytes")
 
 
-def what_is_in_transit_says_so():
+def what_is_in_transit_says_so(box: MoveBox):
     """A row whose source is set aside, and a file: what finishes the move; a row is no worker's."""
-    with MoveBox() as box:
-        words = ("store", "import", "--move", box.logs, "--store", box.url)
-        done = box.segue(*words, env={"SEGUE_FAULT": "exit:arrive_before:1"})
-        expect(done.returncode == 99, done)
-        box.lease_over()
-        expect(not os.path.exists(box.path) and box.can_go_on(box.path) == [], "in transit")
-        check = box.segue("store", "check", "--store", box.url)
-        expect(check.returncode == 1 and b"that segue store import" in check.stdout, check)
-        mend = box.segue("store", "check", "--mend", "--store", box.url)
-        expect(mend.returncode == 1 and box.can_go_on(box.path) == [], "mended", mend)
-        listed = box.ok("ls", "--json", "--store", box.url)
-        expect(b"that segue store import" in listed.stdout, listed)
-        for done in (box.segue("resume", box.sid, "-q", "--store", box.url),):
-            expect(done.returncode != 0 and b"that segue store import" in done.stderr, done)
-        box.ok(*words)
-        expect(box.can_go_on(box.path) == ["store"], "arrived")
-        out = box.dir + "/out"
-        words = ("store", "export", "--move", out, "--store", box.url)
-        done = box.segue(*words, env={"SEGUE_FAULT": "exit:arrive_before:1"})
-        expect(done.returncode == 99, done)
-        box.lease_over()
-        listed = box.ok("ls", "--logs", out)
-        expect(b"that segue store export" in listed.stderr, listed)
-        for name, logs in ((box.sid, out), (f"{out}/{box.sid}.ndjson.moving", out)):
-            done = box.segue("resume", name, "-q", "--logs", logs)
-            expect(done.returncode != 0 and b"that segue store export" in done.stderr, done)
-        done = box.segue("resume", box.sid, "-q", "--store", box.url)
-        expect(done.returncode != 0 and b"was moved" in done.stderr and out.encode() in done.stderr, done)
-        (row,) = (json.loads(line) for line in box.ok("ls", "--json", "--store", box.url).stdout.splitlines())
-        expect(row["message"].startswith("moved to ") and row["message"].endswith(out), "why it stopped was told", row)
-        other = box.segue("store", "export", "--move", box.sid, box.dir + "/other", "--store", box.url)
-        expect(other.returncode == 1 and b"was moved" in other.stderr, other)
-        box.ok(*words)
-        box.ok("resume", f"{out}/{box.sid}.ndjson", "-q")
+    words = ("store", "import", "--move", box.logs, "--store", box.url)
+    done = box.segue(*words, env={"SEGUE_FAULT": "exit:arrive_before:1"})
+    expect(done.returncode == 99, done)
+    box.lease_over()
+    expect(not os.path.exists(box.path) and box.can_go_on(box.path) == [], "in transit")
+    check = box.segue("store", "check", "--store", box.url)
+    expect(check.returncode == 1 and b"that segue store import" in check.stdout, check)
+    mend = box.segue("store", "check", "--mend", "--store", box.url)
+    expect(mend.returncode == 1 and box.can_go_on(box.path) == [], "mended", mend)
+    listed = box.ok("ls", "--json", "--store", box.url)
+    expect(b"that segue store import" in listed.stdout, listed)
+    for done in (box.segue("resume", box.sid, "-q", "--store", box.url),):
+        expect(done.returncode != 0 and b"that segue store import" in done.stderr, done)
+    box.ok(*words)
+    expect(box.can_go_on(box.path) == ["store"], "arrived")
+    out = box.dir + "/out"
+    words = ("store", "export", "--move", out, "--store", box.url)
+    done = box.segue(*words, env={"SEGUE_FAULT": "exit:arrive_before:1"})
+    expect(done.returncode == 99, done)
+    box.lease_over()
+    listed = box.ok("ls", "--logs", out)
+    expect(b"that segue store export" in listed.stderr, listed)
+    for name, logs in ((box.sid, out), (f"{out}/{box.sid}.ndjson.moving", out)):
+        done = box.segue("resume", name, "-q", "--logs", logs)
+        expect(done.returncode != 0 and b"that segue store export" in done.stderr, done)
+    done = box.segue("resume", box.sid, "-q", "--store", box.url)
+    expect(done.returncode != 0 and b"was moved" in done.stderr and out.encode() in done.stderr, done)
+    (row,) = (json.loads(line) for line in box.ok("ls", "--json", "--store", box.url).stdout.splitlines())
+    expect(row["message"].startswith("moved to ") and row["message"].endswith(out), "why it stopped was told", row)
+    other = box.segue("store", "export", "--move", box.sid, box.dir + "/other", "--store", box.url)
+    expect(other.returncode == 1 and b"was moved" in other.stderr, other)
+    box.ok(*words)
+    box.ok("resume", f"{out}/{box.sid}.ndjson", "-q")
 
 
-def a_move_elsewhere_leaves_no_second_one():
+def a_move_elsewhere_leaves_no_second_one(box: MoveBox):
     """One that died on its way to one folder is moved to another: the first stays in transit."""
-    with MoveBox() as box:
-        one, two = box.dir + "/one", box.dir + "/two"
-        box.ok("store", "import", "--move", box.path, "--store", box.url)
-        first = ("store", "export", "--move", box.sid, one, "--store", box.url)
-        done = box.segue(*first, env={"SEGUE_FAULT": "exit:aside_before:1"})
-        expect(done.returncode == 99, done)
-        box.lease_over()
-        box.ok("store", "export", "--move", box.sid, two, "--store", box.url)
-        itself = box.segue("store", "import", "--move", f"{two}/{box.sid}.ndjson", "--store", two)
-        expect(itself.returncode != 0 and os.path.exists(f"{two}/{box.sid}.ndjson"), itself)
-        done = box.segue(*first)
-        expect(done.returncode == 1 and b"was moved" in done.stderr and two.encode() in done.stderr, done)
-        expect(not os.path.exists(f"{one}/{box.sid}.ndjson") and os.path.exists(f"{two}/{box.sid}.ndjson"), "places")
+    one, two = box.dir + "/one", box.dir + "/two"
+    box.ok("store", "import", "--move", box.path, "--store", box.url)
+    first = ("store", "export", "--move", box.sid, one, "--store", box.url)
+    done = box.segue(*first, env={"SEGUE_FAULT": "exit:aside_before:1"})
+    expect(done.returncode == 99, done)
+    box.lease_over()
+    box.ok("store", "export", "--move", box.sid, two, "--store", box.url)
+    itself = box.segue("store", "import", "--move", f"{two}/{box.sid}.ndjson", "--store", two)
+    expect(itself.returncode != 0 and os.path.exists(f"{two}/{box.sid}.ndjson"), itself)
+    done = box.segue(*first)
+    expect(done.returncode == 1 and b"was moved" in done.stderr and two.encode() in done.stderr, done)
+    expect(not os.path.exists(f"{one}/{box.sid}.ndjson") and os.path.exists(f"{two}/{box.sid}.ndjson"), "places")
 
 
 if __name__ == "__main__":

@@ -156,21 +156,20 @@ def told_by_one_to_all():
         end_of(first)
 
 
-def wrong_words():
-    with Fleet() as fleet:
-        for words, says in ((("command",), b"name the provider and the limit"),
-                            (("command", "0"), b"1 to"),
-                            (("command", "many"), b"1 to"), (("command", "4x"), b"1 to"),
-                            (("command", "99999999999"), b"1 to"),
-                            (("two words", "4"), b"no spaces"), (("", "4"), b"no spaces"),
-                            (("x" * 129, "4"), b"128 bytes"),
-                            (("command", "1", "2"), b"name the provider and the limit")):
-            done = fleet.segue("store", "limit", *words)
-            expect(done.returncode == 2 and says in done.stderr, words, done)
-        fleet.config("providers: {command: {pool: 'a b'}}\n")
-        fleet.file("go", "")
-        done = fleet.segue("run", busy(fleet), "--task", "t")
-        expect(done.returncode == 2 and b"providers.command.pool" in done.stderr, done)
+def wrong_words(fleet: Fleet):
+    for words, says in ((("command",), b"name the provider and the limit"),
+                        (("command", "0"), b"1 to"),
+                        (("command", "many"), b"1 to"), (("command", "4x"), b"1 to"),
+                        (("command", "99999999999"), b"1 to"),
+                        (("two words", "4"), b"no spaces"), (("", "4"), b"no spaces"),
+                        (("x" * 129, "4"), b"128 bytes"),
+                        (("command", "1", "2"), b"name the provider and the limit")):
+        done = fleet.segue("store", "limit", *words)
+        expect(done.returncode == 2 and says in done.stderr, words, done)
+    fleet.config("providers: {command: {pool: 'a b'}}\n")
+    fleet.file("go", "")
+    done = fleet.segue("run", busy(fleet), "--task", "t")
+    expect(done.returncode == 2 and b"providers.command.pool" in done.stderr, done)
 
 
 if __name__ == "__main__":

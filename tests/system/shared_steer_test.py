@@ -42,38 +42,36 @@ class Steered(Fleet):
         return self.sql("SELECT sum(cardinality(said)) FROM segue.session").strip()
 
 
-def by_another_daemon_and_by_none():
-    with Steered() as fleet:
-        sid = fleet.begin()
-        fleet.say(sid, "by the other daemon", "--socket", fleet.dir + "/run1/s.sock")
-        env = {**fleet.env, "XDG_RUNTIME_DIR": fleet.dir + "/nowhere"}
-        fleet.say(sid, "by none", env=env)
-        fleet.until(lambda: len(of_type(fleet.log(sid), "steer")) == 2, "it is not recorded")
-        fleet.until(lambda: fleet.kept() == "0", "it is kept for ever")
-        fleet.pass_on("tool-1", "result-1", "tool-2", "result-2")
-        fleet.all_complete([sid])
-        log = fleet.log(sid)
-        said = of_type(log, "steer")
-        expect([r["text"] for r in said] == ["by the other daemon", "by none"] and all(r["call"] == 1 for r in said), said)
-        read = [r["data"]["said"] for r in of_type(log, "call_event") if r["event"] == "steer"]
-        expect(read == [r["seq"] for r in said], read)
-        done = fleet.segue("steer", sid, "too late", "--socket", fleet.dir + "/run1/s.sock")
-        expect(done.returncode == 1 and b"ended" in done.stderr, done)
+def by_another_daemon_and_by_none(fleet: Steered):
+    sid = fleet.begin()
+    fleet.say(sid, "by the other daemon", "--socket", fleet.dir + "/run1/s.sock")
+    env = {**fleet.env, "XDG_RUNTIME_DIR": fleet.dir + "/nowhere"}
+    fleet.say(sid, "by none", env=env)
+    fleet.until(lambda: len(of_type(fleet.log(sid), "steer")) == 2, "it is not recorded")
+    fleet.until(lambda: fleet.kept() == "0", "it is kept for ever")
+    fleet.pass_on("tool-1", "result-1", "tool-2", "result-2")
+    fleet.all_complete([sid])
+    log = fleet.log(sid)
+    said = of_type(log, "steer")
+    expect([r["text"] for r in said] == ["by the other daemon", "by none"] and all(r["call"] == 1 for r in said), said)
+    read = [r["data"]["said"] for r in of_type(log, "call_event") if r["event"] == "steer"]
+    expect(read == [r["seq"] for r in said], read)
+    done = fleet.segue("steer", sid, "too late", "--socket", fleet.dir + "/run1/s.sock")
+    expect(done.returncode == 1 and b"ended" in done.stderr, done)
 
 
-def its_worker_dies():
-    with Steered() as fleet:
-        sid = fleet.begin()
-        fleet.daemons[0].send_signal(19)  # it stands still: nothing is recorded
-        fleet.say(sid, "to the next one", "--socket", fleet.dir + "/run1/s.sock")
-        fleet.daemons[0].kill()
-        fleet.daemons[0].wait()
-        fleet.pass_on("tool-2")
-        fleet.until(lambda: fleet.kept() == "0", "it is kept for ever")
-        fleet.pass_on("result-2", "tool-3", "result-3")
-        fleet.all_complete([sid])
-        said = of_type(fleet.log(sid), "steer")
-        expect([r["text"] for r in said] == ["to the next one"], said)
+def its_worker_dies(fleet: Steered):
+    sid = fleet.begin()
+    fleet.daemons[0].send_signal(19)  # it stands still: nothing is recorded
+    fleet.say(sid, "to the next one", "--socket", fleet.dir + "/run1/s.sock")
+    fleet.daemons[0].kill()
+    fleet.daemons[0].wait()
+    fleet.pass_on("tool-2")
+    fleet.until(lambda: fleet.kept() == "0", "it is kept for ever")
+    fleet.pass_on("result-2", "tool-3", "result-3")
+    fleet.all_complete([sid])
+    said = of_type(fleet.log(sid), "steer")
+    expect([r["text"] for r in said] == ["to the next one"], said)
 
 
 if __name__ == "__main__":

@@ -177,38 +177,37 @@ def check_history(box, ids):
     return repeats
 
 
-def whatever_happens():
-    with Torture() as box:
-        box.fill()
-        looker = threading.Thread(target=box.look, daemon=True)
-        looker.start()
-        ids, ends = box.send(SESSIONS), time.monotonic() + SECONDS
-        try:
-            while time.monotonic() < ends:
-                box.fault()
-                box.wake()
-                box.fill()
-                box.over.wait(box.random.uniform(0.1, 1.5))  # the pace of the faults
-                if box.try_sql("SELECT count(*) FROM segue.session WHERE state = 'ready'") == "0":
-                    ids += box.send(20)
-            box.wake(everybody=True)
+def whatever_happens(box: Torture):
+    box.fill()
+    looker = threading.Thread(target=box.look, daemon=True)
+    looker.start()
+    ids, ends = box.send(SESSIONS), time.monotonic() + SECONDS
+    try:
+        while time.monotonic() < ends:
+            box.fault()
+            box.wake()
             box.fill()
-            box.until(lambda: box.try_sql("SELECT count(*) FROM segue.session WHERE state IN ('ready', 'held')") == "0", "all end", 240)
-        finally:
-            box.over.set()
-            box.wake(everybody=True)
-        looker.join()
-        for sid in box.sql("SELECT id FROM segue.session WHERE state = 'idle'").split():
-            resumed(box, sid)
-            box.done["poison"] += 1
-        ids = sorted(set(ids) | set(box.sql("SELECT id FROM segue.session").split()))
-        expect(len(box.fences) >= len(ids) and not box.fell, "fences fell", box.fell)
-        expect(box.late == 0, box.late, "were held without a lease for long")
-        done = box.segue("verify", box.store, "--json")
-        expect(done.returncode == 0, done.stdout[-2000:], done.stderr)
-        expect(json.loads(done.stdout.splitlines()[-1])["states"]["complete"] == len(ids), done.stdout[-300:])
-        repeats = check_history(box, ids)
-        return f"{len(ids)} sessions, seed {SEED}, {repeats} calls repeated, {dict(box.done)}"
+            box.over.wait(box.random.uniform(0.1, 1.5))  # the pace of the faults
+            if box.try_sql("SELECT count(*) FROM segue.session WHERE state = 'ready'") == "0":
+                ids += box.send(20)
+        box.wake(everybody=True)
+        box.fill()
+        box.until(lambda: box.try_sql("SELECT count(*) FROM segue.session WHERE state IN ('ready', 'held')") == "0", "all end", 240)
+    finally:
+        box.over.set()
+        box.wake(everybody=True)
+    looker.join()
+    for sid in box.sql("SELECT id FROM segue.session WHERE state = 'idle'").split():
+        resumed(box, sid)
+        box.done["poison"] += 1
+    ids = sorted(set(ids) | set(box.sql("SELECT id FROM segue.session").split()))
+    expect(len(box.fences) >= len(ids) and not box.fell, "fences fell", box.fell)
+    expect(box.late == 0, box.late, "were held without a lease for long")
+    done = box.segue("verify", box.store, "--json")
+    expect(done.returncode == 0, done.stdout[-2000:], done.stderr)
+    expect(json.loads(done.stdout.splitlines()[-1])["states"]["complete"] == len(ids), done.stdout[-300:])
+    repeats = check_history(box, ids)
+    return f"{len(ids)} sessions, seed {SEED}, {repeats} calls repeated, {dict(box.done)}"
 
 
 if __name__ == "__main__":

@@ -342,21 +342,20 @@ movements:
 """
 
 
-def answered_where_no_daemon_is():
+def answered_where_no_daemon_is(fleet: Fleet):
     """A question is seen and answered from a machine without a daemon; whichever worker has a place goes on."""
-    with Fleet() as fleet:
-        fleet.serve()
-        sid = fleet.submit(fleet.file("asks.yaml", ASKS))[0]
-        fleet.until(lambda: sid in fleet.segue("inbox", "--json").stdout.decode(), "it asks")
-        wrong = fleet.segue("answer", sid, "--choice", "7")
-        expect(wrong.returncode == 2, wrong)
-        done = fleet.segue("answer", sid, "red", "--name", "ann")
-        expect(done.returncode == 0 and b"answered" in done.stdout, done)
-        fleet.all_complete([sid])
-        records = [json.loads(line) for line in fleet.segue("show", "--json", sid).stdout.splitlines()]
-        expect([r["by"]["name"] for r in records if r["type"] == "answer"] == ["ann"], records)
-        again = fleet.segue("answer", sid, "blue")
-        expect(again.returncode == 1, again)
+    fleet.serve()
+    sid = fleet.submit(fleet.file("asks.yaml", ASKS))[0]
+    fleet.until(lambda: sid in fleet.segue("inbox", "--json").stdout.decode(), "it asks")
+    wrong = fleet.segue("answer", sid, "--choice", "7")
+    expect(wrong.returncode == 2, wrong)
+    done = fleet.segue("answer", sid, "red", "--name", "ann")
+    expect(done.returncode == 0 and b"answered" in done.stdout, done)
+    fleet.all_complete([sid])
+    records = [json.loads(line) for line in fleet.segue("show", "--json", sid).stdout.splitlines()]
+    expect([r["by"]["name"] for r in records if r["type"] == "answer"] == ["ann"], records)
+    again = fleet.segue("answer", sid, "blue")
+    expect(again.returncode == 1, again)
 
 
 if __name__ == "__main__":

@@ -301,6 +301,11 @@ def of_type(log, kind):
     return [r for r in log if r["type"] == kind]
 
 
+def flow(name):
+    """A workflow of tests/data/flows."""
+    return (Path(__file__).parents[1] / f"data/flows/{name}.yaml").read_text(encoding="utf-8")
+
+
 def fill(folder, files):
     """Makes f0, and as many files more in 100 folders."""
     for i in range(files):

@@ -8,7 +8,7 @@ import signal
 import sys
 from datetime import datetime
 
-from support import BUILD, Box, every_way, expect, main, of_type, preload, records
+from support import BUILD, Box, every_way, expect, flow, main, of_type, preload, records
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = HERE + "/../../schemas/view.json"
@@ -54,31 +54,7 @@ def a_fork_and_its_parent(box):
     expect(view(box, forks[0])["forked_from"] == os.path.basename(parent)[:-7])
 
 
-STOPS = """
-name: stops
-provider: script
-max_movements: 20
-judge: {stages: [phase1_tag]}
-budget: {tokens: 100000, calls: 50, cost: 2.5}
-loop_monitors:
-  - cycle: [review, fix]
-    threshold: 3
-    judge:
-      instruction: "{cycle}: {cycle_count} times"
-      rules: [{condition: goes on, next: review}, {condition: is stuck, next: ABORT}]
-movements:
-  - name: review
-    instruction: Look at it.
-    rules: [{condition: good, next: which}, {condition: bad, next: fix}]
-  - name: fix
-    instruction: Mend it.
-    rules: [{condition: mended, next: review}]
-  - name: which
-    budget: {movements: 3}
-    guards: {same_movement: 4, on_same_movement: stop}
-    ask: {question: "Which one?", choices: [one, two], deadline: 2h, default: one}
-    rules: [{condition: one, next: COMPLETE}, {condition: two, next: ABORT}]
-"""
+STOPS = flow("view_cli_stops")
 
 
 def stops(box, rounds=2, good=1):
@@ -138,23 +114,7 @@ def rounds_of_a_loop(box):
     expect((loop["used"], loop["limit"]) == (2, 3), loop)
 
 
-FIX = """
-name: fix
-provider: script
-guards: {same_failure: 4, on_same_failure: stop}
-movements:
-  - name: fix
-    instruction: Mend it.
-    rules: [{condition: when(true), next: test}]
-  - name: test
-    command: [sh, -c, 'echo "1 of 5 fail after $$ ms"; exit 1']
-    rules:
-      - {condition: when(movement_iteration >= 3), next: which}
-      - {condition: when(true), next: fix}
-  - name: which
-    ask: {question: "Which one?", choices: [one, two]}
-    rules: [{condition: one, next: fix}, {condition: two, next: ABORT}]
-"""
+FIX = flow("view_cli_fix")
 
 
 def a_command_that_fails_alike():

@@ -14,7 +14,7 @@ from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
 from screens import UNSURE, Screens
-from support import WAIT_S, Box, expect, main, needs, of_type, records, sample
+from support import WAIT_S, Box, expect, flow, main, needs, of_type, records, sample
 from view_cli_test import stops
 from web_gate_test import WebBox
 
@@ -411,30 +411,7 @@ movements:
     box.end()
 
 
-FORM = r"""
-name: form
-movements:
-  - name: group
-    parallel:
-      - name: which
-        ask:
-          question: "Which <b>one</b>?"
-          schema:
-            type: object
-            required: [name, count]
-            properties:
-              name: {type: string, maxLength: 40, description: How it is <i>called</i>}
-              count: {type: integer, minimum: 1, maximum: 9}
-              share: {type: number}
-              sure: {type: boolean}
-              "k\u202e\"<": {enum: [postgres, "sqlite \u202e", 3]}
-              tags: {type: array, items: {type: string}}
-        rules: [{condition: when(true)}]
-      - name: plain
-        ask: {question: How many?, schema: {type: integer, minimum: 2}}
-        rules: [{condition: when(true)}]
-    rules: [{condition: when(true), next: COMPLETE}]
-"""
+FORM = flow("web_pages_form")
 
 
 def forms(box: WebBox):

@@ -8,7 +8,7 @@ import sys
 
 import browser
 from day_budget_test import midday
-from support import expect, main, needs, of_type, records
+from support import expect, flow, main, needs, of_type, records
 from web_gate_test import WebBox, Window
 from web_pages_test import READY, alone, clean, enter, text
 
@@ -168,20 +168,7 @@ def ambiguous(box):
     process.wait()
 
 
-LIMITS = """
-name: limits
-provider: script
-budget: {call: {tokens: 1000}}
-guards: {same_tool: 5}
-movements:
-  - name: work
-    instruction: go on
-    stall: 20m
-    rules: [{condition: when(true), next: which}]
-  - name: which
-    ask: {question: "Which one?", choices: [one, two]}
-    rules: [{condition: one, next: work}, {condition: two, next: ABORT}]
-"""
+LIMITS = flow("web_session_limits")
 
 
 def what_would_stop_it():

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from support import Box, expect, main, of_type, read_until, records, verified
+from support import expect, main, of_type, read_until, records, verified
 
 FLOW = """
 name: edits

@@ -9,22 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import Box, end_of, expect, main, of_type, read_until, records, sample, verified
+from support import Box, end_of, expect, flow, main, of_type, read_until, records, sample, verified
 
-FLOW = """
-name: edits
-provider: script
-workspace: worktree
-judge: {stages: [phase1_tag]}
-movements:
-  - name: fix
-    edit: true
-    instruction: Mend this now.
-    rules: [{condition: done, next: test}]
-  - name: test
-    command: [sh, -c, "COMMAND"]
-    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: no, next: ABORT}]
-"""
+FLOW = flow("worktree_flow")
 REPLIES = {"replies": [{"movement": "fix", "text": "[FIX:1]"}]}
 
 

@@ -255,11 +255,9 @@ static void tell_runs(const struct evidence_runs *r, bool markdown, struct buf *
 }
 
 static void tell_files(const struct evidence_runs *r, const char *before, struct buf *out) {
-  const json_t *file;
-  size_t i;
   for (int check = 1; check >= 0; check--) {
     size_t shown = 0, all = 0;
-    json_array_foreach(r->changes, i, file) {
+    JSON_EACH(r->changes, i, file) {
       if ((json_at(file, "check") != NULL) != (check == 1))
         continue;
       if (all++ >= SHOWN_FILES)

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/setup.h"
 #include "extract/tag.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 #include "host/single_session.h"
@@ -111,8 +112,6 @@ static void append_note(const json_t *stage, struct buf *out) {
 
 static void print_judgment(const struct judging *j, bool colours) {
   buf_auto_t text = {0};
-  size_t i;
-  json_t *stage;
   const json_t *rule = json_object_get(j->judgment, "rule");
   if (json_is_integer(rule)) {
     buf_printf(&text, "%s%d%s  ", cli_paint(colours, COLOUR_BOLD), (int)json_integer_value(rule),
@@ -125,7 +124,7 @@ static void print_judgment(const struct judging *j, bool colours) {
     (void)cli_fit(&text, str_from(cli_text(j->judgment, "reason")), 200);
   }
   buf_putc(&text, '\n');
-  json_array_foreach(json_object_get(j->judgment, "stages"), i, stage) {
+  JSON_EACH(json_object_get(j->judgment, "stages"), i, stage) {
     buf_printf(&text, "   %-18s %-12s ", cli_text(stage, "stage"), cli_text(stage, "outcome"));
     append_note(stage, &text);
     while (text.n > 0 && text.p[text.n - 1] == ' ')

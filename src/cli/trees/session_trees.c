@@ -6,7 +6,6 @@
 #include "cli/trees/merging.h"
 #include "format/json_object.h"
 #include "git/submodules.h"
-#include "host/paths.h"
 
 #include <stdlib.h>
 #include <string.h>

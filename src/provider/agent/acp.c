@@ -449,8 +449,7 @@ static bool says_model(const struct profile *profile) {
 
 static const json_t *model_option(const struct acp *acp) {
   const json_t *options = json_object_get(acp->opened, "configOptions");
-  for (size_t i = 0; i < json_array_size(options); i++) {
-    const json_t *option = json_array_get(options, i);
+  JSON_EACH(options, i, option) {
     const char *category = json_string_value(json_object_get(option, "category"));
     if (category != NULL && strcmp(category, "model") == 0)
       return option;

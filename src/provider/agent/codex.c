@@ -104,9 +104,7 @@ static void note_turn(struct codex *c, const json_t *turn) {
 
 /* Returns the status that an error names, else `status`. */
 static int codex_status(const json_t *error, int status) {
-  json_t *detail;
-  const char *name;
-  json_object_foreach(json_object_get(error, "codexErrorInfo"), name, detail) {
+  JSON_MEMBERS(json_object_get(error, "codexErrorInfo"), name, detail) {
     json_int_t code = json_int_at(detail, "httpStatusCode");
     status = code >= 400 && code < 600 ? (int)code : status;
   }
@@ -118,13 +116,12 @@ static int codex_status(const json_t *error, int status) {
 static void codex_note_error(struct codex *c, const json_t *error) {
   struct str message = json_view_at(error, "message"),
              more = json_view_at(error, "additionalDetails");
-  json_t *info = json_object_get(error, "codexErrorInfo"), *detail;
+  json_t *info = json_object_get(error, "codexErrorInfo");
   buf_auto_t text = {.max = LIMIT_EVIDENCE_BYTES};
-  const char *name;
   buf_str(&text, message);
   if (more.n > 0)
     buf_printf(&text, ": " STR_FMT, STR_ARG(more));
-  json_object_foreach(info, name, detail) {
+  JSON_MEMBERS(info, name, detail) {
     stream_kind(c->d, str_from(name));
     if (json_int_at(detail, "httpStatusCode") == 0) /* it did not get as far as a status */
       stream_kind(c->d, STR("network"));
@@ -291,9 +288,8 @@ static void on_ask(struct codex *c, const struct rpc_message *m) {
   for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
     if (strcmp(m->name, asks[i].method) != 0)
       continue;
-    json_t *paths = json_array(), *changes = json_object_get(m->params, "fileChanges"), *change;
-    const char *path;
-    json_object_foreach(changes, path, change)
+    json_t *paths = json_array(), *changes = json_object_get(m->params, "fileChanges");
+    JSON_MEMBERS(changes, path, change)
       json_array_append_new(paths, json_string(path));
     if (json_view_at(m->params, "grantRoot").n > 0)
       json_array_append(paths, json_object_get(m->params, "grantRoot"));

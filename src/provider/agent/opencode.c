@@ -234,8 +234,7 @@ static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
     return paths;
   if (!json_is_array(files))
     add_text(paths, json_object_get(metadata, "filepath"));
-  for (size_t i = 0; i < json_array_size(files); i++) {
-    const json_t *file = json_array_get(files, i);
+  JSON_EACH(files, i, file) {
     if (!json_is_string(json_object_get(file, "filePath"))) {
       json_array_clear(paths); /* one is not known, so none of them is */
       break;
@@ -352,11 +351,10 @@ static void note_usage(struct opencode *o, const json_t *info) {
 }
 
 static void opencode_say_usage(struct driver *d) {
-  json_t *sum = json_object(), *usage;
-  const char *id;
+  json_t *sum = json_object();
   double cost = 0;
   bool priced = true;
-  json_object_foreach(opencode_of(d)->tokens, id, usage) {
+  JSON_MEMBERS(opencode_of(d)->tokens, id, usage) {
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)
       json_object_set_new(sum, counts[i],
                           json_integer(json_integer_value(json_object_get(sum, counts[i])) +

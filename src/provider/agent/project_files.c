@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "format/json_object.h"
 #include "format/pointer.h"
 #include "os/fs.h"
 
@@ -59,13 +60,11 @@ static bool project_files_is_allowed(const json_t *allowed, struct str pointer, 
  * it sets. */
 static bool sets_only(const json_t *allowed, const json_t *value, struct buf *at) {
   size_t n = at->n;
-  const char *key;
-  json_t *member;
   if (n > 0 && project_files_is_allowed(allowed, buf_view(at), false))
     return true;
   if (!json_is_object(value) || (n > 0 && !project_files_is_allowed(allowed, buf_view(at), true)))
     return json_is_object(value) && json_object_size(value) == 0;
-  json_object_foreach((json_t *)value, key, member) {
+  JSON_MEMBERS((json_t *)value, key, member) {
     buf_putc(at, '/');
     for (const char *c = key; *c != '\0'; c++) {
       if (*c == '~' || *c == '/')

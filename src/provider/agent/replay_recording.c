@@ -3,6 +3,7 @@
 
 #include "base/head_tail.h"
 #include "base/limits.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <string.h>
@@ -10,8 +11,7 @@
 /* Returns the word of argv that comes before {schema} or {schema_file}, such as --json-schema. */
 static const char *schema_flag(const json_t *words) {
   const char *before = NULL;
-  for (size_t i = 0; i < json_array_size(words); i++) {
-    const json_t *item = json_array_get(words, i);
+  JSON_EACH(words, i, item) {
     const char *word = json_string_value(item);
     if (json_is_array(item)) {
       const char *found = schema_flag(item);

@@ -131,8 +131,7 @@ static struct str find_text(const struct profile_value *value, const json_t *at,
 }
 
 static bool fits_values(const json_t *values, const json_t *found) {
-  for (size_t i = 0; i < json_array_size(values); i++) {
-    const json_t *wanted = json_array_get(values, i);
+  JSON_EACH(values, i, wanted) {
     if (found == NULL ? json_is_null(wanted) : json_same(wanted, found))
       return true;
   }
@@ -581,9 +580,7 @@ void stream_trouble(struct driver *d, int status, struct str message) {
 
 /* Returns whether a task runs that is waited for: none that outlived an earlier call's wait. */
 static bool task_awaited(const struct driver *d) {
-  const char *id;
-  json_t *what;
-  json_object_foreach(d->tasks, id, what) {
+  JSON_MEMBERS(d->tasks, id, what) {
     size_t i = 0;
     while (i < json_array_size(d->outlived) && !json_same(what, json_array_get(d->outlived, i)))
       i++;
@@ -1392,9 +1389,7 @@ static void give_text(struct driver *d, struct call_result *r) {
 
 /* Tasks that ran in the background when the process ended were stopped as well. */
 static void give_unfinished(struct driver *d, struct call_result *r) {
-  const char *id;
-  json_t *what;
-  json_object_foreach(d->tasks, id, what)
+  JSON_MEMBERS(d->tasks, id, what)
     stream_unfinished(d, what);
   if (d->unfinished != NULL)
     print_into(r->note, sizeof r->note, "a background task was stopped: %s",

@@ -2,6 +2,7 @@
 #include "provider/api/reply.h"
 
 #include "base/limits.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 
 #include <string.h>
@@ -107,9 +108,7 @@ static void anthropic_event(struct reply *r, const json_t *doc) {
 }
 
 static void anthropic_whole(struct reply *r, const json_t *doc) {
-  const json_t *block;
-  size_t i;
-  json_array_foreach(json_object_get(doc, "content"), i, block) {
+  JSON_EACH(json_object_get(doc, "content"), i, block) {
     reply_text(r, json_object_get(block, "text"));
     reply_thinking(r, json_object_get(block, "thinking"));
     if (json_object_get(block, "input"))

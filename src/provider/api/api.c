@@ -308,11 +308,9 @@ static const char *own_value(const json_t *text) {
 /* Returns the request's URL below the base URL of `config`; free() it. */
 static char *api_url(const struct api_config *config, const char *path) {
   struct buf url = {0};
-  const char *name;
-  json_t *value;
   bool first = strchr(path, '?') == NULL;
   buf_printf(&url, "%s%s", config->base_url, path);
-  json_object_foreach(config->query, name, value) {
+  JSON_MEMBERS(config->query, name, value) {
     buf_putc(&url, first ? '?' : '&');
     wire_encoded(&url, str_from(name));
     buf_putc(&url, '=');
@@ -341,9 +339,7 @@ static const char *api_version(const struct api_config *config) {
 }
 
 static void api_own_headers(const struct api_config *config, struct wire *wire) {
-  const char *name;
-  json_t *value;
-  json_object_foreach(config->headers, name, value)
+  JSON_MEMBERS(config->headers, name, value)
     wire_header(wire, name, str_from(own_value(value)));
 }
 
@@ -478,10 +474,9 @@ static void run_set_state(struct api_run *run, enum run_state state) {
 /* --- telling --- */
 
 static void tell_notes(struct api_run *run) {
-  size_t i;
-  json_t *note, *notes = run->notes;
+  json_t *notes = run->notes;
   run->notes = NULL;
-  json_array_foreach(notes, i, note)
+  JSON_EACH(notes, i, note)
     provider_tell(&run->sink, NEWS_NOTE, STR(""), json_incref(note));
   json_decref(notes);
 }
@@ -844,11 +839,9 @@ static bool run_ask_key_again(struct api_run *run) {
 /* Leaves out these names from requests, and the known ones once more: the provider may have learnt
  * from other sessions, this session from its own log. */
 static void run_leave_out(struct api_run *run, const json_t *names) {
-  const json_t *name;
-  size_t i;
   if (run->without == NULL && json_array_size(names) > 0)
     run->without = json_array();
-  json_array_foreach((json_t *)names, i, name) {
+  JSON_EACH(names, i, name) {
     const struct ask known = {.without = run->without};
     if (json_is_string(name) && !ask_lacks(&known, json_string_value(name)))
       json_array_append(run->without, (json_t *)name);
@@ -985,13 +978,12 @@ static bool run_choose_rung(struct api_run *run) {
 
 /* Adds the request's cost to that of the ones before. */
 static void add_usage(struct api_run *run) {
-  json_t *usage = reply_usage_json(&run->reply), *value;
-  const char *name;
+  json_t *usage = reply_usage_json(&run->reply);
   if (run->usage == NULL) {
     run->usage = usage;
     return;
   }
-  json_object_foreach(usage, name, value) {
+  JSON_MEMBERS(usage, name, value) {
     const json_t *before = json_object_get(run->usage, name);
     double sum = json_number_value(before) + json_number_value(value);
     json_object_set_new(run->usage, name,
@@ -1262,8 +1254,6 @@ bool api_has_preset(struct str name) {
 }
 
 bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
-  const char *name;
-  json_t *own;
   for (const struct preset *p = presets; p->name; p++) {
     const json_t *of_name = json_object_get(settings, p->name);
     const struct preset *named = p->lends_name ? preset_find(json_view_at(of_name, "type")) : NULL;
@@ -1271,7 +1261,7 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
         !api_add(registry, named ? named : p, p->name, of_name, err))
       return false;
   }
-  json_object_foreach((json_t *)settings, name, own) {
+  JSON_MEMBERS(settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
     bool is_preset = api_has_preset(str_from(name));
     if (registry_find(registry, str_from(name)) != NULL && !is_preset)
@@ -1340,10 +1330,8 @@ static void api_probe_finish(void *ctx) {
 /* Reads {"data": [{"id"}]}, {"models": [{"name"}]} or {"version"}. */
 static void api_probe_read_document(struct probe *p) {
   json_auto_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL);
-  json_t *model;
   const json_t *list = json_object_get(doc, "data");
   const char *version = json_string_value(json_object_get(doc, "version"));
-  size_t i;
   if (!json_is_array(list))
     list = json_object_get(doc, "models");
   if (version != NULL)
@@ -1353,7 +1341,7 @@ static void api_probe_read_document(struct probe *p) {
     if (p->result.models == NULL)
       p->result.models = json_array();
   }
-  json_array_foreach((json_t *)list, i, model) {
+  JSON_EACH((json_t *)list, i, model) {
     const json_t *name = json_object_get(model, "id");
     if (!json_is_string(name))
       name = json_object_get(model, "name");

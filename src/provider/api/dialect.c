@@ -2,6 +2,7 @@
 #include "provider/api/dialect.h"
 
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/api/rejected_parameter.h"
 
@@ -73,18 +74,14 @@ void wire_key(struct wire *wire, unsigned quirks, struct str key) {
 }
 
 bool ask_lacks(const struct ask *ask, const char *name) {
-  const json_t *one;
-  size_t i;
-  json_array_foreach((json_t *)ask->without, i, one)
+  JSON_EACH(ask->without, i, one)
     if (strcmp(json_string_value(one), name) == 0)
       return true;
   return false;
 }
 
 bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body) {
-  const json_t *name;
-  size_t i;
-  json_array_foreach((json_t *)ask->without, i, name)
+  JSON_EACH(ask->without, i, name)
     rejected_parameter_leave_out(owned_body, json_string_value(name));
   buf_reserve(&wire->body, BODY_BYTES);
   json_write(owned_body, &wire->body);

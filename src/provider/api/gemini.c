@@ -1,4 +1,5 @@
 /* Speaks Gemini: POST /v1beta/models/NAME:streamGenerateContent?alt=sse. */
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/api/reply.h"
 
@@ -59,10 +60,9 @@ static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct er
 
 static void gemini_api_read(struct reply *r, const json_t *doc) {
   const json_t *candidate = json_array_get(json_object_get(doc, "candidates"), 0);
-  const json_t *stop = json_object_get(candidate, "finishReason"), *part;
+  const json_t *stop = json_object_get(candidate, "finishReason");
   const json_t *blocked = json_object_get(json_object_get(doc, "promptFeedback"), "blockReason");
-  size_t i;
-  json_array_foreach(json_object_get(json_object_get(candidate, "content"), "parts"), i, part) {
+  JSON_EACH(json_object_get(json_object_get(candidate, "content"), "parts"), i, part) {
     const json_t *call = json_object_get(part, "functionCall");
     if (json_is_true(json_object_get(part, "thought")))
       reply_thinking(r, json_object_get(part, "text"));

@@ -1,4 +1,5 @@
 /* Speaks OpenAI Responses: POST /responses below a base URL that ends in /v1. */
+#include "format/json_object.h"
 #include "provider/api/reply.h"
 
 static bool responses_build(const struct ask *ask, struct wire *wire, struct err *err) {
@@ -53,10 +54,8 @@ static void responses_read_end(struct reply *r, const json_t *response) {
               json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"),
               json_object_get(read, "cache_write_tokens"));
   if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0) {
-    const json_t *item, *part;
-    size_t i, k;
-    json_array_foreach((json_t *)json_object_get(response, "output"), i, item) {
-      json_array_foreach(json_object_get(item, "content"), k, part) {
+    JSON_EACH((json_t *)json_object_get(response, "output"), i, item) {
+      JSON_EACH(json_object_get(item, "content"), k, part) {
         reply_text(r, json_object_get(part, "text"));
         reply_refusal(r, json_object_get(part, "refusal"));
       }

@@ -224,12 +224,11 @@ static const char *read_key_command(struct api_config *c, const json_t *value) {
   static const char *const wanted =
       "must be a list of words, such as [pass, show, api/box]: a program by its name or its full "
       "path, which prints the key";
-  size_t i, n = json_array_size(value);
-  json_t *word;
+  size_t n = json_array_size(value);
   if (n == 0 || n > LIMIT_KEY_COMMAND_WORDS)
     return wanted;
   c->key_command = xcalloc(n + 1, sizeof *c->key_command);
-  json_array_foreach((json_t *)value, i, word) {
+  JSON_EACH((json_t *)value, i, word) {
     c->key_command[i] = dup_text(word);
     if (c->key_command[i] == NULL || json_string_length(word) > LIMIT_HTTP_URL_BYTES)
       return wanted;
@@ -320,10 +319,8 @@ static const char *read_think_mode(struct api_config *c, const json_t *value) {
 static const char *read_texts(json_t **out, const json_t *value, bool header) {
   static const char *const wanted =
       "must be a map of at most 16 names to texts; \"$NAME\" takes the value of a variable";
-  const char *name;
-  json_t *text;
   bool ok = json_is_object(value) && json_object_size(value) <= LIMIT_HTTP_OWN_HEADERS;
-  json_object_foreach((json_t *)value, name, text)
+  JSON_MEMBERS((json_t *)value, name, text)
     ok = ok && name[0] != '\0' && json_is_string(text) &&
          strpbrk(json_string_value(text), "\r\n") == NULL &&
          (!header || name[str_span(str_from(name), "-_")] == '\0');
@@ -437,8 +434,6 @@ struct api_config *api_config_new(const struct preset *preset, const char *name,
   assert(preset != NULL);
   assert(name != NULL);
   struct api_config *c = xcalloc(1, sizeof *c);
-  const char *key;
-  json_t *value;
   c->preset = preset;
   c->dialect = preset->dialect;
   c->name = xstrdup(name);
@@ -451,7 +446,7 @@ struct api_config *api_config_new(const struct preset *preset, const char *name,
   c->idle_ms = LIMIT_HTTP_IDLE_MS;
   c->key_ms = LIMIT_KEY_COMMAND_MS;
   c->local = str_starts(str_from(preset->base_url), "http:");
-  json_object_foreach((json_t *)settings, key, value) {
+  JSON_MEMBERS((json_t *)settings, key, value) {
     if (!preset_read_key(c, key, value, err)) {
       api_config_free(c);
       return NULL;

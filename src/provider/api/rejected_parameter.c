@@ -2,6 +2,7 @@
 #include "provider/api/rejected_parameter.h"
 
 #include "base/err.h"
+#include "format/json_object.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -56,9 +57,8 @@ static bool has_word(const char *text, const char *word) {
 }
 
 static const char *named_member(const char *text, const json_t *object) {
-  const char *name, *found = NULL;
-  json_t *value;
-  json_object_foreach((json_t *)object, name, value)
+  const char *found = NULL;
+  JSON_MEMBERS(object, name, value)
     if (found == NULL && !str_is_one(str_from(name), essential) && has_word(text, name))
       found = name;
   return found;

@@ -3,7 +3,6 @@
 
 #include "adapt/adapt.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "extract/schema_check.h"
 #include "extract/whole_reply.h"
 #include "format/json_value.h"

@@ -156,8 +156,7 @@ static void push_group(const struct filling *f, const json_t *group, struct word
     }
     return;
   }
-  for (size_t i = 0; i < json_array_size(group); i++) {
-    const json_t *item = json_array_get(group, i);
+  JSON_EACH(group, i, item) {
     (void)profile_command_fill(f, json_view(item), &missing);
   }
   for (size_t i = 0; !missing && i < json_array_size(group); i++)
@@ -165,8 +164,7 @@ static void push_group(const struct filling *f, const json_t *group, struct word
 }
 
 static void push_all(const struct filling *f, const json_t *words, struct words *out) {
-  for (size_t i = 0; i < json_array_size(words); i++) {
-    const json_t *item = json_array_get(words, i);
+  JSON_EACH(words, i, item) {
     if (json_is_array(item))
       push_group(f, item, out);
     else
@@ -269,9 +267,7 @@ enum permission profile_told(const struct profile *p, const struct agent_call *c
 }
 
 static void set_variables(const struct filling *f, const json_t *set, struct words *out) {
-  const char *name;
-  json_t *value;
-  json_object_foreach((json_t *)set, name, value) {
+  JSON_MEMBERS(set, name, value) {
     bool missing = false;
     const char *text = profile_command_fill(f, json_view(value), &missing);
     if (!missing) /* else the call lacks what this variable is for */
@@ -289,20 +285,17 @@ static const char *const *profile_command_finish(struct arena *a, struct words *
 }
 
 static void pass_names(const json_t *names, struct words *pass) {
-  const json_t *name;
-  size_t i;
-  json_array_foreach((json_t *)names, i, name)
+  JSON_EACH(names, i, name)
     push(pass, json_string_value(name));
 }
 
 static void set_environment(const struct filling *f, const json_t *mode_set,
                             struct agent_command *out) {
-  const json_t *env = json_object_get(f->profile->keys, "env"), *switched;
+  const json_t *env = json_object_get(f->profile->keys, "env");
   struct words pass = {0}, assignments = {0};
-  size_t i;
   pass_names(json_object_get(env, "pass"), &pass);
   pass_names(json_object_get(f->call->settings, "env"), &pass);
-  json_array_foreach(json_object_get(env, "switches"), i, switched) {
+  JSON_EACH(json_object_get(env, "switches"), i, switched) {
     const char *name = json_string_value(json_object_get(switched, "by"));
     const json_t *set = json_object_get(json_object_get(f->call->settings, "set"), name);
     const char *value = json_is_string(set) ? json_string_value(set) : getenv(name);
@@ -321,8 +314,7 @@ static void set_environment(const struct filling *f, const json_t *mode_set,
 static bool add_files(struct filling *f, enum transport transport, struct agent_command *out) {
   const struct agent_call *call = f->call;
   const json_t *files = json_object_get(f->profile->keys, "files");
-  const char *name, *path;
-  json_t *content;
+  const char *path;
   bool ok = true;
   if (call->schema != NULL) {
     char *dump = json_dump_text(call->schema, JSON_COMPACT);
@@ -336,7 +328,7 @@ static bool add_files(struct filling *f, enum transport transport, struct agent_
   if (!f->profile->prompt_on_stdin && transport == TRANSPORT_EXEC)
     ok = ok &&
          add_file(f->arena, out, call->tmpdir, "segue-prompt.md", call->prompt, &f->prompt_file);
-  json_object_foreach((json_t *)files, name, content) {
+  JSON_MEMBERS((json_t *)files, name, content) {
     bool missing = false;
     struct str text = json_view(content);
     ok = ok && add_file(f->arena, out, call->tmpdir, name,
@@ -425,10 +417,8 @@ static bool setting_is_program(const json_t *value) {
 }
 
 static bool setting_is_map_of_texts(const json_t *value) {
-  const char *variable;
-  json_t *text;
   bool ok = json_is_object(value);
-  json_object_foreach((json_t *)value, variable, text)
+  JSON_MEMBERS(value, variable, text)
     ok = ok && json_is_string(text);
   return ok;
 }
@@ -504,9 +494,8 @@ static const struct {
 };
 
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
-  const char *name = p->capability.name, *key;
-  json_t *value;
-  json_object_foreach((json_t *)settings, key, value) {
+  const char *name = p->capability.name;
+  JSON_MEMBERS(settings, key, value) {
     size_t i = 0;
     while (i < ARRAY_LEN(settings_known) && strcmp(settings_known[i].name, key) != 0)
       i++;

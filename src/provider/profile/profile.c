@@ -112,11 +112,9 @@ static struct pattern *pattern_of(struct profile *p, const json_t *item, const c
 
 static struct profile_matches matches_of(struct profile *p, const json_t *map) {
   struct profile_matches out = {.count = json_object_size(map)};
-  const char *pointer;
-  json_t *value;
   size_t i = 0;
   out.items = arena_array(&p->arena, out.count, sizeof *out.items);
-  json_object_foreach((json_t *)map, pointer, value) {
+  JSON_MEMBERS((json_t *)map, pointer, value) {
     struct profile_match *m = &out.items[i++];
     struct str text = json_view(value);
     m->pointer = str_from(pointer);
@@ -391,9 +389,7 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
     return fail_at(errors, p->file, extends, "there is no profile of this name to extend");
   if (base->broken != NULL)
     return fail_at(errors, p->file, extends, "the profile of this name has a mistake of its own");
-  const char *key;
-  json_t *value;
-  json_object_foreach(base->keys, key, value)
+  JSON_MEMBERS(base->keys, key, value)
     if (json_object_get(p->keys, key) == NULL && strcmp(key, "extends") != 0)
       json_object_set(p->keys, key, value);
   return true;
@@ -434,13 +430,12 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
 
 /* Returns the same texts everywhere, whatever YAML read them as: words of argv, values of set. */
 static json_t *plain(const json_t *value, bool keep_types) {
-  json_t *out, *item;
-  const char *key;
+  json_t *out;
   if (keep_types || json_is_string(value) || json_is_null(value))
     return json_incref((json_t *)value);
   if (json_is_object(value)) {
     out = json_object();
-    json_object_foreach((json_t *)value, key, item)
+    JSON_MEMBERS(value, key, item)
       json_object_set_new(out, key, plain(item, strcmp(key, "meta") == 0));
     return out;
   }
@@ -458,9 +453,8 @@ static json_t *plain(const json_t *value, bool keep_types) {
 static json_t *plain_keys(const json_t *document) {
   static const char *const texts[] = {"argv",  "env",    "files", "permission",    "version",
                                       "login", "native", "acp",   "no_background", NULL};
-  json_t *out = json_object(), *value;
-  const char *key;
-  json_object_foreach((json_t *)document, key, value) {
+  json_t *out = json_object();
+  JSON_MEMBERS((json_t *)document, key, value) {
     json_object_set_new(out, key, plain(value, !str_is_one(str_from(key), texts)));
   }
   return out;
@@ -787,10 +781,8 @@ static void load_folder(struct profiles *p, const char *folder, struct err_list 
 struct profiles *profiles_load(const char *folder, struct err_list *errors) {
   struct profiles *p = xcalloc(1, sizeof *p);
   size_t before = errors->count + errors->dropped;
-  const char *name;
-  json_t *about;
   p->index = profile_document("index");
-  json_object_foreach(p->index, name, about)
+  JSON_MEMBERS(p->index, name, about)
     profiles_put(p, profile_shipped(name, about));
   if (folder != NULL)
     load_folder(p, folder, errors);

@@ -68,9 +68,8 @@ static void check_line(struct check *c, const struct yaml_node *node,
 static void check_word(struct check *c, const struct yaml_node *node,
                        const struct profile_key *key) {
   buf_auto_t list = {0};
-  const json_t *words = json_object_get(key->schema, "enum"), *word;
-  size_t i;
-  json_array_foreach((json_t *)words, i, word) {
+  const json_t *words = json_object_get(key->schema, "enum");
+  JSON_EACH(words, i, word) {
     if (is_scalar(node) && str_eq(node->text, json_view(word)))
       return;
     if (i > 0)

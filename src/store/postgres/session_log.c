@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "core/record.h"
+#include "format/json_object.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "store/reader.h"
@@ -200,9 +201,7 @@ static enum store_result append_once(struct shared_log *log, const struct append
 }
 
 static void shared_put_after(const struct summary *b, struct buf *out) {
-  size_t i;
-  const json_t *id;
-  json_array_foreach(b->after, i, id) {
+  JSON_EACH(b->after, i, id) {
     buf_printf(out, "%c%.40s", i > 0 ? ',' : '{', json_string_value(id));
   }
   buf_putc(out, '}');

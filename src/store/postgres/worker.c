@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 
@@ -616,13 +617,11 @@ bool worker_be(const struct worker_options *wanted, struct err *err) {
 }
 
 bool worker_labels_check(const json_t *labels, struct err *err) {
-  size_t i;
-  json_t *label;
   if (!json_is_array(labels) || json_array_size(labels) == 0)
     return err_set(err, ERR_USAGE, "labels must be texts, at least one");
   if (json_array_size(labels) > LIMIT_STORE_LABEL_COUNT)
     return err_set(err, ERR_USAGE, "a session asks for at most %u labels", LIMIT_STORE_LABEL_COUNT);
-  json_array_foreach(labels, i, label) {
+  JSON_EACH(labels, i, label) {
     const char *text = json_string_value(label);
     if (text == NULL || strlen(text) != json_string_length(label))
       return err_set(err, ERR_USAGE, "a label is a text without NUL");
@@ -635,12 +634,10 @@ bool worker_labels_check(const json_t *labels, struct err *err) {
 void worker_place(struct store_log *base, const json_t *labels) {
   struct shared_log *log = (struct shared_log *)base;
   struct buf needs = {0};
-  size_t i;
-  json_t *label;
   if (shared_log_of(base) == NULL || json_array_size(labels) == 0)
     return;
   buf_putc(&needs, '{');
-  json_array_foreach((json_t *)labels, i, label) {
+  JSON_EACH((json_t *)labels, i, label) {
     if (json_is_string(label))
       base_put_label(&needs, "", json_string_value(label));
   }
@@ -659,10 +656,8 @@ json_t *worker_home(const struct store *store) {
 
 bool worker_has(const json_t *labels) {
   char host[HEARTBEAT_HOST_BYTES];
-  size_t i;
-  json_t *label;
   heartbeat_host(host);
-  json_array_foreach((json_t *)labels, i, label) {
+  JSON_EACH((json_t *)labels, i, label) {
     const char *text = json_string_value(label);
     bool has = text != NULL && strncmp(text, LIT("host=")) == 0 &&
                strcmp(text + strlen("host="), host) == 0;

@@ -320,29 +320,18 @@ TEST(names_given_twice_are_seen) {
                                "'additionalProperties':{'type':'integer'}},'any':{},'id':{'type':"
                                "'integer'}},'required':['ages','any','id'],'additionalProperties':"
                                "{'type':'integer'}}");
-  static const struct {
-    const char *answer, *name; /* the member that has U+0000 behind it; NULL: there is none */
-  } rows[] = {
-      {"{'ages':[{'key':'Ann','value':3},{'key':'Bo','value':4}],'any':'{}','id':1}", NULL},
-      {"{'ages':[{'key':'Ann','value':3},{'key':'Ann','value':4}],'any':'{}','id':1}", "Ann"},
-      {"{'ages':[{'key':'','value':3},{'key':'','value':3}],'any':'{}','id':1}", ""},
-      {"{'ages':[],'any':'[{\\'a\\':1,\\'a\\':1}]','id':1}", ""},
-      {"{'ages':[],'any':'{\\'a\\':1,\\'b\\':1}','id':1}", NULL},
-      {"{'ages':[],'any':'','id':1,'additional_properties':[{'key':'id','value':2}]}", "id"},
-      {"{'additional_properties':[{'key':'id','value':2}],'ages':[],'any':'','id':1}", "id"},
-  };
   for (size_t d = 0; d < 2; d++) {
     const struct adapt_dialect *dialect = adapt_dialect_find(d == 0 ? "openai" : "anthropic");
     struct adapted *adapted = adapt(doc, dialect, NULL, NULL);
     assert_non_null(adapted);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-      json_auto_t *answer = data_json(rows[i].answer), *out = NULL;
+    DATA_ROWS("adapt/names_given_twice_are_seen.yaml", c, answer, name) {
+      json_auto_t *answer = data_json(c.answer), *out = NULL;
       assert_int_equal(adapt_reverse(adapted, answer, &out), ADAPT_OK);
       char wanted[16];
       char_auto_t *text = json_dumps(out, JSON_COMPACT);
-      print_into(wanted, sizeof wanted, "\"%s\\u0000\":", rows[i].name ? rows[i].name : "");
-      if (rows[i].name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
-        fail_msg("%s, row %zu: %s", dialect->name, i, text);
+      print_into(wanted, sizeof wanted, "\"%s\\u0000\":", c.name ? c.name : "");
+      if (c.name ? strstr(text, wanted) == NULL : strstr(text, "u0000") != NULL)
+        fail_msg("%s, row %zu: %s", dialect->name, c.at, text);
     }
     adapted_free(adapted);
   }

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "format/json_object.h"
 #include "support/audit_log.h"
+#include "support/data.h"
 #include "support/log_ref.h"
 #include "support/test.h"
 
@@ -183,16 +184,6 @@ TEST(finding) {
                      {"review#1", 2, 1, 2},
                      {"review#2", 4, 2, 2},
                      {"fix#1", 3, 1, 1}};
-  static const struct {
-    const char *word, *why;
-  } missing[] = {{"review#3", "ran 2 times"},
-                 {"fix#2", "ran 1 time"},
-                 {"fix 1", "what ran: check, review, fix"},
-                 {"nothing", "what ran: check, review, fix"},
-                 {"", "what ran"},
-                 {"review#", "what ran"},
-                 {"review#0", "what ran"},
-                 {"review#x", "what ran"}};
   struct explain_found found;
   struct err err;
   for (size_t i = 0; i < ARRAY_LEN(found_cases); i++) {
@@ -201,11 +192,11 @@ TEST(finding) {
     assert_int_equal(found.run, found_cases[i].run);
     assert_int_equal(found.runs, found_cases[i].runs);
   }
-  for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
-    assert_false(explain_find(&book, missing[i].word, false, &found, &err));
+  DATA_ROWS("audit/explain/finding.yaml", c, word, why) {
+    assert_false(explain_find(&book, c.word, false, &found, &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    if (strstr(err.text, missing[i].why) == NULL)
-      fail_msg("%s: %s", missing[i].word, err.text);
+    if (strstr(err.text, c.why) == NULL)
+      fail_msg("%s: %s", c.word, err.text);
   }
 }
 

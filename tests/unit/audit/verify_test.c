@@ -7,6 +7,7 @@
 #include "format/json_object.h"
 #include "store/record_line.h"
 #include "support/audit_log.h"
+#include "support/data.h"
 #include "support/log_ref.h"
 #include "support/test.h"
 
@@ -155,32 +156,20 @@ TEST(endings) {
 }
 
 TEST(other_workflows) {
-  static const struct {
-    const char *rules;
-    enum session_outcome outcome;
-  } cases[] = {
-      {"[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]", END_COMPLETE}, /* auto_select */
-      {"[{\"condition\":\"again\",\"next\":\"m\"}]", END_MAX_MOVEMENTS},
-      {"[{\"condition\":\"when(exit == 0)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
-      {"[{\"condition\":\"when(structured.x.y == 1)\",\"next\":\"m\"}]", END_FAILED},
-      {"[{\"condition\":\"a && when(false)\",\"next\":\"m\"}]", END_RULE_NO_MATCH},
-      {"[{\"condition\":\"when(false)\",\"next\":\"m\"},{\"condition\":\"a\",\"next\":\"ABORT\"},"
-       "{\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]",
-       END_ABORT},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("audit/verify/other_workflows.yaml", c, rules, outcome) {
     AUTO(drive_deinit) struct drive d;
     char text[512];
     drive_init(&d);
     print_into(text, sizeof text,
                "{\"name\":\"w\",\"max_movements\":2,\"movements\":[{\"name\":\"m\",\"command\":"
                "[\"x\"],\"rules\":%s}]}",
-               cases[i].rules);
+               c.rules);
     drive_start(&d, text, "", json_object());
     while (d.core.status == SESSION_RUNNING)
       drive_exit(&d, 130, "");
-    if (d.core.outcome != cases[i].outcome)
-      fail_msg("case %zu ended as %s", i, session_outcome_name(d.core.outcome));
+    if (d.core.outcome !=
+        data_among(c.outcome, "none complete abort rule_no_match max_movements cancelled failed"))
+      fail_msg("case %zu ended as %s", c.at, session_outcome_name(d.core.outcome));
     drive_write(&d);
     bool ended = d.core.status == SESSION_ENDED;
     assert_true(ended == (d.core.outcome == END_COMPLETE || d.core.outcome == END_ABORT));
@@ -291,10 +280,8 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
                     void *arg) {
   buf_auto_t log = {0};
   char hash[SHA256_HEX];
-  size_t i;
-  json_t *record;
   memcpy(hash, record_line_first_hash, SHA256_HEX);
-  json_array_foreach(d->records, i, record) {
+  JSON_EACH(d->records, i, record) {
     json_auto_t *copy = json_deep_copy(record);
     if (i == index)
       change(copy, arg);
@@ -394,60 +381,13 @@ static size_t first_of(const struct drive *d, const char *type) {
 }
 
 TEST(wrong_members) {
-  static const struct change changes[] = {
-      {"session_start", "session", "\"x\"", "$.session"},
-      {"session_start", "session", "\"01a1fb00-0000-7000-8000-000000000002\"", "file's name"},
-      {"session_start", "task", NULL, "task"},
-      {"session_start", "workflow_sha256",
-       "\"0000000000000000000000000000000000000000000000000000000000000000\"", "workflow_sha256"},
-      {"session_start", "workflow", "{\"movements\":[]}", "$.workflow: the required property"},
-      {"session_start", "config", "{\"secret\":1}", "$.config"},
-      {"session_start", "versions", "{}", "$.versions"},
-      {"session_start", "type", "\"session_resume\"", "schema"},
-      {"turn_start", "turn", "0", "$.turn"},
-      {"turn_start", "movement", "\"\"", "$.movement"},
-      {"turn_start", "v", "2", "its version is newer"},
-      {"turn_start", "v", "0", "$.v"},
-      {"turn_start", "ts", "\"2026-01-01T00:00:00Z\"", "$.ts"},
-      {"turn_start", "ts", "\"2026-13-01T00:00:00.000Z\"", "$.ts"},
-      {"turn_start", "type", "\"session_start\"", "schema"},
-      {"turn_start", "type", "\"nonsense\"", "$.type"},
-      {"call_start", "purpose", "\"guess\"", "$.purpose"},
-      {"call_start", "prompt", NULL, "schema"},
-      {"call_start", "prompt", "[{\"ref\":\"0#/x\"}]", "$.prompt[0]"},
-      {"call_start", "prompt_of", "3", "schema"},
-      {"call_start", "repeats", "1", "schema"},
-      {"call_start", "stage", "\"ai_judge\"", "$.stage"},
-      {"call_end", "text", NULL, "schema"},
-      {"call_end", "duration_ms", "-1", "$.duration_ms"},
-      {"call_end", "retry_in_ms", "5", "schema"},
-      {"call_end", "text_blob", "\"x\"", "schema"},
-      {"call_end", "error", "{\"class\":\"bad luck\",\"message\":\"\"}", "$.error.class"},
-      {"stage", "stage", "\"guess\"", "$.stage"},
-      {"stage", "outcome", "\"fine\"", "$.outcome"},
-      {"stage", "calls", "[0]", "$.calls[0]"},
-      {"stage", "rule", NULL, "schema"},
-      {"stage", "extract_stage", "\"somewhere\"", "$.extract_stage"},
-      {"judgment", "rule", "null", "schema"},
-      {"judgment", "method", "\"tag_fallback\"", "$.method"},
-      {"judgment", "match_method", "\"phase3_tag\"", "$.match_method"},
-      {"judgment", "failure", "\"failed\"", "$.failure"},
-      {"judgment", "tag", "\"REVIEW\"", "$.tag"},
-      {"stage", "candidates", "[{}]", "$.candidates[0]"},
-      {"judgment", "stages", "[{}]", "$.stages[0]"},
-      {"turn_end", "rule", "0", "$.rule"},
-      {"session_stop", "resumable", "false", "$.resumable"},
-      {"session_stop", "reason", "\"Two words\"", "$.reason"},
-      {"session_resume", "reason", NULL, "reason"},
-      {"session_end", "outcome", "\"done\"", "$.outcome"},
-      {"session_end", "methods", "{\"phase3_tag\":1}", "$.methods"},
-  };
   AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
-  for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-    size_t index = first_of(&d, changes[i].type);
-    rewrite(&d, index, apply_change, (void *)&changes[i]);
-    expect_bad(d.path, index + 1, changes[i].why);
+  DATA_ROWS("audit/verify/wrong_members.yaml", c, type, key, value, why) {
+    struct change change = {c.type, c.key, c.value, c.why};
+    size_t index = first_of(&d, c.type);
+    rewrite(&d, index, apply_change, &change);
+    expect_bad(d.path, index + 1, c.why);
   }
 }
 
@@ -550,8 +490,7 @@ static void set_ref(json_t *record, void *arg) {
 
 /* The first record of a type that has the member; NULL: any. */
 static size_t first_with(const struct drive *d, const char *type, const char *key) {
-  for (size_t i = 0; i < json_array_size(d->records); i++) {
-    const json_t *record = json_array_get(d->records, i);
+  JSON_EACH(d->records, i, record) {
     if (strcmp(json_string_value(json_object_get(record, "type")), type) == 0 &&
         (key == NULL || json_object_get(record, key) != NULL))
       return i;
@@ -562,21 +501,6 @@ static size_t first_with(const struct drive *d, const char *type, const char *ke
 
 /* Whoever can compute the hashes can write a prompt that nobody can bring back. */
 TEST(dangling_prompts) {
-  static const struct {
-    const char *place, *why;
-  } cases[] = {
-      {"99#/text", "refers to 99#/text, which is not an earlier record"},
-      {"18446744073709551617#/text", "not an earlier record"},
-      {"1#/tusk", "no text at 1#/tusk"},
-      {"1#/config", "no text at 1#/config"},
-      {"1#/workflow/movements/9/persona", "no text at"},
-      {"1#/workflow/movements/01/persona", "no text at"},
-      {"1#/workflow/movements/1x/persona", "no text at"},
-      {"1#/workflow/movements//persona", "no text at"},
-      {"1#/task/0", "no text at"},
-      {"1#/hash/x/y", "no text at"},
-      {"2#/text", "no text at 2#/text"},
-  };
   AUTO(drive_deinit) struct drive d;
   char own[32];
   drive_everything(&d);
@@ -587,9 +511,9 @@ TEST(dangling_prompts) {
       calls++;
     }
   assert_true(calls > 3);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    rewrite(&d, last, set_ref, (void *)cases[i].place);
-    expect_bad(d.path, last + 1, cases[i].why);
+  DATA_ROWS("audit/verify/dangling_prompts.yaml", c, place, why) {
+    rewrite(&d, last, set_ref, (void *)c.place);
+    expect_bad(d.path, last + 1, c.why);
   }
   print_into(own, sizeof own, "%zu#/prompt/0", last + 1); /* itself */
   rewrite(&d, last, set_ref, own);
@@ -600,39 +524,13 @@ TEST(dangling_prompts) {
 }
 
 TEST(other_references) {
-  static const struct {
-    const char *type, *with; /* the first record of the type that has the member */
-    const char *key, *value, *why;
-  } cases[] = {
-      {"call_start", "schema", "schema", "{\"ref\":\"99#/schema\"}",
-       "refers to a record that has none"},
-      {"call_start", "schema", "schema", "{\"ref\":\"2#/schema\"}",
-       "refers to a record that has none"},
-      {"call_start", "prompt_of", "prompt_of", "2", "its prompt_of is 2"},
-      {"call_start", "prompt_of", "prompt_of", "999", "its prompt_of is 999"},
-      {"turn_start", NULL, "iteration", "7", "its iteration is 7"},
-      {"turn_start", NULL, "movement_iteration", "7", "its movement_iteration is 7"},
-      {"stage", NULL, "calls", "[99]", "its calls names call 99"},
-      {"judgment", NULL, "movement", "\"fix\"", "its movement is \"fix\""},
-      {"judgment", NULL, "condition", "\"approved\"", "its condition is"},
-      {"judgment", NULL, "next", "\"COMPLETE\"", "its next is"},
-      {"judgment", NULL, "tag", "\"[CHECK:1]\"", "its tag is"},
-      {"judgment", NULL, "match_method", "\"ai_judge\"", "its match_method is"},
-      {"judgment", NULL, "stages", "[]", "its stages are not those"},
-      {"turn_end", NULL, "next", "\"COMPLETE\"", "its next is \"COMPLETE\""},
-      {"session_stop", "turn", "turn", "1", "its turn is not open"},
-      {"session_end", NULL, "turns", "99", "its turns is 99"},
-      {"session_end", NULL, "outcome", "\"abort\"", "no rule led there"},
-      {"session_end", NULL, "methods", "{\"when\":2}", "its methods say when 2"},
-      {"session_end", NULL, "methods", "{\"when\":1}", "its methods count 1"},
-  };
   AUTO(drive_deinit) struct drive d;
   drive_everything(&d);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    const struct change c = {cases[i].type, cases[i].key, cases[i].value, cases[i].why};
-    size_t index = first_with(&d, cases[i].type, cases[i].with);
+  DATA_ROWS("audit/verify/other_references.yaml", row, type, with, key, value, why) {
+    const struct change c = {row.type, row.key, row.value, row.why};
+    size_t index = first_with(&d, row.type, row.with);
     rewrite(&d, index, apply_change, (void *)&c);
-    expect_bad(d.path, index + 1, cases[i].why);
+    expect_bad(d.path, index + 1, row.why);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -133,29 +134,11 @@ TEST(no_byte_pair_gets_through_unsafe) {
 }
 
 TEST(escape_sequences_go) {
-  static const struct {
-    const char *text, *left;
-  } cases[] = {
-      {"plain", "plain"},
-      {"\x1b[1;31mred\x1b[0m", "red"},
-      {"\x1b[", ""},
-      {"\x1b[12", ""},
-      {"a\x1b", "a\x1b"},
-      {"\x1b]8;;http://x\x07link\x1b]8;;\x1b\\", "link"},
-      {"\x1b]0;no end", "0;no end"},
-      {"\x1bP1$r\x1b\\dcs", "dcs"},
-      {"\x1b(Bcharset\x1b=keypad\x1b"
-       "7",
-       "charsetkeypad"},
-      {"\x1b\xc3\xa9", "\x1b\xc3\xa9"},
-      {"\x1b\x1b[0mx", "\x1bx"},
-      {"\x1b[3\nx", "\nx"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+  DATA_ROWS("base/buf/escape_sequences_go.yaml", c, text, left) {
     buf_auto_t b = {0};
-    buf_puts(&b, cases[i].text);
+    buf_puts(&b, c.text);
     b.n = escapes_drop(b.p, b.n);
-    assert_string_equal(buf_c(&b), cases[i].left);
-    assert_int_equal(b.n, strlen(cases[i].left));
+    assert_string_equal(buf_c(&b), c.left);
+    assert_int_equal(b.n, strlen(c.left));
   }
 }

@@ -2,7 +2,6 @@
  * missing between. */
 
 #include "base/head_tail.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "support/test.h"
 

@@ -2,6 +2,7 @@
 #include "base/str.h"
 
 #include "base/err.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -57,30 +58,10 @@ TEST(lines) {
 }
 
 TEST(numbers) {
-  static const struct {
-    const char *text;
-    bool ok;
-    long value;
-  } cases[] = {
-      {"0", true, 0},
-      {"42", true, 42},
-      {"-7", true, -7},
-      {"007", true, 7},
-      {"", false, 0},
-      {"-", false, 0},
-      {"+1", false, 0},
-      {" 1", false, 0},
-      {"1 ", false, 0},
-      {"1.5", false, 0},
-      {"0x1", false, 0},
-      {"１", false, 0},
-      {"999999999999999999", true, 999999999999999999},
-      {"1000000000000000000", false, 0},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("base/str/numbers.yaml", c, text, ok, value) {
     long value = 0;
-    assert_int_equal(str_to_long(str_from(cases[i].text), &value), cases[i].ok);
-    assert_int_equal(value, cases[i].value);
+    assert_int_equal(str_to_long(str_from(c.text), &value), data_true(c.ok));
+    assert_int_equal(value, data_number(c.value));
   }
 }
 
@@ -112,27 +93,11 @@ TEST(near_names) {
 TEST(the_nearest_name) {
   static const char *const names[] = {"instruction", "initial_movement", "rules",        "persona",
                                       "pi",          "same_tool",        "same_failure", NULL};
-  static const struct {
-    const char *word, *nearest;
-  } cases[] = {{"instuction", "instruction"},
-               {"rule", "rules"},
-               {"Rules", "rules"},
-               {"personas", "persona"},
-               {"xyzzy", NULL},
-               {"", NULL},
-               {"initial_movment", "initial_movement"},
-               {"rules", "rules"},
-               {"init", "initial_movement"},
-               {"in", NULL},
-               {"persona_text", "persona"},
-               {"rul", "rules"},
-               {"same_fail", "same_failure"},
-               {"gpt", NULL}};
   char huge[200];
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    const char *got = str_nearest(str_from(cases[i].word), names);
-    if (cases[i].nearest)
-      assert_string_equal(got, cases[i].nearest);
+  DATA_ROWS("base/str/the_nearest_name.yaml", c, word, nearest) {
+    const char *got = str_nearest(str_from(c.word), names);
+    if (c.nearest)
+      assert_string_equal(got, c.nearest);
     else
       assert_null(got);
   }

@@ -1,4 +1,5 @@
 /* The fold as a reader of outside data: what does not hold together is refused, never asserted. */
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -16,105 +17,15 @@ static void play_log(struct play *p) {
   assert_int_equal(p->core.status, SESSION_ENDED);
 }
 
-static const struct bad_case {
-  const char *type; /* the k-th record of this type ... */
-  int k;
-  const char *changes; /* ... with these members changed (null: taken away) */
-  const char *error;
-} bad_cases[] = {
-    {"session_start", 0, "{'seq':2}", "its seq is not the next one"},
-    {"session_start", 0, "{'seq':'1'}", "its seq is not the next one"},
-    {"session_start", 0, "{'type':'turn_start'}", "a log begins with session_start"},
-    {"session_start", 0, "{'type':null}", "a log begins with session_start"},
-    {"session_start", 0, "{'v':2}", "not the one that this program reads"},
-    {"session_start", 0, "{'session':null}", "no session id"},
-    {"session_start", 0, "{'session':'0123456789012345678901234567890123456789'}", "no session id"},
-    {"session_start", 0, "{'workflow':null}", "its workflow cannot be built"},
-    {"session_start", 0, "{'workflow':[]}", "its workflow cannot be built"},
-    {"session_start", 0, "{'task_blob':'00'}", "blob that is not at hand"},
-    {"turn_start", 0, "{'type':'session_start'}", "a session starts once"},
-    {"turn_start", 0, "{'type':'hello'}", "its type is unknown"},
-    {"turn_start", 0, "{'movement':'nowhere'}", "not in the workflow"},
-    {"turn_start", 0, "{'movement':'b'}", "no movement was to be entered"},
-    {"turn_start", 0, "{'turn':2}", "its turn number is not the next one"},
-    {"call_start", 0, "{'turn':9}", "its turn is not open"},
-    {"call_start", 0, "{'type':'turn_start','movement':'a'}", "no movement was to be entered"},
-    {"call_start", 0, "{'call':2}", "its call number is not the next one"},
-    {"call_start", 0, "{'attempt':2}", "its attempt is not the next one"},
-    {"call_start", 0, "{'purpose':'dance'}", "its purpose is unknown"},
-    {"call_start", 0, "{'purpose':'judge','stage':'ai_judge'}", "its turn is not at that point"},
-    {"call_start", 0, "{'schema':{'ref':'1#/schema'}}", "refers to a record that has none"},
-    {"call_start", 0, "{'schema':{'ref':''}}", "refers to a record that has none"},
-    {"call_start", 0, "{'stage':{}}", "its turn is not at that point"}, /* there, if no name */
-    {"call_start", 0, "{'stage':1.5}", "its turn is not at that point"},
-    {"call_start", 0, "{'type':'call_end'}", "its call is not running"},
-    {"call_start", 0, "{'type':'stage','stage':'when','outcome':'matched'}", "not being judged"},
-    {"call_start", 0, "{'type':'judgment','rule':1}", "judged already"},
-    {"call_start", 0, "{'type':'turn_end','rule':1}", "no verdict"},
-    {"call_end", 0, "{'call':2}", "its call is not running"},
-    {"call_end", 0, "{'attempt':2}", "that attempt is not running"},
-    {"call_end", 0, "{'duration_ms':-1}", "a time in it cannot be"},
-    {"call_end", 0, "{'duration_ms':9223372036854775807}", "a time in it cannot be"},
-    {"call_end", 0, "{'type':'call_start','attempt':2}", "does not wait for another attempt"},
-    {"call_end", 0, "{'text_blob':'00'}", "blob that is not at hand"},
-    {"call_start", 1, "{'purpose':'execute','stage':null}", "its turn is not at that point"},
-    {"call_start", 1, "{'purpose':'check','invariant':1}", "its purpose is not of this point"},
-    {"call_start", 1, "{'purpose':'execute'}", "its purpose is not of this point"},
-    {"call_start", 1, "{'stage':null}", "for no stage"},
-    {"call_start", 1, "{'stage':'guess'}", "for no stage"},
-    {"call_start", 1, "{'call':1,'attempt':2}", "does not wait for another attempt"},
-    {"call_start", 5, "{'repeats':{}}", "does not wait for another attempt"},
-    {"stage", 0, "{'stage':'guess'}", "stage or outcome is unknown"},
-    {"stage", 0, "{'outcome':'maybe'}", "stage or outcome is unknown"},
-    {"stage", 0, "{'stage':'structured_output\\u0000'}", "stage or outcome is unknown"},
-    {"stage", 0, "{'turn':2}", "its turn is not open"},
-    {"judgment", 0, "{'rule':3}", "its rule is not in the workflow"},
-    {"judgment", 0, "{'rule':-1}", "its rule is not in the workflow"},
-    {"judgment", 0, "{'rule':null}", "neither a rule nor a failure"},
-    {"judgment", 0, "{'rule':null,'failure':'complete'}", "neither a rule nor a failure"},
-    {"judgment", 0, "{'method':'guess'}", "its method is unknown"},
-    {"turn_end", 0, "{'type':'judgment','method':'when'}", "judged already"},
-    {"turn_end", 0, "{'rule':2}", "not the one that was judged"},
-    {"call_end", 5, "{'attempt':1}", "that attempt is not running"},
-    {"call_end", 4, "{'retry_in_ms':-5}", "a time in it cannot be"},
-    {"call_end", 4, "{'ts':'yesterday'}", "its ts is not a time"},
-    {"session_end", 0, "{'outcome':'fine'}", "its outcome is unknown"},
-    {"session_end", 0, "{'outcome':null}", "its outcome is unknown"},
-};
-
 TEST(what_is_out_of_order_is_refused) {
   AUTO(play_deinit) struct play p;
   play_log(&p);
-  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
-    play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
-                 bad_cases[i].error);
+  DATA_ROWS("core/apply/what_is_out_of_order_is_refused.yaml", c, type, k, changes, error)
+    play_refuses(&p, play_index(&p, c.type, (int)data_number(c.k)), c.changes, c.error);
 }
 
 TEST(a_carried_state_is_outside_data) {
-  static const struct {
-    const char *changes, *error; /* NULL: it is taken */
-  } cases[] = {
-      {"{}", NULL},
-      {"{'movement':'nowhere'}", "its movement is not in the workflow"},
-      {"{'state':null}", "its turns are no count"},
-      {"{'state':{'turns':-1,'iterations':0}}", "its turns are no count"},
-      {"{'state':{'turns':1}}", "its turns are no count"},
-      {"{'state':{'turns':9223372036854775807,'iterations':1}}", "its turns are no count"},
-      {"{'state':{'turns':1,'iterations':1,'runs':{'nowhere':1}}}",
-       "its runs are not of its workflow"},
-      {"{'state':{'turns':1,'iterations':1,'runs':{'a':'x'}}}", "its runs are not of its workflow"},
-      {"{'state':{'turns':1,'iterations':1,'tokens':{'sim':[9223372036854775807]}}}",
-       "its tokens are no counts"},
-      {"{'state':{'turns':1,'iterations':1,'tokens':{'sim':{'x':null}}}}",
-       "its tokens are no counts"},
-      {"{'state':{'turns':1,'iterations':1,'check':{'turn':1,'movement':'b','exit':1}}}",
-       "its check is not of"},
-      {"{'state':{'turns':1,'iterations':1,'values':7,'conversations':[],'refused':'x','totals':1}"
-       "}",
-       NULL},
-      {"{'text_blob':'0000'}", "not at hand"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/apply/a_carried_state_is_outside_data.yaml", c, changes, error) {
     AUTO(core_deinit) struct core core;
     struct err err = {0};
     json_auto_t *start =
@@ -124,7 +35,7 @@ TEST(a_carried_state_is_outside_data) {
     json_auto_t *carried =
         data_json("{'v':1,'seq':2,'type':'carried','movement':'a','text':'t',"
                   "'state':{'turns':3,'iterations':3,'runs':{'a':2},'tokens':{'sim':[1,2]}}}");
-    json_auto_t *changes = data_json(cases[i].changes);
+    json_auto_t *changes = data_json(c.changes);
     json_object_update(carried, changes);
     core_init(&core);
     assert_true(core_apply_json(&core, start, NULL, NULL, &err));
@@ -132,8 +43,8 @@ TEST(a_carried_state_is_outside_data) {
     assert_false(core_apply_json(&core, turn, NULL, NULL, &err));
     assert_non_null(strstr(err.text, "has not taken over"));
     bool ok = core_apply_json(&core, carried, NULL, NULL, &err);
-    if (ok != (cases[i].error == NULL) || (!ok && strstr(err.text, cases[i].error) == NULL))
-      fail_msg("%s: %s", cases[i].changes, ok ? "taken" : err.text);
+    if (ok != (c.error == NULL) || (!ok && strstr(err.text, c.error) == NULL))
+      fail_msg("%s: %s", c.changes, ok ? "taken" : err.text);
     assert_int_equal(core.carried, ok);
   }
 }

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "core/answer.h"
-#include "core/human.h"
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -12,43 +12,14 @@
 /* --- what a workflow may ask --- */
 
 TEST(what_cannot_be_asked_is_refused) {
-  static const struct {
-    const char *movement, *error;
-  } cases[] = {
-      {"'ask':{'question':' '}", "ask.question: is empty"},
-      {"'ask':{'question':'?','schema':{'type':'string'},'choices':['a','b']}",
-       "ask.schema: cannot be combined with choices"},
-      {"'ask':{'question':'?','schema':{'type':'nothing'}}", "ask.schema: "},
-      {"'ask':{'question':'?','deadline':'1h'}", "ask.default: is missing"},
-      {"'ask':{'question':'?','default':'a'}", "ask.default: needs a deadline"},
-      {"'ask':{'question':'?','deadline':'1h','choices':['a','b'],'default':'c'}",
-       "ask.default: is none of the choices"},
-      {"'ask':{'question':'?','deadline':'1h','schema':{'type':'integer'},'default':'x'}",
-       "ask.default: the answer does not fit the schema"},
-      {"'ask':{'question':'?','choices':['a']}", "ask.choices: must be a list of 2 to 20"},
-      {"'ask':{'question':'?','choices':['a','a']}", "ask.choices: must be a list of 2 to 20"},
-      {"'ask':{'question':'?','choices':['a','b\\nc']}", "ask.choices: must be a list of 2 to 20"},
-      {"'ask':{'question':'?','deadline':'91d','default':'x'}",
-       "ask.deadline: must be a duration of at most 90d"},
-      {"'ask':{'question':'?'},'command':['make']", "ask: a movement with ask does no work"},
-      {"'ask':{'question':'?'},'approve':{}", "ask: a movement with ask does no work"},
-      {"'approve':{'default':'approve'}", "approve.default: needs a deadline"},
-      {"'approve':{'default':'maybe','deadline':'1h'}",
-       "approve.default: must be approve or reject"},
-      {"'approve':{'on_reject':'nowhere'}", "approve.on_reject: names no movement"},
-      {"'approve':{},'parallel':[{'name':'x','rules':[{'condition':'r'}]}]",
-       "approve: stands at the children"},
-      {"'parallel':[{'name':'x','approve':{'on_reject':'ABORT'},'rules':[{'condition':'r'}]}]",
-       "a rejected child has failed"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/ask/what_cannot_be_asked_is_refused.yaml", c, movement, error) {
     buf_auto_t text = {0};
     struct err err = {0};
-    buf_printf(&text, "{'name':'w','movements':[{'name':'a',%s," DONE "}]}", cases[i].movement);
+    buf_printf(&text, "{'name':'w','movements':[{'name':'a',%s," DONE "}]}", c.movement);
     json_auto_t *doc = data_json(buf_c(&text));
     struct workflow *wf = workflow_build(doc, &err);
-    if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
-      fail_msg("%s: %s", cases[i].movement, wf ? "taken" : err.text);
+    if (wf != NULL || strstr(err.text, c.error) == NULL)
+      fail_msg("%s: %s", c.movement, wf ? "taken" : err.text);
   }
 }
 
@@ -225,22 +196,7 @@ TEST(an_answer_is_json_or_a_text) {
 /* --- deadlines, rejections --- */
 
 TEST(a_deadline_takes_the_default) {
-  static const struct {
-    const char *movement, *text;
-    enum session_outcome outcome;
-  } cases[] = {
-      {"'ask':{'question':'?','deadline':'1h','default':'done'}", "done", END_COMPLETE},
-      {"'ask':{'question':'?','deadline':'1h','default':'3','schema':{'type':'integer'}}", "3",
-       END_COMPLETE},
-      {"'command':['x'],'approve':{'deadline':'1h','default':'approve'}", "", END_COMPLETE},
-      {"'command':['x'],'approve':{'deadline':'1h'}", "nobody approved it before the deadline",
-       END_ABORT},
-      {"'command':['x'],'approve':{'deadline':'1h','on_reject':'COMPLETE'}",
-       "nobody approved it before the deadline", END_COMPLETE},
-      {"'command':['x'],'approve':{'deadline':'1h','on_reject':'b'}",
-       "nobody approved it before the deadline", END_COMPLETE},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/ask/a_deadline_takes_the_default.yaml", c, movement, text, outcome) {
     buf_auto_t text = {0};
     AUTO(play_deinit) struct play p;
     buf_printf(&text,
@@ -248,8 +204,8 @@ TEST(a_deadline_takes_the_default) {
                "'rules':[{'condition':'when(true)','next':'COMPLETE'}]},"
                "{'name':'b','command':['y'],'rules':[{'condition':'when(true)','next':'COMPLETE'}]}"
                "]}",
-               cases[i].movement);
-    play_all(&p, cases[i].movement, buf_c(&text), NULL,
+               c.movement);
+    play_all(&p, c.movement, buf_c(&text), NULL,
              "{'a':{'text':'','exit':0},'b':{'text':'','exit':0}}");
     assert_int_equal(p.core.status, SESSION_STOPPED);
     int64_t until = p.core.turns->until_ms;
@@ -259,9 +215,9 @@ TEST(a_deadline_takes_the_default) {
     p.now_ms = until;
     resume(&p);
     const json_t *given = json_array_get(p.core.answers, 0);
-    assert_string_equal(json_string_value(json_object_get(given, "text")), cases[i].text);
+    assert_string_equal(json_string_value(json_object_get(given, "text")), c.text);
     assert_null(json_object_get(given, "by"));
-    assert_int_equal(p.core.outcome, cases[i].outcome);
+    assert_int_equal(p.core.outcome, data_among(c.outcome, "none complete abort"));
     assert_int_equal(play_count(&p, "answer"), 1);
   }
 }
@@ -281,27 +237,6 @@ TEST(a_rejected_child_has_failed) {
   refused(&p, (struct core_answer){.says = SAYS_APPROVE}, "g.x was answered already, by ann");
 }
 
-/* --- a log that somebody changed --- */
-
-static const struct {
-  const char *type, *changes, *error;
-  int k;
-} bad_cases[] = {
-    {"question", "{'turn':9}", "its turn is not open", 0},
-    {"question", "{'question':{'kind':'approve'}}", "its turn has nothing to ask", 0},
-    {"question", "{'question':{'kind':'value'}}", "its turn has nothing to ask", 0},
-    {"question", "{'question':{'kind':'input'}}", "its turn has nothing to ask", 0},
-    {"question", "{'question':null}", "its turn has nothing to ask", 0},
-    {"question", "{'until':'tomorrow'}", "its deadline is no time", 2},
-    {"question", "{'ts':'today'}", "its time cannot be read", 0},
-    {"answer", "{'turn':9}", "its turn is not open", 0},
-    {"answer", "{'answer':'approve'}", "its answer is none to that question", 0},
-    {"answer", "{'answer':'choice','value':null}", "its answer is none to that question", 2},
-    {"answer", "{'value':1}", "its value does not fit the schema", 0},
-    {"answer", "{'value':8}", "its value does not fit the schema", 1},
-    {"answer", "{'text':'x'}", "its value does not fit the schema", 1},
-};
-
 TEST(a_changed_question_or_answer_is_refused) {
   AUTO(play_deinit) struct play p;
   play_all(&p, "log", two, NULL, script);
@@ -310,9 +245,8 @@ TEST(a_changed_question_or_answer_is_refused) {
   resume(&p);
   assert_null(say(&p, (struct core_answer){.says = SAYS_APPROVE}));
   resume(&p);
-  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
-    play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
-                 bad_cases[i].error);
+  DATA_ROWS("core/ask/a_changed_question_or_answer_is_refused.yaml", c, type, changes, error, k)
+    play_refuses(&p, play_index(&p, c.type, (int)data_number(c.k)), c.changes, c.error);
 }
 
 TEST_GROUP(NULL, play_over)

@@ -60,30 +60,16 @@ static void same_json(const char *what, json_t *owned_got, const char *want) {
 }
 
 TEST(amounts_are_read_as_people_write_them) {
-  static const struct {
-    const char *object;
-    enum budget_unit unit;
-    int64_t limit, call;
-  } cases[] = {
-      {"{}", BUDGET_TOKENS, -1, -1},
-      {"{'tokens':7,'call':{'tokens':3}}", BUDGET_TOKENS, 7, 3},
-      {"{'tokens':7.5}", BUDGET_TOKENS, -1, -1},
-      {"{'cost':0.25,'call':{'cost':1}}", BUDGET_COST, 250000000, 1000000000},
-      {"{'cost':-1,'call':{'cost':'1'}}", BUDGET_COST, -1, -1},
-      {"{'cost':1e300}", BUDGET_COST, -1, -1},
-      {"{'time':'2m','call':{'time':'10s'}}", BUDGET_TIME, 120000, 10000},
-      {"{'time':5,'call':{'time':'soon'}}", BUDGET_TIME, -1, -1},
-      {"{'calls':4}", BUDGET_CALLS, 4, -1},
-      {"{'movements':2}", BUDGET_MOVEMENTS, 2, -1},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    json_auto_t *object = data_json(cases[i].object);
+  DATA_ROWS("core/budget/amounts_are_read_as_people_write_them.yaml", c, object, unit, limit,
+            call) {
+    json_auto_t *object = data_json(c.object);
     struct budget budget;
+    enum budget_unit unit = data_among(c.unit, "tokens cost time calls movements");
     budget_read(object, &budget);
-    if (budget.limit[cases[i].unit] != cases[i].limit ||
-        budget.call[cases[i].unit] != cases[i].call)
-      fail_msg("%s: %lld %lld", cases[i].object, (long long)budget.limit[cases[i].unit],
-               (long long)budget.call[cases[i].unit]);
+    if (budget.limit[unit] != (int64_t)data_number(c.limit) ||
+        budget.call[unit] != (int64_t)data_number(c.call))
+      fail_msg("%s: %lld %lld", c.object, (long long)budget.limit[unit],
+               (long long)budget.call[unit]);
     assert_false(budget.stops);
   }
 }
@@ -190,30 +176,19 @@ TEST(movements_are_counted_when_they_are_entered) {
 
 /* Only with on_exceed: stop, and only once the limit is passed. */
 TEST(a_call_that_runs_is_ended_past_its_limit) {
-  static const struct {
-    const char *movement;
-    int64_t before, tokens, cost_nano; /* tokens of the movement, then what the call tells */
-    bool ends;
-    enum budget_of of;
-    enum budget_unit unit;
-  } cases[] = {
-      {"a", 450, 50, 0, false, BUDGET_OF_SESSION, BUDGET_TOKENS},
-      {"a", 450, 51, 0, true, BUDGET_OF_MOVEMENT, BUDGET_TOKENS},
-      {"a", 0, 100, 0, false, BUDGET_OF_SESSION, BUDGET_TOKENS},
-      {"a", 0, 101, 0, true, BUDGET_OF_CALL, BUDGET_TOKENS},
-      {"a", 0, 0, 500000001, true, BUDGET_OF_CALL, BUDGET_COST},
-      {"free", 0, 5000, 0, false, BUDGET_OF_SESSION, BUDGET_TOKENS}, /* it is finished */
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/budget/a_call_that_runs_is_ended_past_its_limit.yaml", c, movement, before,
+            tokens, cost_nano, ends, of, unit) {
     struct bed b;
     struct budget_hit hit;
-    bed_begin(&b, workflow, cases[i].movement);
-    use(&b, cases[i].movement, cases[i].before, 0, 0);
-    b.call.told.tokens = cases[i].tokens;
-    b.call.told.cost_nano = cases[i].cost_nano;
+    bed_begin(&b, workflow, c.movement);
+    use(&b, c.movement, (int64_t)data_number(c.before), 0, 0);
+    b.call.told.tokens = (int64_t)data_number(c.tokens);
+    b.call.told.cost_nano = (int64_t)data_number(c.cost_nano);
     bool ends = budget_must_end_call(&b.core, &b.turn, &b.call, &hit);
-    if (ends != cases[i].ends || (ends && (hit.of != cases[i].of || hit.unit != cases[i].unit)))
-      fail_msg("case %zu: %d %d %d", i, ends, (int)hit.of, (int)hit.unit);
+    if (ends != data_true(c.ends) ||
+        (ends && (hit.of != data_among(c.of, "session movement call") ||
+                  hit.unit != data_among(c.unit, "tokens cost"))))
+      fail_msg("case %zu: %d %d %d", c.at, ends, (int)hit.of, (int)hit.unit);
     bed_end(&b);
   }
 }
@@ -242,24 +217,12 @@ TEST(time_left_is_the_least_that_is_left) {
       "{'name':'w','budget':{'time':'10m','on_exceed':'stop'},'movements':["
       "{'name':'a','budget':{'call':{'time':'1m'},'on_exceed':'stop'}," DONE "},"
       "{'name':'b','budget':{'time':'1s'}," DONE "}]}";
-  static const struct {
-    const char *movement;
-    int64_t used;
-    uint64_t most, left;
-  } cases[] = {
-      {"b", 0, 1000000, 600000},     /* its own does not stop calls */
-      {"b", 599000, 1000000, 1000},  /* what is left of the session's */
-      {"b", 600000, 1000000, 1},     /* never 0, which would mean for ever */
-      {"b", 700000, 1000000, 1},     /* nor below */
-      {"a", 0, 1000000, 60000},      /* one call's */
-      {"a", 580000, 1000000, 20000}, /* the session's is less */
-      {"a", 0, 5, 5},                /* the call's own bound is the least */
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/budget/time_left_is_the_least_that_is_left.yaml", c, movement, used, most, left) {
     struct bed b;
-    bed_begin(&b, timed, cases[i].movement);
-    use(&b, cases[i].movement, 0, 0, cases[i].used);
-    assert_int_equal(budget_time_left(&b.core, &b.turn, cases[i].most), cases[i].left);
+    bed_begin(&b, timed, c.movement);
+    use(&b, c.movement, 0, 0, (int64_t)data_number(c.used));
+    assert_int_equal(budget_time_left(&b.core, &b.turn, (uint64_t)data_number(c.most)),
+                     (uint64_t)data_number(c.left));
     bed_end(&b);
   }
 }
@@ -356,56 +319,23 @@ TEST(what_a_limit_cannot_see_is_said_once) {
 
 /* A log may hold any number. */
 TEST(notes_are_lines_for_people) {
-  static const struct {
-    const char *note, *line;
-  } cases[] = {
-      {"{'of':'session','unit':'tokens','used':820,'limit':1000}",
-       "budget: 820 of 1000 tokens are used"},
-      {"{'of':'movement','movement':'a','unit':'cost','used':0.8,'limit':1}",
-       "budget of a: $0.8000 of $1.0000 are used"},
-      {"{'unit':'time','used':1500,'limit':-3}", "budget: 1.5s of 0.0s are used"},
-      {"{'unit':'calls','used':1e300,'limit':'x'}", "budget: 0 of 0 calls are used"},
-      {"{'provider':'p','unit':'cost'}",
-       "budget: the cost of p are not known, its calls count for nothing"},
-      {"{'provider':'p','unit':'tokens'}",
-       "budget: the tokens of p are not known, its calls count for nothing"},
-      {"{'unit':'wishes'}", ""},
-      {"7", ""},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    json_auto_t *note = data_json(cases[i].note);
+  DATA_ROWS("core/budget/notes_are_lines_for_people.yaml", c, note, line) {
+    json_auto_t *note = data_json(c.note);
     buf_auto_t line = {0};
     budget_note_tell(note, &line);
-    assert_string_equal(buf_c(&line), cases[i].line);
+    assert_string_equal(buf_c(&line), c.line);
   }
 }
 
 TEST(a_person_adds_to_what_is_bounded) {
-  static const struct {
-    const char *added, *error; /* NULL: it is taken */
-  } cases[] = {
-      {"{}", NULL},
-      {"{'tokens':1,'cost':0.5,'time':'30m','calls':1,'movements':1}", NULL},
-      {"{'a.tokens':5}", NULL},
-      {"{'wishes':3}", "knows no \"wishes\""},
-      {"{'nowhere.tokens':3}", "knows no \"nowhere.tokens\""},
-      {"{'.tokens':3}", "knows no \".tokens\""},
-      {"{'a.wishes':3}", "knows no \"a.wishes\""},
-      {"{'tokens':0}", "must be a number above 0"},
-      {"{'tokens':'5'}", "must be a number above 0"},
-      {"{'tokens':9000000000000000000}", "must be a number above 0"},
-      {"{'time':30}", "must be a duration, such as 30m"},
-      {"{'a.cost':3}", "no budget of a.cost to add to"},
-      {"{'free.tokens':3}", "no budget of free.tokens to add to"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/budget/a_person_adds_to_what_is_bounded.yaml", c, added, error) {
     struct bed b;
     struct err err = {0};
-    json_auto_t *added = data_json(cases[i].added);
+    json_auto_t *added = data_json(c.added);
     bed_begin(&b, workflow, "a");
     bool ok = budget_added_check(b.core.workflow, added, &err);
-    if (ok != (cases[i].error == NULL) || (!ok && strstr(err.text, cases[i].error) == NULL))
-      fail_msg("%s: %s", cases[i].added, ok ? "taken" : err.text);
+    if (ok != (c.error == NULL) || (!ok && strstr(err.text, c.error) == NULL))
+      fail_msg("%s: %s", c.added, ok ? "taken" : err.text);
     bed_end(&b);
   }
 }
@@ -433,32 +363,16 @@ TEST(what_is_added_moves_the_limit) {
 }
 
 TEST(a_resume_says_how_much_is_needed) {
-  static const struct {
-    const char *stop, *added, *error; /* NULL: it goes on */
-  } cases[] = {
-      {"{'of':'session','unit':'tokens'}", "{}", "give --add-budget tokens=N with more than 200"},
-      {"{'of':'session','unit':'tokens'}", "{'tokens':200}", "more than 200"},
-      {"{'of':'session','unit':'tokens'}", "{'tokens':201}", NULL},
-      {"{'of':'session','unit':'cost'}", "{}", NULL},
-      {"{'of':'movement','movement':'a','unit':'tokens'}", "{'tokens':9999}",
-       "give --add-budget a.tokens=N with more than 700"},
-      {"{'of':'movement','movement':'a','unit':'tokens'}", "{'a.tokens':701}", NULL},
-      {"{'of':'movement','movement':'nowhere','unit':'tokens'}", "{}", NULL},
-      {"{'of':'movement','movement':'free','unit':'tokens'}", "{}", NULL},
-      {"{'of':'call','movement':'a','unit':'tokens'}", "{}", NULL},
-      {"{'of':'session','unit':'wishes'}", "{}", NULL},
-      {"null", "{}", NULL},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/budget/a_resume_says_how_much_is_needed.yaml", c, stop, added, error) {
     struct bed b;
     struct err err = {0};
-    json_auto_t *added = data_json(cases[i].added);
+    json_auto_t *added = data_json(c.added);
     bed_begin(&b, workflow, "a");
     use(&b, "a", 1200, 0, 0);
-    b.core.stop_budget = data_json(cases[i].stop);
+    b.core.stop_budget = data_json(c.stop);
     bool still = budget_still_used_up(&b.core, added, &err);
-    if (still != (cases[i].error != NULL) || (still && strstr(err.text, cases[i].error) == NULL))
-      fail_msg("%s %s: %s", cases[i].stop, cases[i].added, still ? err.text : "goes on");
+    if (still != (c.error != NULL) || (still && strstr(err.text, c.error) == NULL))
+      fail_msg("%s %s: %s", c.stop, c.added, still ? err.text : "goes on");
     bed_end(&b);
   }
 }

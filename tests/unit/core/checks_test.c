@@ -5,36 +5,9 @@
 #include "support/test.h"
 
 TEST(patterns_say_which_paths) {
-  static const struct {
-    const char *pattern, *path;
-    bool matches;
-  } cases[] = {
-      {"tests/**", "tests/a", true},
-      {"tests/**", "tests/a/b/c.sh", true},
-      {"tests/**", "tests", false},
-      {"tests/**", "src/tests/a", false},
-      {"tests/", "tests/a/b", true},
-      {"tests/", "testsa/b", false},
-      {"**/tests/**", "src/tests/a", true},
-      {"**/tests/**", "tests/a", true},
-      {"*.lock", "a/b/x.lock", true},
-      {"*.lock", "x.lock", true},
-      {"*.lock", "x.lock.c", false},
-      {"x.lock", "a/x.lock", true},
-      {"*.lock", "a.lock/x", true}, /* below a folder of that name, too */
-      {"src/*.c", "src/a.c", true},
-      {"src/*.c", "src/a/b.c", false},
-      {"src/?.c", "src/a.c", true},
-      {"src/?.c", "src/ab.c", false},
-      {"./Makefile", "Makefile", true},
-      {"/Makefile", "Makefile", true},
-      {"/a/Makefile", "b/a/Makefile", false},
-      {"**", "anything/at/all", true},
-      {"", "a", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-    if (protect_matches(str_from(cases[i].pattern), str_from(cases[i].path)) != cases[i].matches)
-      fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+  DATA_ROWS("core/checks/patterns_say_which_paths.yaml", c, pattern, path, matches)
+    if (protect_matches(str_from(c.pattern), str_from(c.path)) != data_true(c.matches))
+      fail_msg("%s, %s", c.pattern, c.path);
 }
 
 /* A pattern that would take for ever protects. */

@@ -1,5 +1,6 @@
 /* The pure core, event by event: a provider in memory, virtual time, the log as it would be. */
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -134,42 +135,17 @@ TEST(a_session_from_start_to_end) {
   assert_true(json_equal(json_object_get(end, "methods"), methods));
 }
 
-struct end_case {
-  const char *title, *workflow, *script;
-  enum session_outcome outcome;
-  const char *message; /* a piece of session_end's, or NULL */
-};
-
 #define ONE(rules)                                                                                 \
   "{'name':'w','judge':{'stages':['phase1_tag']},'movements':[{'name':'a','rules':[" rules "]}]}"
 
-static const struct end_case end_cases[] = {
-    {"complete", ONE("{'condition':'done','next':'COMPLETE'}"), "{'a':'x'}", END_COMPLETE, NULL},
-    {"abort", ONE("{'condition':'done','next':'ABORT'}"), "{'a':'x'}", END_ABORT, NULL},
-    {"no rule", ONE("{'condition':'x','next':'ABORT'},{'condition':'y','next':'COMPLETE'}"),
-     "{'a':'no tag'}", END_RULE_NO_MATCH, "no stage named a rule"},
-    {"a guard", ONE("{'condition':'x && when(exit == 0)','next':'COMPLETE'}"),
-     "{'a':{'text':'x','exit':3}}", END_RULE_NO_MATCH, "its guard"},
-    {"an expression", ONE("{'condition':'when(exit == 0)','next':'COMPLETE'}"), "{'a':'no exit'}",
-     END_FAILED, "exit == 0"},
-    {"its own value", ONE("{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
-     "{'a':{'text':'x','structured':{'ok':true}}}", END_COMPLETE, NULL},
-    {"the value of an earlier run of its own",
-     ONE("{'condition':'when(iteration == 1)','next':'a'},"
-         "{'condition':'when(structured.a.ok)','next':'COMPLETE'}"),
-     "{'a':[{'text':'x','structured':{'ok':true}},'plain']}", END_FAILED, "structured.a.ok"},
-    {"an exit status", ONE("{'condition':'when(exit == 3)','next':'COMPLETE'}"),
-     "{'a':{'text':'x','exit':3}}", END_COMPLETE, NULL},
-};
-
 TEST(ways_to_end) {
-  for (size_t i = 0; i < ARRAY_LEN(end_cases); i++) {
-    const struct end_case *c = &end_cases[i];
+  DATA_ROWS("core/decide/ways_to_end.yaml", c, title, workflow, script, outcome, message) {
     AUTO(play_deinit) struct play p;
-    play_all(&p, c->title, c->workflow, NULL, c->script);
-    expect_end(&p, c->outcome);
-    if (c->message && strstr(buf_c(&p.core.stop_message), c->message) == NULL)
-      fail_msg("%s: %s", c->title, buf_c(&p.core.stop_message));
+    play_all(&p, c.title, c.workflow, NULL, c.script);
+    expect_end(&p, data_among(c.outcome,
+                              "none complete abort rule_no_match max_movements cancelled failed"));
+    if (c.message && strstr(buf_c(&p.core.stop_message), c.message) == NULL)
+      fail_msg("%s: %s", c.title, buf_c(&p.core.stop_message));
   }
 }
 
@@ -184,32 +160,19 @@ TEST(the_value_of_an_earlier_movement) {
 }
 
 TEST(max_movements_is_checked_before_a_movement) {
-  static const struct {
-    const char *max, *script;
-    enum session_outcome outcome;
-    int turns;
-  } cases[] = {
-      {"1", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 1},
-      {"3", "{'a':'[A:1]'}", END_MAX_MOVEMENTS, 3},
-      {"1", "{'a':'[A:2]'}", END_COMPLETE, 1},
-      {"2", "{'a':['[A:1]','[A:2]']}", END_COMPLETE, 2},
-      {"2", "{'a':['[A:1]','[A:3]']}", END_ABORT, 2},
-      {"'infinite'",
-       "{'a':['[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]','[A:1]',"
-       "'[A:1]','[A:2]']}",
-       END_COMPLETE, 12},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/decide/max_movements_is_checked_before_a_movement.yaml", c, max, script, outcome,
+            turns) {
     AUTO(play_deinit) struct play p;
     char workflow[512];
     const char *at = strstr(tag_only, "%s");
-    print_into(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only, cases[i].max,
+    print_into(workflow, sizeof workflow, "%.*s%s%s", (int)(at - tag_only), tag_only, c.max,
                at + 2);
-    play_all(&p, cases[i].script, workflow, NULL, cases[i].script);
-    expect_end(&p, cases[i].outcome);
-    assert_int_equal(play_count(&p, "turn_start"), cases[i].turns);
-    assert_int_equal(play_count(&p, "turn_end"), cases[i].turns);
-    if (cases[i].outcome == END_MAX_MOVEMENTS)
+    play_all(&p, c.script, workflow, NULL, c.script);
+    expect_end(&p, data_among(c.outcome, "none complete abort rule_no_match max_movements"));
+    assert_int_equal(play_count(&p, "turn_start"), (int)data_number(c.turns));
+    assert_int_equal(play_count(&p, "turn_end"), (int)data_number(c.turns));
+    if (data_among(c.outcome, "none complete abort rule_no_match max_movements") ==
+        END_MAX_MOVEMENTS)
       assert_non_null(strstr(buf_c(&p.core.stop_message), "\"a\" would have been next"));
   }
 }
@@ -279,53 +242,20 @@ static void expect_providers(const struct play *p, const char *wanted) {
     fail_msg("%s: %s, wanted %s", p->title, buf_c(&got), wanted);
 }
 
-static const struct {
-  const char *title, *providers, *config, *replies, *asked;
-  const char *class; /* of the stop; NULL: it completes */
-} fallback_cases[] = {
-    {"no money", "'provider':'sim','fallback':['other']", NULL, "[" FAIL("quota") ",'ok']",
-     "sim other", NULL},
-    {"empty answers", "'provider':'sim','fallback':['other']", NULL, "['',' ','ok']",
-     "sim sim other", NULL},
-    {"down for long", "'provider':'sim','fallback':['other']", NULL,
-     "[" FAIL("overloaded") "," FAIL("overloaded") "," FAIL("overloaded") "," FAIL(
-         "overloaded") ",'ok']",
-     "sim sim sim sim other", NULL},
-    {"limited for hours", "'provider':'sim','fallback':['other']", NULL,
-     "[{'error':'rate_limit','message':'no','retry_after_ms':18000000},'ok']", "sim other", NULL},
-    {"one after the other", "'provider':'sim','fallback':['other','third']", NULL,
-     "[" FAIL("auth") "," FAIL("not_found") ",'ok']", "sim other third", NULL},
-    {"all of them", "'provider':'sim','fallback':['other']", NULL,
-     "[" FAIL("auth") "," FAIL("quota") ",'ok']", "sim other", "quota"},
-    {"new attempts at the next", "'provider':'sim','fallback':['other']", NULL,
-     "[" FAIL("crashed") "," FAIL("network") "," FAIL("network") ",'ok']", "sim other other other",
-     NULL},
-    {"what the request brought about", "'provider':'sim','fallback':['other']", NULL,
-     "[" FAIL("refused") ",'ok']", "sim", "refused"},
-    {"the user's list", "'provider':'sim'", "{'fallback':{'sim':['third']}}",
-     "[" FAIL("quota") ",'ok']", "sim third", NULL},
-    {"the file's list goes first", "'provider':'sim','fallback':['other']",
-     "{'fallback':{'sim':['third']}}", "[" FAIL("quota") ",'ok']", "sim other", NULL},
-    {"who is named twice is asked once", "'provider':'sim'",
-     "{'fallback':{'sim':['other','sim','other','third']}}",
-     "[" FAIL("quota") "," FAIL("quota") "," FAIL("quota") ",'ok']", "sim other third", "quota"},
-    {"a flag leaves the file's list", "'provider':'sim','fallback':['other']",
-     "{'provider':'third'}", "[" FAIL("quota") ",'ok']", "third", "quota"},
-};
-
 TEST(another_provider_takes_over) {
-  for (size_t i = 0; i < ARRAY_LEN(fallback_cases); i++) {
+  DATA_ROWS("core/decide/another_provider_takes_over.yaml", c, title, providers, config, replies,
+            asked, class) {
     AUTO(play_deinit) struct play p;
     char script[512], workflow[512];
-    print_into(script, sizeof script, "{'a':%s}", fallback_cases[i].replies);
+    print_into(script, sizeof script, "{'a':%s}", c.replies);
     print_into(workflow, sizeof workflow,
                "{'name':'w',%s,'options':{'seed':7,'effort':'high'},'model':'m','movements':[{"
                "'name':'a','rules':[{'condition':'done','next':'COMPLETE'}]}]}",
-               fallback_cases[i].providers);
-    play_all(&p, fallback_cases[i].title, workflow, fallback_cases[i].config, script);
-    expect_providers(&p, fallback_cases[i].asked);
-    if (fallback_cases[i].class)
-      expect_stop(&p, "provider_error", fallback_cases[i].class);
+               c.providers);
+    play_all(&p, c.title, workflow, c.config, script);
+    expect_providers(&p, c.asked);
+    if (c.class)
+      expect_stop(&p, "provider_error", c.class);
     else
       expect_end(&p, END_COMPLETE);
   }
@@ -1017,33 +947,24 @@ TEST(a_call_that_says_nothing_is_tried_again) {
       "{'name':'w','provider':'sim'%s,'judge':{'stages':['phase1_tag']},'movements':[{'name':'a',"
       "'bare_prompt':true,'instruction':'Do it.'%s,'rules':[{'condition':'done','next':"
       "'COMPLETE'}]}]}";
-  static const struct {
-    const char *title, *more, *own;
-    int times, attempts;
-    const char *stopped; /* NULL: it completes */
-  } cases[] = {{"once", "", "", 1, 2, NULL},
-               {"twice", "", "", 2, 3, NULL},
-               {"always", "", "", 9, 3, "timeout"},
-               {"not tried again", "", ",'stall_retries':0", 9, 1, "timeout"},
-               {"tried often", "", ",'stall_retries':5", 5, 6, NULL},
-               {"then another", ",'fallback':['other']", "", 9, 4, NULL}};
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/decide/a_call_that_says_nothing_is_tried_again.yaml", c, title, more, own, times,
+            attempts, stopped) {
     AUTO(play_deinit) struct play p;
-    struct stall stall = {.times = cases[i].times, .session = ""};
+    struct stall stall = {.times = (int)data_number(c.times), .session = ""};
     char text[512];
-    print_into(text, sizeof text, flow, cases[i].more, cases[i].own);
-    play_init(&p, cases[i].title, text, NULL, NULL);
+    print_into(text, sizeof text, flow, c.more, c.own);
+    play_init(&p, c.title, text, NULL, NULL);
     p.reply = stall_reply;
     p.ctx = &stall;
     play_to_end(&p);
-    if (cases[i].stopped != NULL)
-      expect_stop(&p, "provider_error", cases[i].stopped);
+    if (c.stopped != NULL)
+      expect_stop(&p, "provider_error", c.stopped);
     else
       expect_end(&p, END_COMPLETE);
-    if (play_count(&p, "call_end") != cases[i].attempts)
+    if (play_count(&p, "call_end") != (int)data_number(c.attempts))
       fail_msg("%s: %d attempts", p.title, play_count(&p, "call_end"));
     struct str prompts = buf_view(&stall.prompts);
-    for (int k = 0; k < cases[i].attempts; k++) {
+    for (int k = 0; k < (int)data_number(c.attempts); k++) {
       struct str line = str_next_line(&prompts);
       bool says = str_starts(line, "Your last run printed nothing for 4 s");
       if (says != (k > 0)) /* it stays for who takes over */
@@ -1199,43 +1120,17 @@ TEST(an_error_is_told) {
 /* A file that several attempts changed counts once; an attempt of which nothing is known makes the
  * number one that is only known not to be 0. */
 TEST(files_of_attempts_add_up) {
-#define ATTEMPT(files) "{'error':'network','message':'no','files':[" files "],'more':2}"
-#define TWO            "{'path':'x','added':1,'removed':0},{'path':'y','added':2,'removed':2}"
-  static const struct {
-    const char *title, *replies, *rule;
-    bool holds;
-  } cases[] = {
-      {"once a file", "[" ATTEMPT("{'path':'x'}") ",{'text':'ok','files':[" TWO "]}]",
-       "changed == 4", true},
-      {"not all are named", "[" ATTEMPT("{'path':'x'}") ",{'text':'ok','files':[" TWO "]}]",
-       "contains(files.path, \\\"y\\\")", false},
-      {"all are named", "[{'text':'ok','files':[" TWO "]}]", "contains(files.path, \\\"y\\\")",
-       true},
-      {"not all are known, but that is not asked",
-       "[{'text':'ok','files':[" TWO "],'files_unknown':'a folder'}]", "changed > 0", true},
-      {"not all are known", "[{'text':'ok','files':[" TWO "],'files_unknown':'a folder'}]",
-       "files.length == 2", false},
-      {"first nothing",
-       "[{'error':'network','message':'no','files':[]},{'text':'ok','files':[" TWO "]}]",
-       "changed == 2", true},
-      {"lost, but something",
-       "[{'text':'','error':'network','message':'no','files':[" TWO "]},"
-       "{'text':'ok'}]",
-       "changed == 2", true},
-      {"known to be none", "[{'text':'ok','files':[]}]", "changed == 0", true},
-      {"not known", "[{'text':'ok'}]", "changed == 0", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/decide/files_of_attempts_add_up.yaml", c, title, replies, rule, holds) {
     char workflow[400], script[500];
     AUTO(play_deinit) struct play p;
     print_into(workflow, sizeof workflow,
                "{'name':'w','provider':'sim','movements':[{'name':'a','rules':["
                "{'condition':'when(%s)','next':'COMPLETE'}]}]}",
-               cases[i].rule);
-    print_into(script, sizeof script, "{'a':%s}", cases[i].replies);
-    play_all(&p, cases[i].title, workflow, NULL, script);
-    if (cases[i].holds != (p.core.outcome == END_COMPLETE))
-      fail_msg("%s: outcome %s, %s", cases[i].title, session_outcome_name(p.core.outcome),
+               c.rule);
+    print_into(script, sizeof script, "{'a':%s}", c.replies);
+    play_all(&p, c.title, workflow, NULL, script);
+    if (data_true(c.holds) != (p.core.outcome == END_COMPLETE))
+      fail_msg("%s: outcome %s, %s", c.title, session_outcome_name(p.core.outcome),
                buf_c(&p.core.stop_message));
   }
 }

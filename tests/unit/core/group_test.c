@@ -1,5 +1,6 @@
 /* Movements with children: what they bring, how it is judged, and that no timing changes it. */
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -47,73 +48,20 @@ static const json_t *group_judgment(const struct play *p) {
 
 /* Rule 0 is none. The conditions stand in JSON, so their labels are bare. */
 TEST(aggregates_choose_the_first_that_holds) {
-  static const struct {
-    const char *title, *rules, *a, *b, *c;
-    int rule;
-  } cases[] = {
-      {"all",
-       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(needs fix)','next':"
-       "'fix'}",
-       "[A:1]", "[B:1]", "[C:1]", 1},
-      {"one of them",
-       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(needs fix)',"
-       "'next':'fix'}",
-       "[A:1]", "[B:2]", "[C:1]", 2},
-      {"by place",
-       "{'condition':'all(approved, needs fix, approved)','next':'fix'},"
-       "{'condition':'any(approved)','next':'COMPLETE'}",
-       "[A:1]", "[B:2]", "[C:1]", 1},
-      {"by place, other",
-       "{'condition':'all(approved, approved, needs fix)','next':'fix'},"
-       "{'condition':'any(approved)','next':'COMPLETE'}",
-       "[A:1]", "[B:2]", "[C:1]", 2},
-      {"other length",
-       "{'condition':'all(approved, approved)','next':'fix'},"
-       "{'condition':'any(approved)','next':'COMPLETE'}",
-       "[A:1]", "[B:1]", "[C:1]", 2},
-      {"any before all",
-       "{'condition':'any(approved)','next':'fix'},{'condition':'all(approved)',"
-       "'next':'COMPLETE'}",
-       "[A:1]", "[B:1]", "[C:1]", 1},
-      {"one of two labels",
-       "{'condition':'any(none, needs fix)','next':'fix'},{'condition':"
-       "'all(approved)','next':'COMPLETE'}",
-       "[A:1]", "[B:1]", "[C:2]", 1},
-      {"without verdict",
-       "{'condition':'all(approved)','next':'COMPLETE'},{'condition':'any(none)',"
-       "'next':'fix'}",
-       "[A:1]", "hm", "[C:1]", 2},
-      {"counted",
-       "{'condition':'when(votes[\\\"needs fix\\\"] >= 2)','next':'fix'},"
-       "{'condition':'when(votes.approved >= 2)','next':'COMPLETE'}",
-       "[A:1]", "[B:2]", "[C:1]", 2},
-      {"guarded",
-       "{'condition':'any(needs fix) && when(iteration > 5)','next':'fix'},"
-       "{'condition':'any(needs fix) && when(iteration < 5)','next':'COMPLETE'}",
-       "[A:1]", "[B:2]", "[C:1]", 2},
-      {"behind a label",
-       "{'condition':'so so','next':'fix'},{'condition':'all(approved)','next':"
-       "'COMPLETE'},{'condition':'bad','next':'fix'}",
-       "[A:1]", "[B:1]", "[C:1]", 2},
-      {"none holds", "{'condition':'all(needs fix)','next':'COMPLETE'}", "[A:1]", "[B:2]", "[C:1]",
-       0},
-      {"left over",
-       "{'condition':'all(needs fix)','next':'COMPLETE'},{'condition':'else','next':'fix'}",
-       "[A:1]", "[B:2]", "[C:1]", 2},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/group/aggregates_choose_the_first_that_holds.yaml", row, title, rules, a, b, c,
+            rule) {
     AUTO(play_deinit) struct play p;
     char script[300];
     print_into(script, sizeof script,
-               "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", cases[i].a,
-               cases[i].b, cases[i].c);
-    play_group(&p, cases[i].title, cases[i].rules, "", script);
+               "{'review.a':'%s','review.b':'%s','review.c':'%s','fix':'[FIX:1]'}", row.a, row.b,
+               row.c);
+    play_group(&p, row.title, row.rules, "", script);
     run_group(&p);
     const json_t *judgment = group_judgment(&p);
     assert_non_null(judgment);
     json_int_t rule = json_integer_value(json_object_get(judgment, "rule"));
-    if (rule != cases[i].rule)
-      fail_msg("%s: rule %d, wanted %d", cases[i].title, (int)rule, cases[i].rule);
+    if (rule != (int)data_number(row.rule))
+      fail_msg("%s: rule %d, wanted %d", row.title, (int)rule, (int)data_number(row.rule));
     if (rule == 0)
       assert_string_equal(buf_c(&p.core.stop_reason), "rule_no_match");
     else

@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define DONE "'rules':[{'condition':'done','next':'COMPLETE'}]"
 
@@ -60,47 +59,23 @@ TEST(the_same_tool_call_is_told_at_its_time) {
 }
 
 TEST(another_argument_is_another_call) {
-  static const struct {
-    const char *data;
-    long count;
-  } uses[] = {
-      {"{'name':'Bash','argument':'ls'}", 1},
-      {"{'name':'Bash','argument':'ls'}", 2},
-      {"{'name':'Bash'}", 2}, /* it does not say what it was called with */
-      {"{'name':'Bash','argument':'ls -l'}", 1},
-      {"{'name':'Read','argument':'ls -l'}", 1},
-      {"{'name':'Read','argument':'ls -l'}", 2},
-      {"{'argument':'ls -l'}", 1},
-  };
   struct call call = {.id = 1};
-  for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
-    use_tool(&call, uses[i].data);
-    if (call.tool_count != uses[i].count)
-      fail_msg("%s: %ld", uses[i].data, call.tool_count);
+  DATA_ROWS("core/guard/another_argument_is_another_call.yaml", c, data, count) {
+    use_tool(&call, c.data);
+    if (call.tool_count != data_number(c.count))
+      fail_msg("%s: %ld", c.data, call.tool_count);
   }
   buf_deinit(&call.tool);
 }
 
 TEST(a_movement_in_a_row_is_told_at_its_time) {
-  static const struct {
-    const char *guards;
-    long row;
-    enum guard_action action;
-  } cases[] = {
-      {"'same_movement':3", 2, GUARD_IGNORE},
-      {"'same_movement':3", 3, GUARD_STOP},
-      {"'same_movement':3", 4, GUARD_STOP},
-      {"'same_movement':3,'on_same_movement':'warn'", 3, GUARD_WARN},
-      {"'same_movement':3,'on_same_movement':'warn'", 4, GUARD_IGNORE},
-      {"'same_movement':3,'on_same_movement':'ignore'", 3, GUARD_IGNORE},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct core core = {.workflow = guarded(cases[i].guards)};
+  DATA_ROWS("core/guard/a_movement_in_a_row_is_told_at_its_time.yaml", c, guards, row, action) {
+    struct core core = {.workflow = guarded(c.guards)};
     buf_auto_t why = {0};
-    for (long n = 0; n < cases[i].row; n++)
+    for (long n = 0; n < data_number(c.row); n++)
       guards_see_turn(&core, 0);
-    if (guard_of_next(&core, &why) != cases[i].action)
-      fail_msg("%s after %ld: %s", cases[i].guards, cases[i].row, buf_c(&why));
+    if (guard_of_next(&core, &why) != (enum guard_action)data_among(c.action, "ignore warn stop"))
+      fail_msg("%s after %ld: %s", c.guards, data_number(c.row), buf_c(&why));
     core.next = 1; /* another breaks the row */
     buf_clear(&why);
     assert_int_equal(guard_of_next(&core, &why), GUARD_IGNORE);
@@ -113,31 +88,15 @@ TEST(a_movement_in_a_row_is_told_at_its_time) {
 
 /* Numbers in an output, such as times, do not make it another. */
 TEST(the_same_failure_is_counted) {
-  static const struct {
-    const char *text;
-    int exit;
-    bool changed; /* a file, since the one before */
-    long count;
-  } turns[] = {
-      {"2 of 5 failed after 31 ms", 1, false, 1},
-      {"2 of 5 failed after 44 ms", 1, false, 2},
-      {"2 of 5 failed after 9 ms", 2, false, 1}, /* another status */
-      {"2 of 5 failed after 9 ms", 2, false, 2},
-      {"all is broken", 2, false, 1},
-      {"all is broken", 2, true, 1},
-      {"all is broken", 2, false, 2},
-      {"all is well", 0, false, 0},
-      {"all is broken", 2, false, 1},
-  };
   struct core core = {.workflow = guarded("'same_failure':2")};
-  for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
-    json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", turns[i].changed);
+  DATA_ROWS("core/guard/the_same_failure_is_counted.yaml", c, text, exit, changed, count) {
+    json_auto_t *gates = json_pack("{s{sb}}", "t", "stale", data_true(c.changed));
     core.gates = gates; /* with its last turn, which a change makes stale */
-    struct turn turn = {.movement = 1, .has_exit = true, .exit = turns[i].exit};
-    buf_puts(&turn.text, turns[i].text);
+    struct turn turn = {.movement = 1, .has_exit = true, .exit = (int)data_number(c.exit)};
+    buf_puts(&turn.text, c.text);
     guards_see_end(&core, &turn);
-    if (core.failures[1].count != turns[i].count)
-      fail_msg("turn %zu: %ld", i + 1, core.failures[1].count);
+    if (core.failures[1].count != data_number(c.count))
+      fail_msg("turn %zu: %ld", c.at + 1, core.failures[1].count);
     buf_deinit(&turn.text);
   }
   core.gates = NULL;

@@ -10,53 +10,16 @@
 
 #include <string.h>
 
-#define RULES    "'rules':[{'condition':'done','next':'COMPLETE'}]"
-#define M(more)  "{'name':'w','movements':[{'name':'a'," more "," RULES "}]}"
-#define W(more)  "{'name':'w'," more ",'movements':[{'name':'a'," RULES "}]}"
-#define SO(more) M("'structured_output':{'schema':{'type':'object'},'on_failure':'error'," more "}")
-
+#define RULES   "'rules':[{'condition':'done','next':'COMPLETE'}]"
+#define M(more) "{'name':'w','movements':[{'name':'a'," more "," RULES "}]}"
 /* Each is refused with the path and with what must stand there. */
 TEST(every_type_of_key_is_checked) {
-  static const struct {
-    const char *doc, *error;
-  } cases[] = {
-      {W("'outputs':7"), "outputs: must be an object of at most 64 names"},
-      {W("'outputs':{'x':7}"), "outputs: must hold texts"},
-      {W("'outputs':{'':'x'}"), "outputs: must hold texts"},
-      {W("'workspace':'worktree','branch':'a b'"), "branch: must be the name of a branch"},
-      {W("'budget':{'tokens':0}"), "budget.tokens: must be a whole number from 1"},
-      {W("'budget':{'cost':'1'}"), "budget.cost: must be a number from 0"},
-      {W("'budget':{'call':[]}"), "budget.call: must be an object"},
-      {W("'budget':{'on_exceed':'wait'}"), "budget.on_exceed: must be finish or stop"},
-      {W("'loop_monitors':7"), "loop_monitors"},
-      {M("'for_each':7,'parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
-       "for_each: must be a list with at least one item"},
-      {M("'for_each':[],'parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
-       "for_each: must be a list with at least one item"},
-      {M("'cwd':'../x'"), "cwd: leaves the session's working directory"},
-      {M("'timeout':'soon'"), "timeout: must be a duration"},
-      {M("'run':['a','']"), "run: must be a list of 1 to 32 programs"},
-      {M("'command':['a',7]"), "command: must be texts without NUL"},
-      {M("'command':['a','b\\u0000c']"), "command: must be texts without NUL"},
-      {M("'secrets':['1X']"), "secrets: must be a list of names of variables"},
-      {M("'judge':{'panel':['a','b',7]}"), "judge.panel: must be a list of 2 to 7"},
-      {M("'output_contracts':{'report':[]}"), "output_contracts.report: must be a list of 1"},
-      {M("'output_contracts':{'report':[{'name':'../x'}]}"), "output_contracts.report[0].name"},
-      {SO("'max_reasks':1.5"), "structured_output.max_reasks: must be a whole number"},
-      {SO("'example':'yes'"), "structured_output.example: must be true or false"},
-      {SO("'on_failure':'hope'"), "structured_output.on_failure: must be "},
-      {M("'provider':7"), "provider: must be a text"},
-      {M("'provider':''"), "provider: must be a text of one line, not empty"},
-      {M("'fallback':'x'"), "fallback: must be a list of providers"},
-      {W("'protect':['']"), "protect: must be a list of texts, not too many"},
-      {W("'protect':{}"), "protect: must be a list of texts, not too many"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/keys/every_type_of_key_is_checked.yaml", c, doc, error) {
     struct err err = {0};
-    json_auto_t *doc = data_json(cases[i].doc);
+    json_auto_t *doc = data_json(c.doc);
     struct workflow *wf = workflow_build(doc, &err);
-    if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
-      fail_msg("%s: %s", cases[i].doc, wf ? "taken" : err.text);
+    if (wf != NULL || strstr(err.text, c.error) == NULL)
+      fail_msg("%s: %s", c.doc, wf ? "taken" : err.text);
   }
 }
 
@@ -116,39 +79,12 @@ TEST(bounds_and_words_are_those_of_the_code) {
 
 /* Keys that contradict each other are beyond the table. */
 TEST(keys_that_contradict_each_other_are_refused) {
-  static const struct {
-    const char *doc, *error;
-  } cases[] = {
-      {M("'gate':true"), "gate: is for a movement with command"},
-      {M("'workspace':'worktree'"), "workspace: is for the workflow or for a child"},
-      {M("'for_each':'nowhere.list','parallel':[{'name':'x','rules':[{'condition':'r'}]}]"),
-       "for_each: names no movement"},
-      {M("'structured_output':{'schema':{'type':'nothing'},'on_failure':'error'}"),
-       "structured_output.schema"},
-      {SO("'invariants':['1 +']"), "structured_output.invariants"},
-      {M("'report':'a.md','output_contracts':{'report':[{'name':'A.md'}]}"),
-       "two reports are called A.md"},
-      {M("'command':['x'],'output_contracts':{'report':[{'name':'a.md'}]}"),
-       "output_contracts: a command writes no reports"},
-      {M("'parallel':[{'name':'x','report':'r.md','rules':[{'condition':'r'}]},"
-         "{'name':'y','report':'r.md','rules':[{'condition':'r'}]}]"),
-       "parallel: two children write the same report"},
-      {M("'for_each':[1,2],'parallel':[{'name':'x','report':'r.md','rules':[{'condition':'r'}]}]"),
-       "parallel: the runs of for_each would write the same report"},
-      {"{'name':'w','movements':[{'name':'g','parallel':[{'name':'x','rules':[{'condition':'r',"
-       "'requires_user_input':true}]}],'rules':[{'condition':'d','next':'COMPLETE',"
-       "'requires_user_input':true}]}]}",
-       "needs a movement that does the work"},
-      {"{'name':'w','movements':[{'name':'a','rules':[{'condition':'d','next':'nowhere',"
-       "'requires_user_input':true}]}]}",
-       "next: names no movement"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/keys/keys_that_contradict_each_other_are_refused.yaml", c, doc, error) {
     struct err err = {0};
-    json_auto_t *doc = data_json(cases[i].doc);
+    json_auto_t *doc = data_json(c.doc);
     struct workflow *wf = workflow_build(doc, &err);
-    if (wf != NULL || strstr(err.text, cases[i].error) == NULL)
-      fail_msg("%s: %s", cases[i].doc, wf ? "taken" : err.text);
+    if (wf != NULL || strstr(err.text, c.error) == NULL)
+      fail_msg("%s: %s", c.doc, wf ? "taken" : err.text);
   }
 }
 

@@ -69,91 +69,21 @@ static void expect(const struct scene *s, const char *piece, int times) {
     fail_msg("\"%s\" stands there %d times:\n%s", piece, count(s, piece), buf_c(&s->prompt.bytes));
 }
 
-static const struct execute_case {
-  const char *workflow, *movement, *previous;
-  const char *there[6], *not_there[6];
-} execute_cases[] = {
-    {"",
-     "",
-     NULL,
-     {"turn 3 of at most 10, run 2", "\"review\"", "\"release\"", "Mend the queue.",
-      "Do not change any file"},
-     {"{", "What the movement before reported", "## Task"}},
-    {"",
-     ",'instruction':'Review.'",
-     "It works.",
-     {"## Task", "Mend the queue.", "## What the movement before reported", "It works.", "Review."},
-     {"{"}},
-    {"",
-     ",'instruction':'Review {task} now.'",
-     "It works.",
-     {"Review Mend the queue. now.", "It works."},
-     {"## Task"}},
-    {"",
-     ",'instruction':'Review: {previous_response}'",
-     "It works.",
-     {"Review: It works.", "## Task"},
-     {"## What the movement before reported"}},
-    {"",
-     ",'instruction':'Review.','pass_previous_response':false",
-     "It works.",
-     {"Review."},
-     {"It works.", "## What the movement before reported"}},
-    {"",
-     ",'instruction':'{iteration}/{max_movements}/{max_steps}/{movement_iteration}/"
-     "{step_iteration}.'",
-     NULL,
-     {"3/10/10/2/2.", "## Task"},
-     {NULL}},
-    {",'max_movements':'infinite'",
-     ",'instruction':'Of {max_movements}.'",
-     NULL,
-     {"Of infinite.", "turn 3, run 2"},
-     {"at most"}},
-    {"",
-     ",'persona':'You are P.','policy':'Be Q.','knowledge':'Know R.','edit':true",
-     NULL,
-     {"You are P.", "## Policy", "Be Q.", "## Knowledge", "Know R.", "You may change files"},
-     {"Do not change any file"}},
-    {"",
-     "",
-     NULL,
-     {"[REVIEW:2] approved", "[REVIEW:4] needs fix", "The last line of your reply is the tag",
-      "\n   no open point\n   at all"},
-     {"[REVIEW:1]", "[REVIEW:3]", "Ann"}},
-    {",'judge':{'stages':['structured_output']}", "", NULL, {"Mend"}, {"[REVIEW:", "How to end"}},
-    /* what is put in is never read as a template */
-    {"",
-     ",'instruction':'See {previous_response}'",
-     "{task} {?task}x{/task} {previous_response}",
-     {"See {task} {?task}x{/task} {previous_response}", "## Task"},
-     {NULL}},
-    {"",
-     ",'instruction':'Keep {this} and { that } and {}.','persona':'I like {braces}.'",
-     NULL,
-     {"Keep {this} and { that } and {}.", "I like {braces}."},
-     {NULL}},
-    {",'language':'ja'",
-     ",'persona':'P'",
-     NULL,
-     {"release", "review", "Mend the queue."},
-     {"Where you are", "{persona}"}},
-};
-
 TEST(the_movements_own_prompt) {
-  for (size_t i = 0; i < ARRAY_LEN(execute_cases); i++) {
-    const struct execute_case *c = &execute_cases[i];
+  DATA_ROWS("core/prompt/the_movements_own_prompt.yaml", c, workflow, movement, previous, there,
+            not_there) {
+    char piece[256];
     AUTO(scene_deinit) struct scene s;
-    scene_init(&s, c->workflow, c->movement);
-    s.view.has_previous = c->previous != NULL;
-    s.view.previous = str_from(c->previous);
+    scene_init(&s, c.workflow, c.movement);
+    s.view.has_previous = c.previous != NULL;
+    s.view.previous = str_from(c.previous);
     prompt_execute(&s.view, &s.prompt);
-    for (size_t k = 0; k < ARRAY_LEN(c->there) && c->there[k]; k++)
-      if (count(&s, c->there[k]) == 0)
-        fail_msg("case %zu lacks \"%s\":\n%s", i, c->there[k], buf_c(&s.prompt.bytes));
-    for (size_t k = 0; k < ARRAY_LEN(c->not_there) && c->not_there[k]; k++)
-      if (count(&s, c->not_there[k]) > 0)
-        fail_msg("case %zu has \"%s\":\n%s", i, c->not_there[k], buf_c(&s.prompt.bytes));
+    while (data_piece(&c.there, piece))
+      if (count(&s, piece) == 0)
+        fail_msg("case %zu lacks \"%s\":\n%s", c.at, piece, buf_c(&s.prompt.bytes));
+    while (data_piece(&c.not_there, piece))
+      if (count(&s, piece) > 0)
+        fail_msg("case %zu has \"%s\":\n%s", c.at, piece, buf_c(&s.prompt.bytes));
     expect(&s, "Mend the queue.", 1);
   }
 }

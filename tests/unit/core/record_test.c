@@ -4,34 +4,21 @@
 #include "base/err.h"
 #include "base/resource.h"
 #include "format/json_object.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-  int64_t ms;
-  const char *text;
-} times[] = {
-    {0, "1970-01-01T00:00:00.000Z"},
-    {1, "1970-01-01T00:00:00.001Z"},
-    {951782399999, "2000-02-28T23:59:59.999Z"},
-    {951782400000, "2000-02-29T00:00:00.000Z"},
-    {1795132800123, "2026-11-20T00:00:00.123Z"},
-    {4102444800000, "2100-01-01T00:00:00.000Z"},
-    {4107542400000, "2100-03-01T00:00:00.000Z"},
-    {1798761599999, "2026-12-31T23:59:59.999Z"},
-};
-
 TEST(times_go_there_and_back) {
-  for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+  DATA_ROWS("core/record/times_go_there_and_back.yaml", c, ms, text) {
     char text[RECORD_TIME_BYTES];
     int64_t ms = -1;
-    record_time(times[i].ms, text);
-    assert_string_equal(text, times[i].text);
+    record_time((int64_t)data_number(c.ms), text);
+    assert_string_equal(text, c.text);
     assert_true(record_time_parse(text, &ms));
-    assert_int_equal(ms, times[i].ms);
+    assert_int_equal(ms, (int64_t)data_number(c.ms));
   }
 }
 

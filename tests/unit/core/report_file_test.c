@@ -2,6 +2,7 @@
 #include "core/keys.h"
 #include "core/report_file.h"
 
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
@@ -156,31 +157,13 @@ TEST(a_report_is_asked_for_where_the_work_was_done) {
   }
 }
 
-static const struct {
-  const char *type;
-  int k;
-  const char *changes, *error;
-} bad_cases[] = {
-    {"report", 0, "{'turn':9}", "its turn is not open"},
-    {"report", 0, "{'file':'b.md'}", "it is not the report that comes next"},
-    {"report", 0, "{'file':'../x'}", "it is not the report that comes next"},
-    {"report", 0, "{'call':1}", "it is not the report that comes next"},
-    {"report", 0, "{'sha256':'00'}", "its sha256 is not that of the answer"},
-    {"report", 1, "{'call':1}", "it is not the report that comes next"},
-    {"report", 1, "{'sha256':null}", "its sha256 is not that of the answer"},
-    {"call_start", 1, "{'file':'answer.md'}", "its report is not the next one"},
-    {"call_start", 1, "{'file':'c.md'}", "its report is not the next one"},
-    {"call_start", 1, "{'type':'report','sha256':'00'}", "it is not the report that comes next"},
-    {"turn_end", 0, "{'type':'report','file':'b.md'}", "its turn is not at that point"},
-};
-
 TEST(a_changed_log_brings_no_other_report) {
   AUTO(play_deinit) struct play p;
   play_all(&p, "log", reporting, NULL, "{'a':['worked','the list']}");
   assert_int_equal(p.core.outcome, END_COMPLETE);
-  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++)
-    play_refuses(&p, play_index(&p, bad_cases[i].type, bad_cases[i].k), bad_cases[i].changes,
-                 bad_cases[i].error);
+  DATA_ROWS("core/report_file/a_changed_log_brings_no_other_report.yaml", c, type, k, changes,
+            error)
+    play_refuses(&p, play_index(&p, c.type, (int)data_number(c.k)), c.changes, c.error);
 }
 
 TEST_GROUP(NULL, play_over)

@@ -26,34 +26,11 @@ static struct workflow *build(const char *text) {
 
 /* A daemon that starts goes on with the others by itself; an inbox shows those that ask. */
 TEST(a_stop_says_who_goes_on) {
-  static const struct {
-    const char *reason, *class, *status;
-    bool for_person;
-  } cases[] = {
-      {"interrupted", "", "stopped", true},
-      {"terminated", "", "stopped", true},
-      {"budget", "", "needs_input", true},
-      {"looping", "", "stopped", true},
-      {"protected", "", "needs_input", true},
-      {"question", "", "needs_input", true},
-      {"escalated", "", "needs_input", true},
-      {"judge_split", "", "needs_input", false},
-      {"folder", "", "needs_input", false},
-      {"rule_no_match", "", "rule_no_match", true},
-      {"max_movements", "", "max_movements", true},
-      {"failed", "", "failed", true},
-      {"complete", "", "stopped", false}, /* an outcome, and no reason to stop */
-      {"provider_error", "network", "stopped", false},
-      {"provider_error", "auth", "needs_input", false},
-      {"judge_unavailable", "auth", "needs_input", false},
-      {"judge_unavailable", "", "stopped", false},
-      {"", "", "stopped", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct str reason = str_from(cases[i].reason);
-    assert_string_equal(session_stop_status(reason, str_from(cases[i].class)), cases[i].status);
-    if (session_stop_is_for_person(reason) != cases[i].for_person)
-      fail_msg("%s", cases[i].reason);
+  DATA_ROWS("core/state/a_stop_says_who_goes_on.yaml", c, reason, class, status, for_person) {
+    struct str reason = str_from(c.reason);
+    assert_string_equal(session_stop_status(reason, str_from(c.class)), c.status);
+    if (session_stop_is_for_person(reason) != data_true(c.for_person))
+      fail_msg("%s", c.reason);
   }
 }
 

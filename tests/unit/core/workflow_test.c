@@ -5,15 +5,14 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CHILD(name) "{\"name\":\"" name "\",\"rules\":[{\"condition\":\"x\"}]}"
-#define TEN         "xxxxxxxxxx"
-#define LONG_NAME   TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "xxxxxxxx"
-#define RULES       "\"rules\":[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]"
+#define TEN   "xxxxxxxxxx"
+#define RULES "\"rules\":[{\"condition\":\"done\",\"next\":\"COMPLETE\"}]"
 
 static struct workflow *build(const char *text, struct err *err) {
   json_auto_t *doc = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -112,106 +111,6 @@ TEST(inheritance) {
   workflow_unref(same);
 }
 
-struct rejected_parameter {
-  const char *doc, *error;
-};
-
-#define M(more) "{\"name\":\"w\",\"movements\":[{\"name\":\"a\"," more "}]}"
-
-static const struct rejected_parameter refusals[] = {
-    {"null", "must be an object"},
-    {"[]", "must be an object"},
-    {"{}", "name: is missing"},
-    {"{\"name\":1}", "name: must be a text"},
-    {"{\"name\":\"a\\nb\"}", "name: must be a name"},
-    {"{\"name\":\"w\"}", "movements: is missing"},
-    {"{\"name\":\"w\",\"movements\":[]}", "movements: must be a list"},
-    {"{\"name\":\"w\",\"movements\":[1]}", "movements[0]: must be an object"},
-    {"{\"name\":\"w\",\"movements\":[{}]}", "movements[0].name: is missing"},
-    {"{\"name\":\"w\",\"language\":\"fr\",\"movements\":[{}]}", "language: must be en or ja"},
-    {"{\"name\":\"w\",\"max_movements\":0,\"movements\":[{\"name\":\"a\"," RULES "}]}",
-     "max_movements: must be a whole number"},
-    {"{\"name\":\"w\",\"max_movements\":\"many\",\"movements\":[{\"name\":\"a\"," RULES "}]}",
-     "max_movements: must be a whole number"},
-    {"{\"name\":\"w\",\"initial_movement\":\"b\",\"movements\":[{\"name\":\"a\"," RULES "}]}",
-     "initial_movement: names no movement"},
-    {"{\"name\":\"w\",\"options\":1,\"movements\":[{\"name\":\"a\"," RULES "}]}", "options: must"},
-    {"{\"name\":\"w\",\"judge\":1,\"movements\":[{\"name\":\"a\"," RULES "}]}", "judge: must be"},
-    {"{\"name\":\"w\",\"judge\":{\"stages\":[]},\"movements\":[{\"name\":\"a\"," RULES "}]}",
-     "judge.stages: must be a list"},
-    {"{\"name\":\"w\",\"movements\":[{\"name\":\"a\"," RULES "},{\"name\":\"A\"," RULES "}]}",
-     "movements[1].name: two movements"},
-    {"{\"name\":\"w\",\"movements\":[{\"name\":\"abort\"," RULES "}]}", "are ends, not movements"},
-    {M("\"rules\":[]"), "movements[0].rules: must be a list"},
-    {M("\"rules\":{\"x\":1}"), "movements[0].rules: must be a list"},
-    {M("\"rules\":[1]"), "movements[0].rules[0]: must be an object"},
-    {M("\"rules\":[{}]"), "movements[0].rules[0].condition: is missing"},
-    {M("\"rules\":[{\"condition\":\"when(x)\",\"next\":\"a\"}]"),
-     "rules[0].condition: no value is named x"},
-    {M("\"rules\":[{\"condition\":\"x\"}]"), "rules[0].next: is missing"},
-    {M("\"rules\":[{\"condition\":\"x\",\"next\":\"b\"}]"), "rules[0].next: names no movement"},
-    {M("\"rules\":[{\"condition\":\"x\",\"next\":\"a\",\"interactive_only\":1}]"), "true or false"},
-    {M("\"command\":[]," RULES), "movements[0].command: must be a list"},
-    {M("\"command\":[\"\"]," RULES), "movements[0].command: must be texts"},
-    {M("\"command\":[1]," RULES), "movements[0].command: must be texts"},
-    {M("\"command\":\"x\"," RULES), "movements[0].command: must be a list"},
-    {M("\"model\":\"\"," RULES), "movements[0].model: must be a text of one line, not empty"},
-    {M("\"provider\":\"a\",\"fallback\":[1]," RULES), "movements[0].fallback: must be a list"},
-    {M("\"options\":{\"temperature\":3}," RULES), "movements[0].options.temperature: must be"},
-    {M("\"edit\":\"no\"," RULES), "movements[0].edit: must be true or false"},
-    {M("\"persona\":[\"a\"]," RULES), "movements[0].persona: must be a text"},
-    {M("\"judge\":{\"stages\":[\"when\"]}," RULES),
-     "movements[0].judge.stages: must be structured_output, "},
-    {M("\"judge\":{\"stages\":[\"ai_judge\",\"ai_judge\"]}," RULES), "names a stage twice"},
-    {M("\"judge\":{\"max_reasks\":6}," RULES), "movements[0].judge.max_reasks: must be"},
-    {M("\"judge\":{\"panel\":[\"a\"]}," RULES), "movements[0].judge.panel: must be a list of 2"},
-    {M("\"judge\":{\"panel\":[\"a\",7]}," RULES), "movements[0].judge.panel: must be a list of 2"},
-    {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"agree\":3}," RULES),
-     "movements[0].judge.agree: must be"},
-    {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"order\":\"x\"}," RULES),
-     "movements[0].judge.order: must be rotate or fixed"},
-    {M("\"judge\":{\"panel\":[\"a\",\"b\"],\"else\":true}," RULES),
-     "movements[0].judge.else: must be next or ask"},
-    {M("\"judge\":{\"panel\":\"no\"}," RULES), "movements[0].judge.panel: must be a list of 2"},
-    {M("\"judge\":{\"panel\":\"none\",\"agree\":1}," RULES),
-     "movements[0].judge.agree: needs a panel"},
-    {M("\"judge\":{\"agree\":1}," RULES), "movements[0].judge.agree: needs a panel"},
-    {M("\"judge\":{\"timeout_ms\":0}," RULES), "movements[0].judge.timeout_ms: must be"},
-    {M("\"judge\":{\"timeout_ms\":1e300}," RULES), "movements[0].judge.timeout_ms: must be"},
-    {M("\"edit\":3," RULES), "movements[0].edit: must be true or false"},
-    {M("\"persona\":3," RULES), "movements[0].persona: must be"},
-    {M("\"run\":[]," RULES), "movements[0].run: must be a list"},
-    {M("\"edit\":true,\"run\":[\"a;b\"]," RULES), "movements[0].run"},
-    {M("\"secrets\":[3]," RULES), "movements[0].secrets: must be a list"},
-    {M("\"secrets\":[\"a b\"]," RULES), "movements[0].secrets"},
-    {M("\"command\":3," RULES), "movements[0].command: must be"},
-    {M("\"command\":[\"\"]," RULES), "movements[0].command"},
-    {M("\"judge\":{\"stages\":3}," RULES), "movements[0].judge.stages: must be a list"},
-    {M("\"structured_output\":{\"schema\":3,\"on_failure\":\"error\"}," RULES), "schema: must be"},
-    {M("\"structured_output\":{\"schema\":{\"type\":\"object\"},\"on_failure\":\"error\","
-       "\"invariants\":3}," RULES),
-     "invariants: must be a list"},
-    {M("\"parallel\":3," RULES), "movements[0].parallel: must be a list"},
-    {M("\"parallel\":[]," RULES), "movements[0].parallel: must be a list"},
-    {M("\"parallel\":[3]," RULES), "movements[0].parallel[0]: must be an object"},
-    {M("\"parallel\":[{\"name\":\"x\"}]," RULES), "movements[0].parallel[0].rules: is missing"},
-    {M("\"concurrency\":0,\"parallel\":[" CHILD("x") "]," RULES), "movements[0].concurrency: must"},
-    {M("\"command\":[\"a\"],\"parallel\":[" CHILD("x") "]," RULES), "does no work of its own"},
-    {M("\"structured_output\":{\"schema\":{\"type\":\"object\"},\"on_failure\":\"error\"},"
-       "\"parallel\":[" CHILD("x") "]," RULES),
-     "does no work of its own"},
-    {M("\"parallel\":[" CHILD("x") "," CHILD("x") "]," RULES),
-     "movements[0].parallel[1].name: two movements have this name"},
-    {M("\"parallel\":[{\"name\":\"x\"," RULES "}]," RULES), "a child's rule leads nowhere"},
-    {M("\"parallel\":[{\"name\":\"x\",\"parallel\":[" CHILD(
-         "y") "],"
-              "\"rules\":[{\"condition\":\"y\"}]}]," RULES),
-     "a child has no children"},
-    {M("\"rules\":[{\"condition\":\"all(x)\",\"next\":\"COMPLETE\"}]"),
-     "all() and any() are for movements with parallel"},
-    {M("\"parallel\":[" CHILD(LONG_NAME) "]," RULES), "is over 128 bytes together"},
-};
-
 TEST(a_movement_drops_the_panel) {
   struct err err = {0};
   struct workflow *wf = build(
@@ -230,11 +129,11 @@ TEST(a_movement_drops_the_panel) {
 }
 
 TEST(refusals_name_the_path) {
-  for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+  DATA_ROWS("core/workflow/refusals_name_the_path.yaml", c, doc, error) {
     struct err err = {0};
-    struct workflow *wf = build(refusals[i].doc, &err);
-    if (wf != NULL || strstr(err.text, refusals[i].error) == NULL)
-      fail_msg("%s: \"%s\"", refusals[i].doc, err.text);
+    struct workflow *wf = build(c.doc, &err);
+    if (wf != NULL || strstr(err.text, c.error) == NULL)
+      fail_msg("%s: \"%s\"", c.doc, err.text);
   }
 }
 

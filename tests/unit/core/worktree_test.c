@@ -2,60 +2,32 @@
 #include "core/keys.h"
 #include "core/worktree.h"
 
+#include "support/data.h"
 #include "support/play.h"
 #include "support/test.h"
 
 #define DONE "'rules':[{'condition':'when(true)','next':'COMPLETE'}]"
 
 TEST(branches_are_names_that_git_takes) {
-  static const struct {
-    const char *name;
-    bool ok;
-  } cases[] = {
-      {"segue/{id}", true}, {"a", true},     {"計画/{workflow}", true},
-      {"a-b_c.d", true},    {"", false},     {"-a", false},
-      {"/a", false},        {".a", false},   {"a/", false},
-      {"a.", false},        {"a..b", false}, {"a//b", false},
-      {"a@{b", false},      {"a/.b", false}, {"a~b", false},
-      {"a^b", false},       {"a:b", false},  {"a?b", false},
-      {"a*b", false},       {"a[b", false},  {"a\\b", false},
-      {"a b", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/worktree/branches_are_names_that_git_takes.yaml", c, name, ok) {
     struct err err = {0};
-    if (key_check_branch(str_from(cases[i].name), &err) != cases[i].ok)
-      fail_msg("%s", cases[i].name);
-    assert_true(cases[i].ok || strstr(err.text, "must be the name of a branch"));
+    if (key_check_branch(str_from(c.name), &err) != data_true(c.ok))
+      fail_msg("%s", c.name);
+    assert_true(data_true(c.ok) || strstr(err.text, "must be the name of a branch"));
   }
 }
 
 /* The flags of a start, then the workflow, then what the user is used to. */
 TEST(the_nearest_setting_holds) {
-  static const struct {
-    const char *config, *workflow;
-    enum workspace_mode mode;
-    enum commit_when when;
-  } cases[] = {
-      {"{}", "", WORKSPACE_HERE, COMMIT_OFF},
-      {"{}", "'workspace':'worktree',", WORKSPACE_WORKTREE, COMMIT_END},
-      {"{}", "'workspace':'worktree','commit':'off',", WORKSPACE_WORKTREE, COMMIT_OFF},
-      {"{'default_workspace':{'mode':'worktree','commit':'movement'}}", "", WORKSPACE_WORKTREE,
-       COMMIT_MOVEMENT},
-      {"{'default_workspace':{'mode':'worktree','commit':'movement'}}",
-       "'workspace':'here','commit':'end',", WORKSPACE_HERE, COMMIT_END},
-      {"{'workspace':{'mode':'here','commit':'off'},'default_workspace':{'mode':'worktree'}}",
-       "'workspace':'worktree','commit':'end',", WORKSPACE_HERE, COMMIT_OFF},
-      {"{'workspace':{'mode':'elsewhere'}}", "", WORKSPACE_HERE, COMMIT_OFF},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("core/worktree/the_nearest_setting_holds.yaml", c, config, workflow, mode, when) {
     buf_auto_t text = {0};
     struct err err = {0};
-    buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", cases[i].workflow);
-    json_auto_t *doc = data_json(buf_c(&text)), *config = data_json(cases[i].config);
+    buf_printf(&text, "{'name':'w',%s'movements':[{'name':'a'," DONE "}]}", c.workflow);
+    json_auto_t *doc = data_json(buf_c(&text)), *config = data_json(c.config);
     struct workflow *wf = workflow_build(doc, &err);
     assert_non_null(wf);
-    assert_int_equal(core_workspace_mode(wf, config), cases[i].mode);
-    assert_int_equal(core_commit_when(wf, config), cases[i].when);
+    assert_int_equal(core_workspace_mode(wf, config), data_among(c.mode, "unset here worktree"));
+    assert_int_equal(core_commit_when(wf, config), data_among(c.when, "unset off movement end"));
     workflow_unref(wf);
   }
 }
@@ -244,43 +216,13 @@ TEST(an_answer_to_nothing_is_passed_over) {
   assert_int_equal(play_lines(&p), n);
 }
 
-/* --- a log that somebody changed --- */
-
-static const struct {
-  const char *event;
-  int k;
-  const char *changes, *error;
-} bad_cases[] = {
-    {"make", 0, "{'event':'unmake'}", "its event is unknown"},
-    {"make", 0, "{'event':'made'}", "nobody asked for it"},
-    {"make", 0, "{'event':'committed'}", "nobody asked for it"},
-    {"make", 0, "{'turn':1}", "that turn takes no worktree"},
-    {"make", 0, "{'data':{}}", "it names no branch"},
-    {"make", 0, "{'event':'commit','turn':0}", "there is nothing to commit"},
-    {"made", 0, "{'data':{'branch':'b','base':'c'}}", "where the worktree is"},
-    {"made", 0, "{'data':{'branch':'b','base':'c','path':'own','folder':'/own'}}",
-     "where the worktree is"},
-    {"made", 0, "{'data':{'branch':'b','base':'c','path':'/own','folder':'own'}}",
-     "where the worktree is"},
-    {"made", 0, "{'event':'committed'}", "nobody asked for it"},
-    {"make", 1, "{'turn':1}", "that turn takes no worktree"},
-    {"make", 1, "{'turn':9}", "that turn takes no worktree"},
-    {"make", 1, "{'turn':0}", "the session has its worktree"},
-    {"make", 1, "{'data':{'branch':7}}", "it names no branch"},
-    {"commit", 0, "{'data':null}", "it has no message"},
-    {"commit", 0, "{'event':'make'}", "that turn takes no worktree"},
-    {"commit", 1, "{'turn':2}", "there is nothing to commit"},
-    {"committed", 0, "{'event':'made'}", "nobody asked for it"},
-    {"committed", 0, "{'event':'commit'}", "something else is asked for"},
-};
-
 TEST(what_cannot_follow_is_refused) {
   AUTO(play_deinit) struct play p;
   play_all(&p, "log", children, NULL, children_script);
-  for (size_t i = 0; i < ARRAY_LEN(bad_cases); i++) {
-    const json_t *good = asked(&p, bad_cases[i].event, bad_cases[i].k);
-    play_refuses(&p, (size_t)json_integer_value(json_object_get(good, "seq")) - 1,
-                 bad_cases[i].changes, bad_cases[i].error);
+  DATA_ROWS("core/worktree/what_cannot_follow_is_refused.yaml", c, event, k, changes, error) {
+    const json_t *good = asked(&p, c.event, (int)data_number(c.k));
+    play_refuses(&p, (size_t)json_integer_value(json_object_get(good, "seq")) - 1, c.changes,
+                 c.error);
   }
 }
 

@@ -1,7 +1,6 @@
 /* Things in the order of their ids: as a sorted array says, and a queue that moves nothing. */
 #include "daemon/entry.h"
 
-#include "base/log.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * that fails is opened again, and after which pauses. */
 #include "base/limits.h"
 #include "daemon/sessions.h"
-#include "provider/registry.h"
 #include "support/folder.h"
 #include "support/leave.h"
 #include "support/test.h"

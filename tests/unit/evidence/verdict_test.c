@@ -1,6 +1,6 @@
 /* The table of evidence/verdict.h, line by line. */
-#include "base/log.h"
 #include "evidence/verdict.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -22,71 +22,26 @@ static struct check_run run_of(const char *text) {
   return run;
 }
 
-/* what: c the check changed, o other files, i ignored ones, n there is no old check, l a tree was
- * lost. */
-static const struct row {
-  const char *what, *before, *now, *old, *fresh, *word;
-  bool passes;
-} rows[] = {
-    {"l", "-", "-", "-", "-", "unknown", false},
-    {"", "-", "-", "-", "-", "no_change", false},
-    /* only the code was changed */
-    {"o", "1", "0", "-", "-", "shown", true},
-    {"o", "0", "0", "-", "-", "not_shown", true},
-    {"o", "0", "1", "-", "-", "old_check_fails", false},
-    {"o", "1", "1", "-", "-", "old_check_fails", false},
-    {"o", "1:2,2", "0:4,0", "-", "-", "shown", true},
-    {"o", "1:2,2", "0:2,0", "-", "-", "old_check_fails", false},
-    {"o", "1:2,2", "0:2,0,2", "-", "-", "old_check_fails", false},
-    {"o", "1:2,2", "0", "-", "-", "old_check_fails", false},
-    {"o", "1:5,2", "0:5,2", "-", "-", "old_check_fails", false},
-    {"o", "0:5,2", "0:5,2", "-", "-", "not_shown", true},
-    {"o", "slow", "0", "-", "-", "unknown", true},
-    {"o", "0", "slow", "-", "-", "unknown", false},
-    {"o", "0", "gone", "-", "-", "unknown", false},
-    /* the check and the code */
-    {"co", "0:4,0", "0:5,0", "0:4,0", "1:4,1", "shown", true},
-    {"co", "0:4,0", "0:5,0", "0:4,0", "0:5,0", "not_shown", true},
-    {"co", "0:4,0", "0:5,0", "0:4,0", "0:4,1", "shown", true},
-    {"co", "1:2,2", "0:4,0", "1:2,2", "-", "old_check_fails", true},
-    {"co", "1:2,2", "0:4,0", "0:3,0", "-", "old_check_fails", true},
-    {"co", "1:2,2", "0:4,0", "0", "-", "old_check_fails", true},
-    {"co", "0", "0", "slow", "-", "unknown", true},
-    {"co", "0", "0", "0", "slow", "unknown", true},
-    {"co", "0", "1", "0", "1", "not_shown", false},
-    {"co", "0:4,0", "0:3,0", "0:4,0", "1:2,1", "not_shown", false},
-    /* the check alone */
-    {"c", "0", "0", "0", "-", "only_check_changed", true},
-    {"c", "1", "0", "1", "-", "old_check_fails", true},
-    /* what git ignores */
-    {"i", "1", "0", "1", "-", "old_check_fails", true},
-    {"io", "1", "0", "0", "-", "shown", true},
-    /* a check that did not exist */
-    {"con", "127", "0", "-", "1", "shown", true},
-    {"con", "127", "0", "-", "0", "not_shown", true},
-    {"cn", "127", "0", "-", "-", "only_check_changed", true},
-};
-
 TEST(the_table_holds) {
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    const struct row *r = &rows[i];
-    const struct evidence_facts facts = {.lost = strchr(r->what, 'l') != NULL,
-                                         .changed = strpbrk(r->what, "co") != NULL,
-                                         .check_changed = strchr(r->what, 'c') != NULL,
-                                         .code_changed = strchr(r->what, 'o') != NULL,
-                                         .ignored_changed = strchr(r->what, 'i') != NULL,
-                                         .no_old_check = strchr(r->what, 'n') != NULL,
-                                         .runs = {[RUNS_BEFORE] = run_of(r->before),
-                                                  [RUNS_NOW] = run_of(r->now),
-                                                  [RUNS_OLD_CHECK] = run_of(r->old),
-                                                  [RUNS_NEW_CHECK] = run_of(r->fresh)}};
+  DATA_ROWS("evidence/verdict/the_table_holds.yaml", r, what, before, now, old, fresh, word,
+            passes) {
+    const struct evidence_facts facts = {.lost = strchr(r.what, 'l') != NULL,
+                                         .changed = strpbrk(r.what, "co") != NULL,
+                                         .check_changed = strchr(r.what, 'c') != NULL,
+                                         .code_changed = strchr(r.what, 'o') != NULL,
+                                         .ignored_changed = strchr(r.what, 'i') != NULL,
+                                         .no_old_check = strchr(r.what, 'n') != NULL,
+                                         .runs = {[RUNS_BEFORE] = run_of(r.before),
+                                                  [RUNS_NOW] = run_of(r.now),
+                                                  [RUNS_OLD_CHECK] = run_of(r.old),
+                                                  [RUNS_NEW_CHECK] = run_of(r.fresh)}};
     enum counts_fall fall;
     const char *word = evidence_name(evidence_of(&facts));
     bool passes = evidence_passes(&facts, &fall);
-    if (strcmp(word, r->word) != 0 || passes != r->passes)
-      fail_msg("row %zu (%s, %s > %s): %s, passes %d", i, r->what, r->before, r->now, word, passes);
+    if (strcmp(word, r.word) != 0 || passes != data_true(r.passes))
+      fail_msg("row %zu (%s, %s > %s): %s, passes %d", r.at, r.what, r.before, r.now, word, passes);
     /* no run that the word does not rest on is asked for */
-    if (strcmp(r->fresh, "-") == 0 && r->old[0] != 's')
+    if (strcmp(r.fresh, "-") == 0 && r.old[0] != 's')
       assert_false(evidence_needs_new_check(&facts));
   }
 }

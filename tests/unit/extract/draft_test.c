@@ -1,7 +1,6 @@
 /* Reads drafts and finals: a piece of an answer, or what came before it, is never taken for it. The
  * cases were labelled by reading before they were run (tests/data/extract/drafts.ndjson). */
 #include "extract/schema_check.h"
-#include "support/data.h"
 #include "support/test.h"
 #include "json/scan.h"
 

@@ -5,6 +5,8 @@
 
 #include "base/memory.h"
 #include "conformance/extract_check.h"
+#include "format/json_object.h"
+#include "support/data.h"
 #include "support/leave.h"
 #include "support/test.h"
 
@@ -63,9 +65,7 @@ static bool same(const json_t *a, const json_t *b) {
   if (json_is_object(a)) {
     if (json_object_size(a) != json_object_size(b))
       return false;
-    const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)a, key, v) {
+    JSON_MEMBERS((json_t *)(uintptr_t)a, key, v) {
       const json_t *other = json_object_get(b, key);
       if (!other || !same(v, other))
         return false;
@@ -75,108 +75,26 @@ static bool same(const json_t *a, const json_t *b) {
   return json_equal(a, b);
 }
 
-/* ---- single rules ---- */
-
-enum { OBJ = EXTRACT_WANT_OBJECT, ARR = EXTRACT_WANT_ARRAY, ANY = EXTRACT_WANT_ANY };
-enum { S = 1, R = 2 }; /* with the judgment schema, with repair */
-
-static const struct rule {
-  const char *text;
-  int want, flags;
-  const char *expected; /* NULL: nothing */
-  enum extract_stage stage;
-  enum extract_code error;
-} rules[] = {
-    /* stages */
-    {"{\"a\":1}", OBJ, 0, "{\"a\":1}", EXTRACT_DIRECT, 0},
-    {"\xEF\xBB\xBF \xC2\xA0{\"a\":1}\n\xE2\x80\x8B", OBJ, 0, "{\"a\":1}", EXTRACT_DIRECT, 0},
-    {"Here:\n```json\n{\"a\":1}\n```\n", OBJ, 0, "{\"a\":1}", EXTRACT_CODE_BLOCK, 0},
-    {"I say {\"a\":1} now", OBJ, 0, "{\"a\":1}", EXTRACT_BRACE, 0},
-    {"```json\n{\"a\":\"```\\n{}\\n```\"}\n```", OBJ, 0, "{\"a\":\"```\\n{}\\n```\"}",
-     EXTRACT_CODE_BLOCK, 0},
-    {" 12 ", ANY, 0, "12", EXTRACT_DIRECT, 0},
-    {"12 apples", ANY, 0, NULL, 0, EXTRACT_ERR_NO_JSON},
-    /* the root must be the wanted one; members are looked into only for a schema */
-    {"[1,2]", OBJ, 0, NULL, 0, EXTRACT_ERR_WRONG_ROOT},
-    {"{\"a\":[1]}", ARR, 0, NULL, 0, EXTRACT_ERR_WRONG_ROOT},
-    {"[{\"step\":1,\"reason\":\"x\"}]", OBJ, 0, NULL, 0, EXTRACT_ERR_WRONG_ROOT},
-    {"[{\"step\":1,\"reason\":\"x\"}]", OBJ, S, "{\"step\":1,\"reason\":\"x\"}", EXTRACT_DIRECT, 0},
-    {"{\"out\":\"{\\\"step\\\":1,\\\"reason\\\":\\\"x\\\"}\"}", OBJ, S,
-     "{\"step\":1,\"reason\":\"x\"}", EXTRACT_DIRECT, 0},
-    {"\"{\\\"step\\\":1,\\\"reason\\\":\\\"x\\\"}\"", OBJ, S, "{\"step\":1,\"reason\":\"x\"}",
-     EXTRACT_DIRECT, 0},
-    /* which one */
-    {"{\"a\":1} or {\"b\":2} or {}", OBJ, 0, "{\"b\":2}", EXTRACT_BRACE, 0},
-    {"{} and {}", OBJ, 0, "{}", EXTRACT_BRACE, 0},
-    {"[1]\n\n[]", ANY, 0, "[1]", EXTRACT_BRACE, 0},
-    {"[[[[[[{\"step\":1,\"reason\":\"x\"}]]]]]]", OBJ, S, "{\"step\":1,\"reason\":\"x\"}",
-     EXTRACT_DIRECT, 0},
-    {"[[[[[[[{\"step\":1,\"reason\":\"x\"}]]]]]]]", OBJ, S, NULL, 0, EXTRACT_ERR_WRONG_ROOT},
-    {"{\"step\":1,\"reason\":\"x\"} {\"b\":2}", OBJ, S, "{\"step\":1,\"reason\":\"x\"}",
-     EXTRACT_BRACE, 0},
-    {"{\"step\":1,\"reason\":\"x\"} {\"step\":2,\"reason\":\"y\"}", OBJ, S,
-     "{\"step\":2,\"reason\":\"y\"}", EXTRACT_BRACE, 0},
-    /* never a piece of a broken value */
-    {"{\"a\":{\"b\":1},\"c\":{\"d\":2", OBJ, 0, NULL, 0, EXTRACT_ERR_TRUNCATED},
-    {"{\"a\":1, oops, \"c\":{\"d\":2}}", OBJ, 0, NULL, 0, EXTRACT_ERR_SYNTAX},
-    {"{a: 1, \"c\": {\"d\":2}}", OBJ, 0, NULL, 0, EXTRACT_ERR_SYNTAX},
-    {"{'a': 1, \"c\": {\"d\":2}} then {\"e\":3}", OBJ, 0, "{\"e\":3}", EXTRACT_BRACE, 0},
-    {"{ {\"a\":1} }", OBJ, 0, "{\"a\":1}", EXTRACT_BRACE, 0},
-    {"The 24\" screen {big} is {\"a\":1} and 12\" wide", OBJ, 0, "{\"a\":1}", EXTRACT_BRACE, 0},
-    /* reasoning */
-    {"<think>{\"a\":1}</think>{\"b\":2}", OBJ, 0, "{\"b\":2}", EXTRACT_BRACE, 0},
-    {"{\"a\":1}</think>nothing", OBJ, 0, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"<think>{\"a\":1}", OBJ, 0, NULL, 0, EXTRACT_ERR_REASONING},
-    {"{\"a\":1}<THINK>{\"b\":1}", OBJ, 0, "{\"a\":1}", EXTRACT_BRACE, 0},
-    {"{\"a\":\"<think>\"}", OBJ, 0, "{\"a\":\"<think>\"}", EXTRACT_DIRECT, 0},
-    {"\xE2\x97\x81think\xE2\x96\xB7{\"a\":1}\xE2\x97\x81/think\xE2\x96\xB7 {\"b\":2}", OBJ, 0,
-     "{\"b\":2}", EXTRACT_BRACE, 0},
-    {"<|channel|>analysis<|message|>{\"a\":1}<|end|>{\"b\":2}", OBJ, 0, "{\"b\":2}", EXTRACT_BRACE,
-     0},
-    /* typed errors */
-    {"{\"a\":1e400}", OBJ, R, NULL, 0, EXTRACT_ERR_NUMBER_RANGE},
-    {"no", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    /* repair only when asked, only after strict, only what passes the check */
-    {"{\"step\":1,\"reason\":\"x\",}", OBJ, S, NULL, 0, EXTRACT_ERR_SYNTAX},
-    {"{\"step\":1,\"reason\":\"x\",}", OBJ, S | R, "{\"step\":1,\"reason\":\"x\"}", EXTRACT_DIRECT,
-     0},
-    {"{'a': 1} {\"b\": 2}", OBJ, R, "{\"b\":2}", EXTRACT_BRACE, 0},
-    {"The set {1, 2, 3} is finite", OBJ, S | R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"{\"a\":{\"b\":1},\"c\":{\"d\":2 ", OBJ, R, "{\"a\":{\"b\":1},\"c\":{\"d\":2}}",
-     EXTRACT_DIRECT, 0},
-    /* placeholders, templates and prose in braces are no empty objects */
-    {"{{name}}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"{ .Name }", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"{% if x %}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"{a, b | c}", OBJ, R, NULL, 0, EXTRACT_ERR_NO_JSON},
-    {"{ ... }", OBJ, R, "{}", EXTRACT_DIRECT, 0},
-    {"{\"a\": 1, b}", OBJ, R, "{\"a\":1}", EXTRACT_DIRECT, 0},
-    {"```json\n{\"a\": 'x', // why\n\"b\": True\n```\nDone.", OBJ, R, "{\"a\":\"x\",\"b\":true}",
-     EXTRACT_CODE_BLOCK, 0},
-    {"{\"a\": \"he said \"no\" twice\", \"b\": \"x}\n", OBJ, R,
-     "{\"a\":\"he said \\\"no\\\" twice\",\"b\":\"x\"}", EXTRACT_DIRECT, 0},
-};
-
 TEST(test_rules) {
   json_auto_t *schema = parse(judgment, strlen(judgment));
   struct extract_check check = check_for(schema);
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-    const struct rule *c = &rules[i];
-    struct extract_opts opts = {.want = (enum extract_want)c->want,
-                                .check = c->flags & S ? &check : NULL,
-                                .repair = c->flags & R,
+  DATA_ROWS("extract/rules.yaml", c, text, want, flags, expected, stage, error) {
+    struct extract_opts opts = {.want = data_among(c.want, "any object array"),
+                                .check = strstr(c.flags, "schema") ? &check : NULL,
+                                .repair = strstr(c.flags, "repair") != NULL,
                                 .explain = true};
     AUTO(extract_result_deinit) struct extract_result r;
-    enum extract_status st = extract(c->text, strlen(c->text), &opts, &r);
-    json_auto_t *expected = c->expected ? parse(c->expected, strlen(c->expected)) : NULL;
-    bool ok = st == EXTRACT_NOT_FOUND && r.error.code == c->error;
+    enum extract_status st = extract(c.text, strlen(c.text), &opts, &r);
+    json_auto_t *expected = c.expected ? parse(c.expected, strlen(c.expected)) : NULL;
+    bool ok = st == EXTRACT_NOT_FOUND && strcmp(extract_code_name(r.error.code), c.error) == 0;
     if (expected)
-      ok = st == EXTRACT_OK && r.valid && same(r.value, expected) && r.stage == c->stage;
+      ok = st == EXTRACT_OK && r.valid && same(r.value, expected) &&
+           r.stage == data_among(c.stage, "none direct code_block brace");
     if (!ok) {
       char *got = r.value ? json_dumps(r.value, JSON_ENCODE_ANY) : NULL;
-      fail_msg("rule %zu: %s\n got %s, stage %s, error %s (%s)", i, c->text, got ? got : "nothing",
-               extract_stage_name(r.stage), extract_code_name(r.error.code), r.error.message);
+      fail_msg("rule %zu: %s\n got %s, stage %s, error %s (%s)", c.at, c.text,
+               got ? got : "nothing", extract_stage_name(r.stage), extract_code_name(r.error.code),
+               r.error.message);
     }
   }
 }
@@ -279,38 +197,21 @@ static void score_file(const char *path, struct score score[3], bool verbose) {
 /* A key without a value was never said: no null is made up for it. A schema tells what may be
  * missing; without one only the end of a cut text is left out. */
 TEST(test_values_that_were_never_said) {
-  static const struct {
-    const char *text, *with, *without; /* with a schema and without; NULL: nothing */
-  } cases[] = {
-      {"{\"st", NULL, NULL},
-      {"{\"step\"", NULL, NULL},
-      {"{\"step\":", NULL, NULL},
-      {"{\"step\":}", NULL, NULL},
-      {"{step", NULL, NULL},
-      {"[{\"step\":", NULL, NULL},
-      {"{\"a\":1,\"step\":}", NULL, NULL},
-      {"{\"step\":,\"a\":1}", NULL, NULL},
-      {"{\"step\":2,\"a\":}", "{\"step\":2}", NULL},
-      {"{\"step\":2,\"a\": -", "{\"step\":2}", "{\"step\":2}"},
-      {"{\"step\":2,\"a\"", "{\"step\":2}", "{\"step\":2}"},
-      {"{\"step\":null,\"a\":", "{\"step\":null}", "{\"step\":null}"},
-      {"{step: None}", "{\"step\":null}", "{\"step\":null}"},
-  };
   static const char schema_text[] =
       "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":[\"integer\",\"null\"]}},"
       "\"required\":[\"step\"]}";
   json_auto_t *schema = parse(schema_text, sizeof schema_text - 1);
   struct extract_check check = check_for(schema);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+  DATA_ROWS("extract/values_that_were_never_said.yaml", c, text, with, without)
     for (int with = 0; with < 2; with++) {
-      const char *expected = with ? cases[i].with : cases[i].without;
+      const char *expected = with ? c.with : c.without;
       struct extract_opts opts = {
           .repair = true, .want = EXTRACT_WANT_OBJECT, .check = with ? &check : NULL};
       AUTO(extract_result_deinit) struct extract_result r;
-      (void)extract(cases[i].text, strlen(cases[i].text), &opts, &r);
+      (void)extract(c.text, strlen(c.text), &opts, &r);
       json_auto_t *wanted = expected ? parse(expected, strlen(expected)) : NULL;
       if (r.valid != (expected != NULL) || (r.valid && !json_equal(r.value, wanted)))
-        fail_msg("%s %s a schema", cases[i].text, with ? "with" : "without");
+        fail_msg("%s %s a schema", c.text, with ? "with" : "without");
     }
 }
 

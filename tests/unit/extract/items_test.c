@@ -32,49 +32,15 @@ static void feed_all(const char *text, size_t piece, struct buf *out,
   *state = s.state;
 }
 
-static const struct {
-  const char *name, *text, *items;
-  enum item_stream_state state;
-} cases[] = {
-    {"plain", "[1, \"two\", {\"a\": [3, \"]\"]}, null]", "1\n\"two\"\n{\"a\":[3,\"]\"]}\nnull\n",
-     ITEM_STREAM_DONE},
-    {"empty text", "", "", ITEM_STREAM_TEXT},
-    {"empty array", "[ ]", "", ITEM_STREAM_TEXT},
-    {"fenced", "Here they are:\n```json\n[\n  {\"a\": 1},\n  {\"a\": 2}\n]\n```\nAll of them: [3]",
-     "{\"a\":1}\n{\"a\":2}\n", ITEM_STREAM_DONE},
-    {"a citation in a line", "As [1] says:\n[2]", "2\n", ITEM_STREAM_DONE},
-    {"an empty one before", "[]\n[2]", "2\n", ITEM_STREAM_DONE},
-    {"reasoning", "<think>\n[1, 2]\n</think>\n[3]", "3\n", ITEM_STREAM_DONE},
-    {"reasoning in brackets", "[THINK]\n[1]\n[/THINK]\n[true]", "true\n", ITEM_STREAM_DONE},
-    {"the channel of harmony", "<|channel|>analysis\n[1]<|end|>\n[2]", "2\n", ITEM_STREAM_DONE},
-    {"triangles", "\xE2\x97\x81think\xE2\x96\xB7\n[1]\xE2\x97\x81/think\xE2\x96\xB7[2]", "2\n",
-     ITEM_STREAM_DONE},
-    {"a closer alone", "so\n</think>[2]", "2\n", ITEM_STREAM_DONE},
-    {"reasoning without an end", "<think>\n[1, 2]\n", "", ITEM_STREAM_REASONING},
-    {"words after the bracket", "[note: see below]\n[1]", "1\n", ITEM_STREAM_DONE},
-    {"a refused first item", "[\"no\", 1]\n[2]", "2\n", ITEM_STREAM_DONE},
-    {"a refused later item", "[1, \"no\", 2]\n[3]", "1\n", ITEM_STREAM_BROKEN},
-    {"a broken item", "[1, {\"a\": }, 2]", "1\n", ITEM_STREAM_BROKEN},
-    {"two commas", "[1,, 2]", "1\n", ITEM_STREAM_BROKEN},
-    {"no comma", "[1 2]", "1\n", ITEM_STREAM_BROKEN},
-    {"a number at the end of the text", "[1, 23", "1\n", ITEM_STREAM_ITEM},
-    {"a string with all that ends things", "[\"a\\\"]},\\\\\", \"b\"]", "\"a\\\"]},\\\\\"\n\"b\"\n",
-     ITEM_STREAM_DONE},
-    {"a mark before it", "\xEF\xBB\xBF[1]", "1\n", ITEM_STREAM_DONE},
-    {"indented", "  \t[1]", "1\n", ITEM_STREAM_DONE},
-    {"nothing but brackets", "[[[[[[", "", ITEM_STREAM_ITEM},
-    {"an object is no array", "{\"a\": [1, 2]}", "", ITEM_STREAM_TEXT},
-};
-
 TEST(items_are_told_whatever_the_pieces) {
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+  DATA_ROWS("extract/items/items_are_told_whatever_the_pieces.yaml", c, name, text, items, state)
     for (size_t piece = 1; piece < 40; piece++) {
       buf_auto_t out = {0};
       enum item_stream_state end;
-      feed_all(cases[i].text, piece, &out, &end);
-      if (strcmp(buf_c(&out), cases[i].items) != 0 || end != cases[i].state)
-        fail_msg("%s, pieces of %zu: state %d, items:\n%s", cases[i].name, piece, (int)end,
-                 buf_c(&out));
+      feed_all(c.text, piece, &out, &end);
+      if (strcmp(buf_c(&out), c.items) != 0 ||
+          end != data_among(c.state, "text reasoning item comma done broken"))
+        fail_msg("%s, pieces of %zu: state %d, items:\n%s", c.name, piece, (int)end, buf_c(&out));
     }
 }
 

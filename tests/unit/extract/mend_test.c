@@ -1,7 +1,6 @@
 /* Mends broken texts of many kinds, labelled before they were run (tests/data/extract/mend.ndjson),
  * and random values with random damage: the value comes out, or nothing. */
 #include "extract/extract.h"
-#include "support/data.h"
 #include "json/scan.h"
 
 #include "base/buf.h"

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -153,25 +154,10 @@ TEST(the_line_above_is_closed) {
 }
 
 TEST(another_number_makes_doubt) {
-  static const struct {
-    const char *text;
-    bool ambiguous;
-  } cases[] = {
-      {"[FIX:2] k7wd\n\n[FIX:1] k7wd", true},
-      {"I thought of [FIX:2] k7wd.\n\n[FIX:1] k7wd", true},
-      {"[FIX:2]\n\n[FIX:1] k7wd", false},
-      {"[FIX:2] x3pq\n\n[FIX:1] k7wd", false},
-      {"<think>\n[FIX:2] k7wd\n</think>\n[FIX:1] k7wd", false},
-      {"[FIX:1] k7wd\n\n[FIX:1] k7wd", false},
-      {"- needs `a` fix.\n\n[FIX:1] k7wd", true},
-      {"- approved\n\n[FIX:1] k7wd", false},
-      {"It needs `a` fix.\n\n[FIX:1] k7wd", false},
-      {"[FIX:0] k7wd.\n\n[FIX:1] k7wd", true},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    struct tag_result tag = find_marked(cases[i].text);
-    if (!tag.found || tag.tag.number != 1 || tag.ambiguous != cases[i].ambiguous)
-      fail_msg("%s: %d %ld %d", cases[i].text, tag.found, tag.tag.number, tag.ambiguous);
+  DATA_ROWS("extract/tag/another_number_makes_doubt.yaml", c, text, ambiguous) {
+    struct tag_result tag = find_marked(c.text);
+    if (!tag.found || tag.tag.number != 1 || tag.ambiguous != data_true(c.ambiguous))
+      fail_msg("%s: %d %ld %d", c.text, tag.found, tag.tag.number, tag.ambiguous);
   }
 }
 

@@ -7,26 +7,10 @@
 #include <string.h>
 
 TEST(texts_are_measured) {
-  static const struct {
-    const char *text;
-    size_t depth, values;
-  } rows[] = {
-      {"", 0, 1},
-      {"7", 0, 1},
-      {"[]", 1, 2},
-      {"[1]", 1, 2},
-      {"[1,2,3]", 1, 4},
-      {"{\"a\": 1, \"b\": [2, {\"c\": 3}]}", 3, 6},
-      {"\"[[[,,,{{{\"", 0, 1},
-      {"[\"a\\\"[,\", \"\\\\\", [\"]\"]]", 2, 5},
-      {"\"never ended [[,,", 0, 1},
-      {"\"ends in a backslash\\", 0, 1},
-      {"]]]][[", 2, 3}, /* no JSON, but no harm either */
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct json_size size = json_size(str_from(rows[i].text), 100, 100);
-    if (size.depth != rows[i].depth || size.values != rows[i].values)
-      fail_msg("%s: %zu levels, %zu values", rows[i].text, size.depth, size.values);
+  DATA_ROWS("format/json_size/texts_are_measured.yaml", c, text, depth, values) {
+    struct json_size size = json_size(str_from(c.text), 100, 100);
+    if (size.depth != (size_t)data_number(c.depth) || size.values != (size_t)data_number(c.values))
+      fail_msg("%s: %zu levels, %zu values", c.text, size.depth, size.values);
   }
 }
 

@@ -1,7 +1,7 @@
 /* Comparing and copying values, with keys and texts that contain NUL. */
 
-#include "base/log.h"
 #include "format/json_value.h"
+#include "support/data.h"
 #include "support/test.h"
 #include "json/scan.h"
 
@@ -16,31 +16,10 @@ static json_t *parsed(const char *text) {
 }
 
 TEST(test_same) {
-  static const struct {
-    const char *a, *b;
-    bool same;
-  } rows[] = {
-      {"{\"a\":1,\"b\":[true,null,\"x\"]}", "{\"b\":[true,null,\"x\"],\"a\":1}", true},
-      {"{\"a\\u0000b\":1}", "{\"a\\u0000b\":1}", true},
-      {"{\"a\\u0000b\":1}", "{\"a\\u0000c\":1}", false},
-      {"{\"a\\u0000b\":1}", "{\"a\":1}", false},
-      {"[{\"\\u0000\":{}}]", "[{\"\":{}}]", false},
-      {"\"a\\u0000b\"", "\"a\\u0000c\"", false},
-      {"\"a\\u0000b\"", "\"a\\u0000b\"", true},
-      {"\"a\"", "\"a\\u0000\"", false},
-      {"{\"a\":1}", "{\"a\":1,\"b\":1}", false},
-      {"[1,2]", "[1]", false},
-      {"[1,2]", "[2,1]", false},
-      {"1", "1.0", false},
-      {"1.5", "1.50", true},
-      {"true", "false", false},
-      {"null", "false", false},
-      {"[]", "{}", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_auto_t *a = parsed(rows[i].a), *b = parsed(rows[i].b);
-    if (json_same(a, b) != rows[i].same || json_same(b, a) != rows[i].same)
-      fail_msg("%s and %s", rows[i].a, rows[i].b);
+  DATA_ROWS("format/json_value/same.yaml", c, a, b, same) {
+    json_auto_t *a = parsed(c.a), *b = parsed(c.b);
+    if (json_same(a, b) != data_true(c.same) || json_same(b, a) != data_true(c.same))
+      fail_msg("%s and %s", c.a, c.b);
     assert_true(json_same(a, a));
     assert_false(json_same(a, NULL) || json_same(NULL, a));
   }

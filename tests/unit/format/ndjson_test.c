@@ -1,7 +1,6 @@
 /* Lines in pieces of every length, and their bound. */
 #include "format/sse.h"
 
-#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>

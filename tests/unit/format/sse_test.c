@@ -31,33 +31,12 @@ static void feed_in_pieces(const char *stream, size_t piece, struct heard *h) {
 }
 
 TEST(events_are_found_however_they_are_cut) {
-  static const struct {
-    const char *stream, *log;
-  } cases[] = {
-      {"data: a\n\n", "|a;"},
-      {"data:a\n\ndata:  b\n\n", "|a;| b;"},
-      {"data: a\r\n\r\ndata: b\r\rdata: c\n\n", "|a;|b;|c;"},
-      {"event: x\ndata: a\ndata: b\n\ndata: c\n\n", "x|a\nb;|c;"},
-      {"data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", "|a\nb;|c;"},
-      {"\xEF\xBB\xBF"
-       "data: a\n\n",
-       "|a;"},
-      {": only a comment\n\nevent: nothing\n\nid: 7\nretry: 9\n\n", ""},
-      {"data\n\ndata:\n\n", "|;|;"},
-      {"dataset: a\nDATA: b\n data: c\n\n", ""},
-      {"data: the last has no blank line\n", "|the last has no blank line;"},
-      {"data: nor a line end", "|nor a line end;"},
-      {"event: a\nevent: b\ndata: 1\n\n", "b|1;"},
-      {"data: a: b\n\n", "|a: b;"},
-      {"\n\n\n\n", ""},
-      {"", ""},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+  DATA_ROWS("format/sse/events_are_found_however_they_are_cut.yaml", c, stream, log)
     for (size_t piece = 1; piece <= 64; piece++) {
       struct heard h = {0};
-      feed_in_pieces(cases[i].stream, piece, &h);
-      if (strcmp(buf_c(&h.log), cases[i].log) != 0)
-        fail_msg("case %zu in pieces of %zu: %s", i, piece, buf_c(&h.log));
+      feed_in_pieces(c.stream, piece, &h);
+      if (strcmp(buf_c(&h.log), c.log) != 0)
+        fail_msg("case %zu in pieces of %zu: %s", c.at, piece, buf_c(&h.log));
       buf_deinit(&h.log);
     }
 }

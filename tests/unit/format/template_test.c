@@ -2,6 +2,7 @@
 #include "format/template.h"
 
 #include "base/buf.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -12,44 +13,6 @@ static const struct template_var vars[] = {
     {{"name", 4}, {"Ann", 3}}, {{"task", 4}, {"do {name} {?name}x{/name}", 25}},
     {{"empty", 5}, {"", 0}},   {{"n", 1}, {"7", 1}},
     {{NULL, 0}, {NULL, 0}},
-};
-
-static const struct render_case {
-  const char *text, *out;
-} cases[] = {
-    {"", ""},
-    {"plain { } {} {{ }} \\{", "plain { } {} {{ }} \\{"},
-    {"{name}", "Ann"},
-    {"<{name}{n}>", "<Ann7>"},
-    {"{ name} {name } {NAME} {other}", "{ name} {name } {NAME} {other}"},
-    {"{{name}}", "{Ann}"},
-    {"{empty}", ""},
-    {"{name", "{name"},
-    {"{na{name}me}", "{naAnnme}"},
-    {"{task}", "do {name} {?name}x{/name}"}, /* a value is never a template */
-    {"{?name}a{/name}b", "ab"},
-    {"{?empty}a{/empty}b", "b"},
-    {"{!name}a{/name}b", "b"},
-    {"{!empty}a{/empty}b", "ab"},
-    {"{?name}1{?empty}2{/empty}3{/name}4", "134"},
-    {"{?empty}1{?name}2{/name}3{/empty}4", "4"},
-    {"{?empty}1{!name}2{/name}3{name}{/empty}4", "4"},
-    {"{?name}{?name}a{/name}b{/name}c", "abc"},
-    {"{?empty}{?empty}a{/empty}b{/empty}c", "c"},
-    {"{?name}open", "{?name}open"},
-    {"{?empty}open {name}", "{?empty}open Ann"},
-    {"closed{/name}", "closed{/name}"},
-    {"{?name}a{/n}b{/name}", "a{/n}b"},
-    {"{?name}a{?n}b{/name}c{/n}", "abc{/n}"}, /* crossed: the outer one ends both */
-    {"{?empty}a{?n}b{/empty}c{/n} rest", "c{/n} rest"},
-    {"{?other}a{/other}", "{?other}a{/other}"},
-    {"{?name}{?name}a{/name}b", "{?name}ab"}, /* the closer is the nearest opener's */
-    {"{?name}{?name}a{/name}b{?name}c{/name}", "{?name}abc"},
-    {"{/name}{?name}a{/name}{!name}b", "{/name}a{!name}b"},
-    {"{?name}{!n}a{/name}b{/n}{?empty}", "b{/n}{?empty}"},
-    {"{?empty}日本{/empty}語", "語"},
-    {"{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}",
-     "{a_name_that_is_longer_than_any_that_a_template_could_have_0123456789}"},
 };
 
 struct sink {
@@ -75,8 +38,8 @@ static void expect(const char *text, const char *out) {
 }
 
 TEST(names_and_sections) {
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-    expect(cases[i].text, cases[i].out);
+  DATA_ROWS("format/template/names_and_sections.yaml", c, text, out)
+    expect(c.text, c.out);
 }
 
 TEST(one_parsed_template_takes_other_values) {
@@ -136,25 +99,11 @@ static double seconds(const char *pattern, const char *end, size_t n) {
 
 /* Eight times the text; quadratic would be 64 times. What takes no time is not compared. */
 TEST(time_is_linear) {
-  static const struct {
-    const char *pattern, *end;
-  } texts[] = {{"{?task}", ""},
-               {"{?task}", "{/task}"},
-               {"{?task}{!name}", ""},
-               {"{?task}{?n}", "{/n}{/n}"},
-               {"{?name}{/n}", ""},
-               {"{?name}{?name}{/name}", ""},
-               {"{?name}{/name}", ""},
-               {"{/name}{?name}", "{/name}"},
-               {"{", "}"},
-               {"{?", "}"},
-               {"{?empty}{?n}{/n}", ""},
-               {"{?name}{?name}{?name}{/name}", "{/name}"}};
-  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-    double small = seconds(texts[i].pattern, texts[i].end, 16 * 1024);
-    double large = seconds(texts[i].pattern, texts[i].end, 128 * 1024);
+  DATA_ROWS("format/template/time_is_linear.yaml", c, pattern, end) {
+    double small = seconds(c.pattern, c.end, 16 * 1024);
+    double large = seconds(c.pattern, c.end, 128 * 1024);
     if (large > 24 * small && large > 0.05)
-      fail_msg("%s: %.4f s, eight times as much %.4f s", texts[i].pattern, small, large);
+      fail_msg("%s: %.4f s, eight times as much %.4f s", c.pattern, small, large);
   }
 }
 

@@ -4,45 +4,12 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct value_case {
-  const char *yaml, *json;
-} value_cases[] = {
-    {"a: 1", "{\"a\":1}"},
-    {"a: no\nb: yes\nc: on\nd: Off\ne: y", /* core schema: only true and false are booleans */
-     "{\"a\":\"no\",\"b\":\"yes\",\"c\":\"on\",\"d\":\"Off\",\"e\":\"y\"}"},
-    {"[true, True, FALSE, tRue]", "[true,true,false,\"tRue\"]"},
-    {"[null, ~, NULL, nULL, ]", "[null,null,null,\"nULL\"]"},
-    {"a:\nb: ''", "{\"a\":null,\"b\":\"\"}"},
-    {"[0, -1, +7, 007, 0o17, 0xfF, 1_000, 0b1]", "[0,-1,7,7,15,255,\"1_000\",\"0b1\"]"},
-    {"[1.5, -.5, 1., 1e3, +0.25, 00.5, 1.2.3, ., -, 1e]",
-     "[1.5,-0.5,1.0,1000.0,0.25,0.5,\"1.2.3\",\".\",\"-\",\"1e\"]"},
-    {"['1', \"true\", 'null']", "[\"1\",\"true\",\"null\"]"},
-    {"a: !!str 1", "{\"a\":\"1\"}"},
-    {"2026-11-21: 12:30", "{\"2026-11-21\":\"12:30\"}"},
-    {"a: |\n  one\n  two\nb: >\n  one\n  two\n", "{\"a\":\"one\\ntwo\\n\",\"b\":\"one two\\n\"}"},
-    {"a: &x [1, 2]\nb: *x", "{\"a\":[1,2],\"b\":[1,2]}"},
-    {"a: &x 1\nb: &x 2\nc: *x", "{\"a\":1,\"b\":2,\"c\":2}"},
-    {"\"<<\": 1", "{\"<<\":1}"},
-    {"\xEF\xBB\xBF"
-     "a: 1\r\nb: 2\r\n",
-     "{\"a\":1,\"b\":2}"},
-    {"--- \na: 1\n...\n", "{\"a\":1}"},
-    {"# only\na: 1 # comment", "{\"a\":1}"},
-    {"just a text", "\"just a text\""},
-    /* JSON is a subset */
-    {"{\"a\":1,\"b\":[true,null,1e2],\"c\":\"x\"}",
-     "{\"a\":1,\"b\":[true,null,100.0],\"c\":\"x\"}"},
-    {"{\n\t\"tabs\": [\n\t\t1\n\t]\n}", "{\"tabs\":[1]}"},
-    {"{\"a\": \"\\u00e9 \\/ \\n \\\" \\\\ \\t \\b\"}", "{\"a\":\"é / \\n \\\" \\\\ \\t \\b\"}"},
-    {"{\"a\": \"\\ud83d\\ude00\"}", "{\"a\":\"😀\"}"}, /* only jansson reads surrogate pairs */
-    {"{\"a\": \"\x7f\"}", "{\"a\":\"\x7f\"}"},
-};
 
 static char *parse_to_text(struct str text, size_t max_bytes) {
   AUTO(arena_deinit) struct arena arena = {0};
@@ -63,10 +30,10 @@ static char *parse_to_text(struct str text, size_t max_bytes) {
 }
 
 TEST(values_follow_the_core_schema) {
-  for (size_t i = 0; i < ARRAY_LEN(value_cases); i++) {
-    char_auto_t *got = parse_to_text(str_from(value_cases[i].yaml), 4096);
-    if (strcmp(got, value_cases[i].json) != 0)
-      fail_msg("%s\nexpected %s\ngot      %s", value_cases[i].yaml, value_cases[i].json, got);
+  DATA_ROWS("format/yaml/values_follow_the_core_schema.yaml", c, yaml, json) {
+    char_auto_t *got = parse_to_text(str_from(c.yaml), 4096);
+    if (strcmp(got, c.json) != 0)
+      fail_msg("%s\nexpected %s\ngot      %s", c.yaml, c.json, got);
   }
 }
 

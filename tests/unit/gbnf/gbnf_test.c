@@ -101,25 +101,13 @@ TEST(a_list_of_what_is_not_held) {
 }
 
 TEST(refusals_say_where_and_why) {
-  static const struct {
-    const char *schema;
-    enum gbnf_status status;
-    const char *pointer, *words;
-  } cases[] = {
-      {"false", GBNF_UNSATISFIABLE, "", "no finite value matches the schema"},
-      {"{'enum':[]}", GBNF_UNSATISFIABLE, "", "no finite value matches the schema"},
-      {"{'$ref':'#/x'}", GBNF_INVALID_SCHEMA, "/$ref", "\"#/x\" leads nowhere"},
-      {"{'properties':{'a':{'minimum':'1'}}}", GBNF_INVALID_SCHEMA, "/properties/a/minimum",
-       "\"minimum\" must be a number"},
-      {"{'$ref':'https://example.org/not-there'}", GBNF_INVALID_SCHEMA, "/$ref",
-       "\"https://example.org/not-there\" leads nowhere"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  DATA_ROWS("gbnf/refusals_say_where_and_why.yaml", c, schema, status, pointer, words) {
     AUTO(gbnf_result_deinit) struct gbnf_result r;
-    assert_int_equal(convert(cases[i].schema, NULL, &r), cases[i].status);
+    assert_int_equal(convert(c.schema, NULL, &r),
+                     data_among(c.status, "ok invalid_schema unsatisfiable"));
     assert_null(r.text);
-    assert_string_equal(r.refusal_pointer, cases[i].pointer);
-    assert_string_equal(r.refusal, cases[i].words);
+    assert_string_equal(r.refusal_pointer, c.pointer);
+    assert_string_equal(r.refusal, c.words);
   }
 }
 

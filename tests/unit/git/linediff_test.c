@@ -2,36 +2,18 @@
 
 #include "base/buf.h"
 #include "git/linediff.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct row {
-  const char *before, *after;
-  long added, removed;
-} rows[] = {
-    {"", "", 0, 0},
-    {"", "a\n", 1, 0},
-    {"a\n", "", 0, 1},
-    {"a\n", "a\n", 0, 0},
-    {"a", "a\n", 0, 0},
-    {"a\nb\nc\n", "a\nx\nc\n", 1, 1},
-    {"a\nb\nc\n", "a\nc\n", 0, 1},
-    {"a\nc\n", "a\nb\nc\n", 1, 0},
-    {"a\nb\n", "b\na\n", 1, 1},
-    {"a\nb\nc\nd\n", "x\na\nc\ny\nd\n", 2, 1},
-    {"a\na\na\n", "a\n", 0, 2},
-    {"\n\n", "\n", 0, 1},
-    {"one\ntwo\n", "three\nfour\nfive\n", 3, 2},
-};
-
 TEST(lines_are_counted) {
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("git/linediff/lines_are_counted.yaml", c, before, after, added, removed) {
     long added = -1, removed = -1;
-    linediff_count(str_from(rows[i].before), str_from(rows[i].after), &added, &removed);
-    if (added != rows[i].added || removed != rows[i].removed)
-      fail_msg("row %zu: +%ld -%ld", i, added, removed);
+    linediff_count(str_from(c.before), str_from(c.after), &added, &removed);
+    if (added != data_number(c.added) || removed != data_number(c.removed))
+      fail_msg("row %zu: +%ld -%ld", c.at, added, removed);
   }
 }
 

@@ -1,8 +1,6 @@
 /* A working tree before and after: with git on its stand-in, and without. */
 
-#include "base/log.h"
 #include "format/json_object.h"
-#include "format/json_write.h"
 #include "git/tree.h"
 #include "os/tmpdir.h"
 #include "support/test.h"

@@ -1,11 +1,11 @@
 /* Where a session's work is, after what agents do to branches; and that none of it gets lost. */
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_object.h"
 #include "git/run.h"
 #include "git/work.h"
 #include "os/tmpdir.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -102,69 +102,11 @@ static void is_kept(struct work_where *where, struct work *w) {
 }
 
 TEST(each_thing_that_an_agent_does) {
-  static const struct {
-    const char *does, *finds;
-  } cases[] = {
-      {"true", "on_branch head first on branch"},
-      {"c A; c B; echo x >new", "on_branch head B on branch dirty"},
-      {"git checkout -qb mine; c A; c B", "ahead head B on mine"},
-      {"git checkout -qb mine; echo x >a", "on_branch head first on mine dirty"},
-      {"c A; git branch -m feature/renamed; c B", "ahead head B on feature/renamed"},
-      {"c A; git checkout -q --detach; c B; c C", "ahead head C on -"},
-      {"git branch -m x; git checkout -q --detach; git branch -D x; c A", "ahead head A on -"},
-      /* rewritten */
-      {"c A; git commit -q --amend -m A2", "rewritten head A2 on branch old A"},
-      {"c A; echo x >a; git commit -qa --amend -m A2; git commit -q --amend -m A3",
-       "rewritten head A3 on branch old A2 old A"},
-      {"c A; c B; git -C ../m commit -q --allow-empty -m M; git rebase -q main",
-       "rewritten head B on branch old B"},
-      {"c A; c B; git reset -q --soft HEAD~2; git commit -qm squash",
-       "rewritten head squash on branch old B"},
-      {"c A; c B; GIT_SEQUENCE_EDITOR='sed -i 2s/pick/fixup/' git rebase -qi HEAD~2; c C",
-       "rewritten head C on branch old B"},
-      {"c A; git checkout -qb mine HEAD~1; c M; git cherry-pick $B",
-       "rewritten head A on mine old A"},
-      {"c A; git checkout -q --detach; git commit -q --amend -m A2",
-       "rewritten head A2 on - old A"},
-      {"git checkout -qb t; c A; git checkout -q $B; git merge -q --squash t; git commit -qm S; "
-       "git branch -D t",
-       "rewritten head S on branch old A"},
-      /* left behind */
-      {"c A; git checkout -q user", "left_behind head first on user lacks A"},
-      {"c A; c B; git reset -q --hard HEAD~2", "left_behind head first on branch lacks B"},
-      {"c A; git commit -q --amend -m A2; git reset -q --hard HEAD~1; c B",
-       "left_behind head B on branch lacks A2"},
-      {"git checkout -q --detach; c A; git checkout -q $B",
-       "left_behind head first on branch lacks A"},
-      {"c A; git checkout -q --orphan o; git commit -qm O; git rm -qf a; git commit -qm O2",
-       "left_behind head O2 on o lacks A"},
-      {"c A; echo x >a; git commit -qam B; git checkout -q user; echo y >a; git commit -qam U; "
-       "git checkout -q $B; git rebase user || true",
-       "left_behind head A on - lacks B dirty"},
-      /* others, and what is held */
-      {"git checkout -qb mine; c A; git checkout -q $B; c B",
-       "on_branch head B on branch other mine"},
-      {"c A; git branch saved; git reset -q --hard HEAD~1",
-       "on_branch head first on branch other saved"},
-      {"c A; git tag saved; git reset -q --hard HEAD~1", "on_branch head first on branch"},
-      {"git -C ../m checkout -q user; cd ../m; c U; cd ../w; git checkout -q --detach user; "
-       "git checkout -q $B",
-       "on_branch head first on branch"},
-      {"git -C ../m checkout -q user; cd ../m; c U; cd ../w; git merge -q user; c A",
-       "on_branch head A on branch"},
-      {"c A; git checkout -qb t; c T; git checkout -q $B; git merge -q --no-ff t -m M; git branch "
-       "-d t",
-       "on_branch head M on branch"},
-      /* the folder */
-      {"git checkout -qb mine; c A; git checkout -q --detach; c B; rm -rf ../w",
-       "ahead head B on -"},
-      {"c A; git worktree remove --force ../w", "on_branch on -"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("git/work/each_thing_that_an_agent_does.yaml", c, does, finds) {
     buf_auto_t text = {0}, found = {0}, repo = {0}, tree = {0};
     struct work w = {0};
     struct err err = {0};
-    buf_printf(&text, CASE "%s", cases[i].does);
+    buf_printf(&text, CASE "%s", c.does);
     sh(buf_c(&text));
     buf_printf(&repo, "%s/m", root);
     buf_printf(&tree, "%s/w", root);
@@ -175,14 +117,14 @@ TEST(each_thing_that_an_agent_does) {
                                .branch = "segue/" ID,
                                .base = base};
     if (!work_find(&where, &w, &err))
-      fail_msg("%s: %s", cases[i].does, err.text);
+      fail_msg("%s: %s", c.does, err.text);
     put_work(&found, &w);
-    if (strcmp(buf_c(&found), cases[i].finds) != 0)
-      fail_msg("%s:\n%s\n%s", cases[i].does, buf_c(&found), cases[i].finds);
-    if (i % 2 == 0 && w.state != WORK_LEFT_BEHIND) { /* else none is adopted, and all is kept */
+    if (strcmp(buf_c(&found), c.finds) != 0)
+      fail_msg("%s:\n%s\n%s", c.does, buf_c(&found), c.finds);
+    if (c.at % 2 == 1 && w.state != WORK_LEFT_BEHIND) { /* else none is adopted, and all is kept */
       char_auto_t *was = w.head[0] ? xstrdup(w.head) : xstrdup(w.tip);
       if (!work_adopt(&where, &w, &err))
-        fail_msg("%s: %s", cases[i].does, err.text);
+        fail_msg("%s: %s", c.does, err.text);
       assert_int_equal(json_array_size(w.kept), json_array_size(w.old));
       work_deinit(&w);
       assert_true(work_find(&where, &w, &err));

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "host/config.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -88,43 +89,20 @@ TEST_WITH(setup, teardown, all_keys_are_read) {
                       "mine {task}");
 }
 
-static const struct bad {
-  const char *text;
-  int line, column;
-  const char *error;
-} bads[] = {
-    {"- a\n", 1, 1, "must be a map"},
-    {"provider: script\nprovidr: x\n", 2, 1, "did you mean \"provider\""},
-    {"base_url: http://x\n", 1, 1, "unknown key"},
-    {"provider: [a]\n", 1, 11, "one word"},
-    {"provider:\n", 1, 10, "one word"},
-    {"model: {a: b}\n", 1, 8, "one word"},
-    {"options: fast\n", 1, 10, "options must be a map"},
-    {"fallback: [a]\n", 1, 11, "map of providers"},
-    {"fallback: {a: []}\n", 1, 15, "1 to 8"},
-    {"fallback: {a: [b, c, b]}\n", 1, 22, "once"},
-    {"fallback: {a: [b, a]}\n", 1, 19, "once"},
-    {"env: PATH\n", 1, 6, "env must be a list"},
-    {"env: [PATH, 'A=b']\n", 1, 13, "names only"},
-    {"env: ['']\n", 1, 7, "names only"},
-    {"env: [[x]]\n", 1, 7, "names only"},
-    {"provider: a\nprovider: b\n", 2, 1, ""},
-    {"provider: [\n", 0, 0, ""},
-};
-
 TEST_WITH(setup, teardown, mistakes_have_their_place) {
-  for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
+  DATA_ROWS("host/config/mistakes_have_their_place.yaml", row, text, line, column, error) {
     struct config c;
     struct err err = {0};
-    put("segue/config.yaml", bads[i].text, strlen(bads[i].text));
+    put("segue/config.yaml", row.text, strlen(row.text));
     if (config_load(&c, &err))
-      fail_msg("%s: accepted", bads[i].text);
+      fail_msg("%s: accepted", row.text);
     assert_int_equal(err.code, ERR_FILE);
     assert_non_null(strstr(err.file, "config.yaml"));
-    if (bads[i].line && (err.line != bads[i].line || err.column != bads[i].column))
-      fail_msg("%s: at %d:%d: %s", bads[i].text, err.line, err.column, err.text);
-    if (strstr(err.text, bads[i].error) == NULL)
-      fail_msg("%s: %s", bads[i].text, err.text);
+    if ((int)data_number(row.line) &&
+        (err.line != (int)data_number(row.line) || err.column != (int)data_number(row.column)))
+      fail_msg("%s: at %d:%d: %s", row.text, err.line, err.column, err.text);
+    if (strstr(err.text, row.error) == NULL)
+      fail_msg("%s: %s", row.text, err.text);
     config_deinit(&c); /* leaves and accepts a zeroed one */
   }
 }
@@ -152,22 +130,6 @@ TEST_WITH(setup, teardown, a_file_that_is_too_big) {
 /* --- files of prompts/ that replace nothing --- */
 
 TEST_WITH(setup, teardown, overrides_that_replace_nothing) {
-  static const struct {
-    const char *file, *warning; /* NULL: none */
-  } cases[] = {
-      {"en/judge_tag.md", NULL},
-      {"en/.judge_tag.md.swp", NULL},
-      {"en/judge_tag.md~", NULL},
-      {"en/README.md", NULL},
-      {"en/judge_structred.md",
-       "prompts/en/judge_structred.md replaces no prompt: did you mean judge_structured.md?"},
-      {"en/Judge_tag.md", "did you mean judge_tag.md?"},
-      {"ja/schema.txt", "prompts/ja/schema.txt replaces no prompt: did you mean schema.md?"},
-      {"en/something_else.md", "the templates are execute.md, judge_structured.md"},
-      {"en/judge_tag.md.bak", "did you mean judge_tag.md?"},
-      {"judge_tag.md",
-       "prompts/judge_tag.md replaces no prompt: it must be in the folder en or ja"},
-  };
   struct err_list warnings = {0};
   overrides_check(&warnings); /* there is no such folder */
   assert_int_equal(warnings.count, 0);
@@ -180,18 +142,18 @@ TEST_WITH(setup, teardown, overrides_that_replace_nothing) {
   assert_non_null(
       strstr(warnings.items[0].text, "prompts/de replaces no prompt: the languages are"));
   err_list_deinit(&warnings);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("host/config/overrides_that_replace_nothing.yaml", c, file, warning) {
     char name[128];
-    print_into(name, sizeof name, "segue/prompts/%s", cases[i].file);
+    print_into(name, sizeof name, "segue/prompts/%s", c.file);
     put(name, "x", 1);
     AUTO(err_list_deinit) struct err_list found = {0};
     overrides_check(&found);
-    bool told = found.count == (cases[i].warning ? 2 : 1); /* de/ and this one */
-    for (size_t k = 0; k < found.count && cases[i].warning; k++)
-      told = told && (strstr(found.items[k].text, cases[i].warning) != NULL ||
+    bool told = found.count == (c.warning ? 2 : 1); /* de/ and this one */
+    for (size_t k = 0; k < found.count && c.warning; k++)
+      told = told && (strstr(found.items[k].text, c.warning) != NULL ||
                       strstr(found.items[k].text, "prompts/de") != NULL);
     if (!told)
-      fail_msg("%s: %zu: %s", cases[i].file, found.count, found.items[found.count - 1].text);
+      fail_msg("%s: %zu: %s", c.file, found.count, found.items[found.count - 1].text);
     char path[800];
     print_into(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(unlink(path), 0);

@@ -1,5 +1,6 @@
 /* A day's budget for all of a user's sessions: what is read, and what is refused with its place. */
 #include "host/daily_usage.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -37,43 +38,15 @@ TEST(limits_are_kept_with_the_registry) {
   registry_free(registry);
 }
 
-static const struct {
-  const char *text;
-  int line, column;
-  const char *what;
-} wrong[] = {
-    {"[day]", 1, 1, "budget must be a map"},
-    {"20", 1, 1, "budget must be a map"},
-    {"week: {cost: 20}", 1, 1, "has day and providers"},
-    {"day:", 1, 5, "a map of what may be used in a day"},
-    {"day: {}", 1, 6, "a map of what may be used in a day"},
-    {"day: [cost]", 1, 6, "a map of what may be used in a day"},
-    {"day: {token: 5}", 1, 7, "did you mean \"tokens\"?"},
-    {"day: {movements: 5}", 1, 7, "use tokens, cost, time or calls"},
-    {"day: {tokens: 0}", 1, 15, "a whole number of tokens"},
-    {"day: {tokens: 1.5}", 1, 15, "a whole number of tokens"},
-    {"day: {tokens: many}", 1, 15, "a whole number of tokens"},
-    {"day: {cost: 0}", 1, 13, "US dollars above 0"},
-    {"day: {cost: -1}", 1, 13, "US dollars above 0"},
-    {"day: {cost: $20}", 1, 13, "US dollars above 0"},
-    {"day: {time: 25h}", 1, 13, "a duration of 1ms to 24h"},
-    {"day: {time: 0s}", 1, 13, "a duration of 1ms to 24h"},
-    {"day: {time: 8}", 1, 13, "a duration of 1ms to 24h"},
-    {"day: {calls: -1}", 1, 14, "a whole number of calls"},
-    {"day: {cost: 20, calls: null}", 1, 24, "a whole number of calls"},
-    {"day: {cost: 20}\nproviders: [claude]", 2, 12, "providers must be a map"},
-    {"providers: {claude: 10}", 1, 21, "a map of what may be used in a day"},
-    {"providers: {claude: {cost: 10}, codex: {price: 1}}", 1, 41, "has no \"price\""},
-};
-
 TEST(mistakes_are_refused_at_their_place) {
-  for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+  DATA_ROWS("host/daily_budget/mistakes_are_refused_at_their_place.yaml", c, text, line, column,
+            what) {
     struct err err = {0};
-    json_t *budget = read_text(wrong[i].text, &err);
+    json_t *budget = read_text(c.text, &err);
     if (budget != NULL)
-      fail_msg("accepted: %s", wrong[i].text);
-    if (err.line != wrong[i].line || err.column != wrong[i].column ||
-        strstr(err.text, wrong[i].what) == NULL)
-      fail_msg("%s: %d:%d: %s", wrong[i].text, err.line, err.column, err.text);
+      fail_msg("accepted: %s", c.text);
+    if (err.line != (int)data_number(c.line) || err.column != (int)data_number(c.column) ||
+        strstr(err.text, c.what) == NULL)
+      fail_msg("%s: %d:%d: %s", c.text, err.line, err.column, err.text);
   }
 }

@@ -1,8 +1,6 @@
 /* The sums of a day: over books, over limits, over lines that somebody else wrote. */
 #include "host/daily_usage.h"
 
-#include "base/log.h"
-#include "format/json_object.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "host/notifier.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -43,39 +44,14 @@ TEST(only_what_was_asked_for_is_wanted) {
   assert_false(notify_config_set_wants(set, "question"));
 }
 
-static const struct {
-  const char *text;
-  int line, column;
-  const char *what;
-} wrong[] = {
-    {"tell", 1, 1, "a command as a list of words"},
-    {"[]", 1, 1, "a command as a list of words"},
-    {"['', segue]", 1, 2, "a command as a list of words"},
-    {"[tell, [me]]", 1, 8, "a command as a list of words"},
-    {"[tell, {a: b}]", 1, 8, "a command as a list of words"},
-    {"command: tell", 1, 10, "a command as a list of words"},
-    {"on: [end]", 1, 1, "needs its command"},
-    {"commnd: [tell]", 1, 1, "did you mean \"command\"?"},
-    {"command: [tell]\nwhen: [end]", 2, 1, "use command, on, env, stall or timeout"},
-    {"on: end", 1, 5, "on must be a list"},
-    {"on: []", 1, 5, "on must be a list"},
-    {"on: [end, stops]", 1, 11, "did you mean stop?"},
-    {"on: [noise]", 1, 6, "\"noise\" is not an event"},
-    {"env: DISPLAY", 1, 6, "32 names of variables"},
-    {"env: [A=b]", 1, 7, "names only"},
-    {"env: [7]", 1, 7, "names only"},
-    {"stall: soon", 1, 8, "it "},
-    {"timeout: [30s]", 1, 10, "it "},
-    {"timeout: 0s", 1, 10, "it "},
-};
-
 TEST(mistakes_are_refused_at_their_place) {
-  for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+  DATA_ROWS("host/notify_config/mistakes_are_refused_at_their_place.yaml", c, text, line, column,
+            what) {
     struct err err = {0};
-    if (read_text(wrong[i].text, &err) != NULL)
-      fail_msg("accepted: %s", wrong[i].text);
-    if (err.line != wrong[i].line || err.column != wrong[i].column ||
-        strstr(err.text, wrong[i].what) == NULL)
-      fail_msg("%s: %d:%d: %s", wrong[i].text, err.line, err.column, err.text);
+    if (read_text(c.text, &err) != NULL)
+      fail_msg("accepted: %s", c.text);
+    if (err.line != (int)data_number(c.line) || err.column != (int)data_number(c.column) ||
+        strstr(err.text, c.what) == NULL)
+      fail_msg("%s: %d:%d: %s", c.text, err.line, err.column, err.text);
   }
 }

@@ -1,6 +1,7 @@
 /* Where things are, by environment: in a child's environment of our own making. */
 
 #include "host/paths.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -29,36 +30,21 @@ static void set(const char *name, const char *value) {
   assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
 }
 
-static const struct row {
-  const char *home, *state, *config, *logs, *option;
-  const char *wanted_logs, *wanted_config; /* NULL: there is none */
-} rows[] = {
-    {"/h", NULL, NULL, NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
-    {"/h", "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
-    {"/h", "rel", "rel", NULL, NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
-    {"/h", "", "", "", NULL, "/h/.local/state/segue/logs", "/h/.config/segue"},
-    {NULL, "/s", "/c", NULL, NULL, "/s/segue/logs", "/c/segue"},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
-    {"rel", NULL, NULL, NULL, NULL, NULL, NULL},
-    {NULL, NULL, NULL, "/l", NULL, "/l", NULL},
-    {"/h", "/s", NULL, "/l", "/o", "/o", "/h/.config/segue"},
-    {NULL, NULL, NULL, NULL, "/o", "/o", NULL},
-};
-
 TEST_WITH(setup, teardown, places_follow_the_environment) {
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("host/paths/places_follow_the_environment.yaml", c, home, state, config, logs, option,
+            wanted_logs, wanted_config) {
     char out[PATHS_BYTES];
     struct err err;
-    set("HOME", rows[i].home);
-    set("XDG_STATE_HOME", rows[i].state);
-    set("XDG_CONFIG_HOME", rows[i].config);
-    set("SEGUE_LOGS", rows[i].logs);
-    bool ok = paths_logs(rows[i].option, out, &err);
-    if (ok != (rows[i].wanted_logs != NULL) || (ok && strcmp(out, rows[i].wanted_logs) != 0))
-      fail_msg("row %zu: logs %s", i, ok ? out : err.text);
+    set("HOME", c.home);
+    set("XDG_STATE_HOME", c.state);
+    set("XDG_CONFIG_HOME", c.config);
+    set("SEGUE_LOGS", c.logs);
+    bool ok = paths_logs(c.option, out, &err);
+    if (ok != (c.wanted_logs != NULL) || (ok && strcmp(out, c.wanted_logs) != 0))
+      fail_msg("row %zu: logs %s", c.at, ok ? out : err.text);
     ok = paths_config(out, &err);
-    if (ok != (rows[i].wanted_config != NULL) || (ok && strcmp(out, rows[i].wanted_config) != 0))
-      fail_msg("row %zu: config %s", i, ok ? out : err.text);
+    if (ok != (c.wanted_config != NULL) || (ok && strcmp(out, c.wanted_config) != 0))
+      fail_msg("row %zu: config %s", c.at, ok ? out : err.text);
     if (!ok) {
       assert_int_equal(err.code, ERR_NOT_FOUND);
       assert_non_null(strstr(err.text, "HOME"));

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "host/resume_options.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -31,81 +32,28 @@ static bool parse(struct resume_options *st, const char *text, bool fork, struct
 }
 
 TEST(members_are_kept) {
-  static const struct {
-    const char *text, *changed;
-    bool fork;
-    int rule;
-  } rows[] = {
-      {NULL, "{}", false, 0},
-      {"{}", "{}", false, 0},
-      {"{\"rule\": 2, \"why\": \"it is done\"}", "{}", false, 2},
-      {"{\"max_movements\": \"infinite\"}", "{\"max_movements\": \"infinite\"}", false, 0},
-      {"{\"max_movements\": 1, \"model\": \"m\"}", "{\"max_movements\": 1, \"model\": \"m\"}", true,
-       0},
-      {"{\"provider\": \"script\", \"judge_provider\": \"command\"}",
-       "{\"provider\": \"script\", \"judge_provider\": \"command\"}", false, 0},
-      {"{\"providers\": {\"a\": \"script\"}}", "{\"providers\": {\"a\": \"script\"}}", true, 0},
-      {"{\"add_budget\": {\"tokens\": 5}, \"lock\": false}",
-       "{\"add_budget\": {\"tokens\": 5}, \"lock\": false}", false, 0},
-      {"{\"now\": true}", "{\"after\": []}", false, 0},
-      {"{\"scenario\": \"x\"}", "{}", false, 0}, /* the caller's */
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("host/resume_options/members_are_kept.yaml", c, text, changed, fork, rule) {
     AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
-    json_auto_t *changed = json_loads(rows[i].changed, 0, NULL);
-    if (!parse(&st, rows[i].text, rows[i].fork, &err))
-      fail_msg("%s: %s", rows[i].text, err.text);
+    json_auto_t *changed = json_loads(c.changed, 0, NULL);
+    if (!parse(&st, c.text, data_true(c.fork), &err))
+      fail_msg("%s: %s", c.text, err.text);
     assert_true(json_equal(st.changed, changed));
-    assert_int_equal(st.core.rule, rows[i].rule);
-    assert_int_equal(resume_options_says(&st), rows[i].rule > 0 || json_object_size(changed) > 0);
-    if (rows[i].rule > 0)
+    assert_int_equal(st.core.rule, (int)data_number(c.rule));
+    assert_int_equal(resume_options_says(&st),
+                     (int)data_number(c.rule) > 0 || json_object_size(changed) > 0);
+    if ((int)data_number(c.rule) > 0)
       assert_string_equal(st.why, "it is done");
   }
 }
 
 TEST(what_cannot_be_is_refused) {
-  static const struct {
-    const char *text, *error;
-    bool fork;
-  } rows[] = {
-      {"[]", "the body must be an object", false},
-      {"{\"rul\": 1}", "unknown member \"rul\": did you mean \"rule\"?", false},
-      {"{\"zzzzzzzzz\": 1}", "unknown member \"zzzzzzzzz\"", false},
-      {"{\"rule\": 1}", "unknown member \"rule\"", true},
-      {"{\"add_budget\": {\"tokens\": 5}}", "unknown member \"add_budget\"", true},
-      {"{\"rule\": 0}", "rule must be a rule's number", false},
-      {"{\"rule\": \"1\"}", "rule must be a rule's number", false},
-      {"{\"rule\": 1000}", "rule must be a rule's number", false},
-      {"{\"why\": \"so\"}", "why needs rule", false},
-      {"{\"rule\": 1, \"why\": 7}", "why must be a text", false},
-      {"{\"rule\": 1, \"why\": \"a\\u0000b\"}", "why must be a text without NUL", false},
-      {"{\"max_movements\": 0}", "max_movements must be", false},
-      {"{\"max_movements\": 1000000001}", "max_movements must be", false},
-      {"{\"max_movements\": \"many\"}", "max_movements must be", true},
-      {"{\"provider\": \"\"}", "provider must be a provider's name", false},
-      {"{\"provider\": 3}", "provider must be a provider's name", false},
-      {"{\"provider\": \"command\"}", "provider command runs the command: of a movement", false},
-      {"{\"provider\": \"nobody\"}", "there is no provider \"nobody\": use one of ", false},
-      {"{\"provider\": \"scirpt\"}", "there is no provider \"scirpt\": did you mean script?",
-       false},
-      {"{\"judge_provider\": \"nobody\"}", "there is no provider \"nobody\"", false},
-      {"{\"providers\": [\"script\"]}", "providers must be an object of movement: provider", false},
-      {"{\"providers\": {\"a\": \"nobody\"}}", "there is no provider \"nobody\"", true},
-      {"{\"providers\": {\"a\": null}}", "a must be a provider's name", true},
-      {"{\"model\": \"\"}", "model must be a model's name", false},
-      {"{\"add_budget\": 5}", "add_budget must be an object", false},
-      {"{\"add_budget\": {}}", "add_budget must be an object", false},
-      {"{\"lock\": true}", "lock must be false", false},
-      {"{\"now\": false}", "now must be true", false},
-      {"{\"now\": true}", "unknown member \"now\"", true},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("host/resume_options/what_cannot_be_is_refused.yaml", c, text, error, fork) {
     AUTO(resume_options_deinit) struct resume_options st;
     struct err err = {0};
-    if (parse(&st, rows[i].text, rows[i].fork, &err) || err.code != ERR_INVALID ||
-        strstr(err.text, rows[i].error) == NULL)
-      fail_msg("%s: %s", rows[i].text, err.text);
+    if (parse(&st, c.text, data_true(c.fork), &err) || err.code != ERR_INVALID ||
+        strstr(err.text, c.error) == NULL)
+      fail_msg("%s: %s", c.text, err.text);
   }
 }
 

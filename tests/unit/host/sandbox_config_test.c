@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "host/sandbox_config.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -16,65 +17,22 @@ static json_t *read_words(const char *text, struct err *err) {
 }
 
 TEST(words_are_read) {
-  static const struct {
-    const char *text, *wanted;
-  } rows[] = {
-      {"strict", "{\"level\": \"strict\"}"},
-      {"off", "{\"level\": \"off\"}"},
-      {"{level: guard, commands: off, least: guard, mechanism: landlock, network: none}",
-       "{\"level\": \"guard\", \"commands\": \"off\", \"least\": \"guard\", \"mechanism\": "
-       "\"landlock\", \"network\": \"none\"}"},
-      {"{namespaces: true, read: [/opt], write: [~/x, '~'], secret: []}",
-       "{\"namespaces\": true, \"read\": [\"/opt\"], \"write\": [\"~/x\", \"~\"], \"secret\": []}"},
-      {"{commands: {network: none, read: [~/x], write: [/y]}}",
-       "{\"commands\": {\"network\": \"none\", \"read\": [\"~/x\"], \"write\": [\"/y\"]}}"},
-      {"{limits: {memory: 4G, cpus: 2, pids: 512}}",
-       "{\"limits\": {\"memory\": \"4G\", \"cpus\": 2, \"pids\": 512}}"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("host/sandbox_config/words_are_read.yaml", c, text, wanted) {
     struct err err = {0};
-    json_auto_t *got = read_words(rows[i].text, &err);
-    json_auto_t *wanted = rows[i].wanted ? json_loads(rows[i].wanted, 0, NULL) : NULL;
-    if (rows[i].wanted != NULL ? !json_equal(got, wanted) : got != NULL)
-      fail_msg("%s: %s", rows[i].text, got ? json_dumps(got, 0) : err.text);
+    json_auto_t *got = read_words(c.text, &err);
+    json_auto_t *wanted = c.wanted ? json_loads(c.wanted, 0, NULL) : NULL;
+    if (c.wanted != NULL ? !json_equal(got, wanted) : got != NULL)
+      fail_msg("%s: %s", c.text, got ? json_dumps(got, 0) : err.text);
   }
 }
 
 TEST(mistakes_have_their_place) {
-  static const struct {
-    const char *text;
-    int column;
-    const char *error;
-  } rows[] = {
-      {"gaurd", 1, "level must be one of off, guard, strict, container: did you mean guard?"},
-      {"qqqqqq", 1, "level must be one of off, guard, strict, container"},
-      {"[guard]", 1, "level must be one of"},
-      {"{level: true}", 9, "level must be one of"},
-      {"{level: {a: b}}", 9, "level must be one of"},
-      {"{network: closed}", 11, "network must be one of open, api, none"},
-      {"{mechanism: lxc}", 13, "mechanism must be one of landlock"},
-      {"{namespaces: maybe}", 14, "it must be true or false"},
-      {"{commands: {level: guard}}", 13,
-       "commands has no key \"level\": use network, read or write"},
-      {"{commands: {network: no}}", 22, "network must be one of open, api, none"},
-      {"{read: /opt}", 8, "a list of at most 200 paths"},
-      {"{write: [opt]}", 10, "it must be an absolute path"},
-      {"{secret: [[/opt]]}", 11, "it must be an absolute path"},
-      {"{secret: [~root/x]}", 11, "it must be an absolute path"},
-      {"{limits: 4G}", 10, "limits must be a map"},
-      {"{limits: {memroy: 4G}}", 11, "did you mean \"memory\""},
-      {"{limits: {zzzzzz: 4G}}", 11, "use memory, cpus or pids"},
-      {"{limits: {memory: much}}", 10, "limits: "},
-      {"{limits: {pids: -1}}", 10, "limits: "},
-      {"{levle: guard}", 2, "did you mean \"level\"?"},
-      {"{zzzzzzzz: guard}", 2, "use level, commands, least"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("host/sandbox_config/mistakes_have_their_place.yaml", c, text, column, error) {
     struct err err = {0};
-    json_auto_t *got = read_words(rows[i].text, &err);
-    if (got != NULL || err.code != ERR_FILE || err.line != 1 || err.column != rows[i].column ||
-        strstr(err.text, rows[i].error) == NULL)
-      fail_msg("%s: at %d:%d: %s", rows[i].text, err.line, err.column, got ? "read" : err.text);
+    json_auto_t *got = read_words(c.text, &err);
+    if (got != NULL || err.code != ERR_FILE || err.line != 1 ||
+        err.column != (int)data_number(c.column) || strstr(err.text, c.error) == NULL)
+      fail_msg("%s: at %d:%d: %s", c.text, err.line, err.column, got ? "read" : err.text);
   }
 }
 

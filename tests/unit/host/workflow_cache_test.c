@@ -3,8 +3,6 @@
 #include "host/host.h"
 #include "support/test.h"
 
-#include <stdio.h>
-
 static struct workflow *build(const char *name) {
   char text[256];
   struct err err;

@@ -2,9 +2,6 @@
 #include "judge/stage.h"
 #include "support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TEST(names_go_there_and_back) {
   enum judge_stage stage;
   enum stage_outcome outcome;

@@ -5,9 +5,8 @@
 #include "support/test.h"
 
 static void expect_sum(const char *parts, const char *wanted) {
-  json_t *list = data_json(parts), *want = data_json(wanted), *sum = NULL, *part;
-  size_t i;
-  json_array_foreach(list, i, part) {
+  json_t *list = data_json(parts), *want = data_json(wanted), *sum = NULL;
+  JSON_EACH(list, i, part) {
     usage_add(&sum, part);
   }
   if (json_is_null(want) ? sum != NULL : !json_equal(sum, want))

@@ -1,8 +1,8 @@
 /* Writes limits into the files of a group's folder: a plain folder with files of those names. */
 
-#include "base/file.h"
 #include "os/control_group.h"
 #include "os/process.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -77,35 +77,22 @@ static void put_file(const char *dir, const char *name, const char *text) {
 
 /* Tells whether a group could hold limits, and leaves each of its files as it was. */
 TEST(a_look_changes_nothing) {
-  static const struct {
-    const char *controllers, *handed_on, *type, *procs; /* NULL: there is no such file */
-    bool may;
-  } rows[] = {
-      {"cpu io memory pids\n", "", "domain\n", "17\n", true},
-      {"cpu io memory pids\n", "", "domain\n", "", true},
-      {"cpu io memory pids\n", "", "domain\n", "17\n18\n", false},
-      {"cpu io memory pids\n", "cpu memory pids\n", "domain\n", "17\n18\n", true},
-      {"cpu io memory pids\n", "", NULL, "1\n2\n3\n", true},
-      {"cpuset memory pids\n", "", "domain\n", "17\n", false},
-      {"", "", "domain\n", "17\n", false},
-      {NULL, "", "domain\n", "17\n", false},
-      {"cpu memory pids\n", NULL, "domain\n", "17\n", false},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+  DATA_ROWS("os/control_group/a_look_changes_nothing.yaml", c, controllers, handed_on, type, procs,
+            may) {
     const char *names[] = {"cgroup.controllers", "cgroup.subtree_control", "cgroup.type",
                            "cgroup.procs"};
-    const char *texts[] = {rows[i].controllers, rows[i].handed_on, rows[i].type, rows[i].procs};
+    const char *texts[] = {c.controllers, c.handed_on, c.type, c.procs};
     char *dir = folder_make();
     for (size_t k = 0; k < 4; k++)
       if (texts[k] != NULL)
         put_file(dir, names[k], texts[k]);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(fd >= 0);
-    if (group_may_limit_folder(fd) != rows[i].may)
-      fail_msg("row %zu", i);
-    if (rows[i].handed_on != NULL)
-      expect_file(fd, "cgroup.subtree_control", rows[i].handed_on);
-    expect_file(fd, "cgroup.procs", rows[i].procs);
+    if (group_may_limit_folder(fd) != data_true(c.may))
+      fail_msg("row %zu", c.at);
+    if (c.handed_on != NULL)
+      expect_file(fd, "cgroup.subtree_control", c.handed_on);
+    expect_file(fd, "cgroup.procs", c.procs);
     (void)close(fd);
     folder_remove(dir);
   }

@@ -2,7 +2,6 @@
 #include "os/fs.h"
 
 #include "base/err.h"
-#include "base/log.h"
 #include "support/folder.h"
 #include "support/leave.h"
 #include "support/test.h"

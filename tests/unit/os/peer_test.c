@@ -1,7 +1,6 @@
 /* Who is at the other end of a TCP connection: by the kernel's answer, by its table where there is
  * none, for IPv4, IPv6 and one through the other; another user, a client that is gone. */
 
-#include "base/log.h"
 #include "os/peer.h"
 #include "support/test.h"
 

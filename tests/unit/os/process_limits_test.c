@@ -4,7 +4,6 @@
 #include "support/test.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 

@@ -7,6 +7,7 @@
 #include "os/tmpdir.h"
 #include "os/tree_work.h"
 #include "shim/protocol.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -747,22 +748,10 @@ static const char *env_get(const char *const *envp, const char *name, size_t *co
 }
 
 TEST(only_absolute_folders_are_searched) {
-  static const struct {
-    const char *given, *searched;
-  } cases[] = {
-      {"/usr/bin:/bin", "/usr/bin:/bin"},
-      {":/bin", "/bin"},
-      {"/bin:", "/bin"},
-      {"/a::/b", "/a:/b"},
-      {".:/bin:bin:../x:~/bin", "/bin"},
-      {"", "/usr/local/bin:/usr/bin:/bin"},
-      {".", "/usr/local/bin:/usr/bin:/bin"},
-      {NULL, "/usr/local/bin:/usr/bin:/bin"},
-  };
   buf_auto_t path = {0};
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    process_search_path(cases[i].given, &path);
-    assert_string_equal(buf_c(&path), cases[i].searched);
+  DATA_ROWS("os/process/only_absolute_folders_are_searched.yaml", c, given, searched) {
+    process_search_path(c.given, &path);
+    assert_string_equal(buf_c(&path), c.searched);
   }
 }
 
@@ -775,23 +764,6 @@ TEST_WITH(setup, teardown, env_test) {
       "NOT_SET_ANYWHERE", "EMPTY_VAR",         "AGENT_KEY",     NULL};
   static const char *const assigned[] = {"HOME=/own/home", "AGENT_MODE=a=b", "SEGUE_DEPTH=1",
                                          "AGENT_MODE=c=d", "NOTHING=",       NULL};
-  static const struct {
-    const char *name, *value; /* NULL: not there */
-  } expected[] = {{"HOME", "/own/home"},
-                  {"TMPDIR", "/own/tmp"},
-                  {"TERM", "dumb"},
-                  {"TZ", "UTC"},
-                  {"AGENT_KEY", "k"},
-                  {"EMPTY_VAR", ""},
-                  {"AGENT_MODE", "c=d"},
-                  {"SEGUE_DEPTH", "1"},
-                  {"NOTHING", ""},
-                  {"UNDECLARED_KEY", NULL},
-                  {"NOT_SET_ANYWHERE", NULL},
-                  {"SEGUE_TEST_SECRET", NULL},
-                  {"SEGUE_SHIM", NULL},
-                  {"NOTIFY_SOCKET", NULL},
-                  {"LISTEN_FDS", NULL}};
   AUTO(arena_deinit) struct arena arena = {0};
   struct err err = {0};
   size_t count;
@@ -799,14 +771,14 @@ TEST_WITH(setup, teardown, env_test) {
     assert_int_equal(setenv(ours[i][0], ours[i][1], 1), 0);
   const char *const *envp = process_env_build(&arena, "/own/tmp", extra, assigned, &err);
   assert_non_null(envp);
-  for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
-    const char *value = env_get(envp, expected[i].name, &count);
-    if (expected[i].value == NULL) {
+  DATA_ROWS("os/process/env_test.yaml", c, name, value) {
+    const char *value = env_get(envp, c.name, &count);
+    if (c.value == NULL) {
       assert_null(value);
       continue;
     }
     assert_non_null(value);
-    assert_string_equal(value, expected[i].value);
+    assert_string_equal(value, c.value);
     assert_int_equal(count, 1);
   }
   assert_non_null(env_get(envp, "PATH", &count));

@@ -1,12 +1,11 @@
 /* Holds children of this test (through the real shim) to plans: what can they still do?
  * Skipped where the kernel has no Landlock. */
 
-#include "base/file.h"
-#include "base/log.h"
 #include "os/loop.h"
 #include "os/process.h"
 #include "os/sandbox.h"
 #include "os/sandbox_rules.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -97,32 +96,11 @@ TEST_ON(struct fixture *f, setup, teardown, what_is_not_allowed_is_denied) {
   const char *const writes[] = {own, devices[0], NULL};
   const struct sandbox_plan plan = {
       .reads = reads, .hides = hides, .writes = writes, .lists = true};
-  static const struct {
-    const char *line;
-    bool can;
-  } rows[] = {
-      {"cat $D/open/c", true},
-      {"cat $D/secret/a", false},
-      {"cat $D/secret/but/this/b", true},
-      {"ls $D/secret", true},
-      {"echo y > $D/own/n && cat $D/own/n && mkdir $D/own/m && mv $D/own/n $D/own/m/", true},
-      {"echo y > $D/open/c", false},
-      {"echo y > $D/new", false},
-      {"rm -f $D/open/c", false},
-      {"mv $D/own/m/n $D/open/", false},
-      {"ln $D/secret/a $D/own/a && cat $D/own/a", false},
-      {"ln -s $D/secret/a $D/own/s && cat $D/own/s", false},
-      {"mv $D/open/c $D/own/", false},
-      {": > /dev/null", true},
-      {"kill -0 $PPID", false},
-      {"mknod $D/own/node c 1 3", false},
-      {"unshare -U true", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("os/sandbox/what_is_not_allowed_is_denied.yaml", c, line, can) {
     char line[300];
-    print_into(line, sizeof line, "(%s) 2>/dev/null", rows[i].line);
-    if ((run(f, &plan, line) == 0) != rows[i].can)
-      fail_msg("%s: %s", rows[i].line, rows[i].can ? "it could not" : "it could");
+    print_into(line, sizeof line, "(%s) 2>/dev/null", c.line);
+    if ((run(f, &plan, line) == 0) != data_true(c.can))
+      fail_msg("%s: %s", c.line, data_true(c.can) ? "it could not" : "it could");
   }
 }
 

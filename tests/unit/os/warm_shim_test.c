@@ -1,7 +1,6 @@
 /* Starts programs with shims that stood by for them (through the real shim), and asks what becomes
  * of those that nobody needs. Skipped where the kernel has no Landlock. */
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "os/clock.h"
 #include "os/lease.h"

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "support/call_bed.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -45,47 +46,24 @@ static struct provider_run *begin(struct call_bed *bed, const char *const *argv,
   return provider_command.ops->start(&provider_command, &bed->env, &request, &sink);
 }
 
-static const struct row {
-  const char *script, *prompt;
-  enum error_class class;
-  int exit; /* -1: none */
-  const char *out, *err, *structured;
-} rows[] = {
-    {"cat", "the prompt", CLASS_NONE, 0, "the prompt", "", NULL},
-    {"exit 3", "", CLASS_NONE, 3, "", "", NULL},
-    {"echo out; echo err >&2; exit 1", "unread", CLASS_NONE, 1, "out\n", "err\n", NULL},
-    {"kill -9 $$", "", CLASS_NONE, 128 + 9, "", "", NULL},
-    {"kill -15 $$", "", CLASS_NONE, 128 + 15, "", "", NULL},
-    {"echo '{\"a\": 1}'", "", CLASS_NONE, 0, "{\"a\": 1}\n", "", "{\"a\":1}"},
-    {"echo '{\"a\": 1} trailing'", "", CLASS_NONE, 0, "{\"a\": 1} trailing\n", "", NULL},
-    {"echo '[1]'", "", CLASS_NONE, 0, "[1]\n", "", NULL},
-    {"echo '{\"a\": 1, \"a\": 2}'", "", CLASS_NONE, 0, "{\"a\": 1, \"a\": 2}\n", "", NULL},
-    {"echo $SEGUE_SESSION $SEGUE_CALL $SEGUE_ATTEMPT", "", CLASS_NONE, 0, "0199-test 3.7 2\n", "",
-     NULL},
-    {"echo $SEGUE_IDEMPOTENCY_KEY", "", CLASS_NONE, 0, "0199-test/3/7\n", "", NULL},
-    {"test -d \"$TMPDIR\" && : > \"$TMPDIR/x\" && echo ok", "", CLASS_NONE, 0, "ok\n", "", NULL},
-    {"echo ${SECRET:-none}", "", CLASS_NONE, 0, "none\n", "", NULL},
-    {"test \"$PWD\" = \"$(pwd -P)\"; cat; echo; echo x > made", "p", CLASS_NONE, 0, "p\n", "",
-     NULL},
-};
-
 TEST_ON(struct call_bed *bed, setup, teardown, programs_answer) {
   assert_int_equal(setenv("SECRET", "s3cret", 1), 0);
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
-    (void)begin(bed, argv, str_from(rows[i].prompt), 60000);
+  DATA_ROWS("provider/command/programs_answer.yaml", row, script, prompt, class, exit, out, err,
+            structured) {
+    const char *const argv[] = {"sh", "-c", row.script, NULL};
+    (void)begin(bed, argv, str_from(row.prompt), 60000);
     call_bed_run(bed);
     const struct call_result *r = &bed->result;
-    if (r->class != rows[i].class || r->has_exit != (rows[i].exit >= 0) ||
-        (r->has_exit && r->exit != rows[i].exit) ||
-        strcmp(buf_c(&r->text.bytes), rows[i].out) != 0 ||
-        strcmp(buf_c(&r->error_text.bytes), rows[i].err) != 0)
-      fail_msg("%s: %s, exit %d, \"%s\", \"%s\"", rows[i].script, error_class_name(r->class),
-               r->exit, buf_c(&r->text.bytes), buf_c(&r->error_text.bytes));
-    assert_int_equal(r->structured != NULL, rows[i].structured != NULL);
+    if (r->class != data_class(row.class) || r->has_exit != ((int)data_number(row.exit) >= 0) ||
+        (r->has_exit && r->exit != (int)data_number(row.exit)) ||
+        strcmp(buf_c(&r->text.bytes), row.out) != 0 ||
+        strcmp(buf_c(&r->error_text.bytes), row.err) != 0)
+      fail_msg("%s: %s, exit %d, \"%s\", \"%s\"", row.script, error_class_name(r->class), r->exit,
+               buf_c(&r->text.bytes), buf_c(&r->error_text.bytes));
+    assert_int_equal(r->structured != NULL, row.structured != NULL);
     if (r->structured) {
       char_auto_t *dump = json_dumps(r->structured, JSON_COMPACT);
-      assert_string_equal(dump, rows[i].structured);
+      assert_string_equal(dump, row.structured);
     }
   }
   assert_int_equal(unsetenv("SECRET"), 0);

@@ -1,6 +1,7 @@
 /* Declared variables' values never stay in a text. */
 
 #include "provider/redact.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -10,27 +11,15 @@ static const char *const names[] = {"REDACT_TEST_KEY", "REDACT_TEST_PIN", "REDAC
                                     NULL};
 
 TEST(test_replaces) {
-  static const struct {
-    const char *in, *out;
-    size_t count;
-  } cases[] = {
-      {"", "", 0},
-      {"nothing here", "nothing here", 0},
-      {"sk-12345678", "\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB", 1},
-      {"a sk-12345678sk-12345678 b",
-       "a \xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB\xC2\xABsecret:REDACT_TEST_KEY\xC2\xBB b", 2},
-      {"sk-1234567", "sk-1234567", 0},
-      {"pin 1234", "pin 1234", 0}, /* too short to be told from other text */
-  };
   setenv("REDACT_TEST_KEY", "sk-12345678", 1);
   setenv("REDACT_TEST_PIN", "1234", 1);
   struct secrets *s = secrets_new();
   secrets_add_env(s, names);
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+  DATA_ROWS("provider/redact/replaces.yaml", c, in, out, count) {
     buf_auto_t text = {0};
-    buf_puts(&text, cases[i].in);
-    assert_int_equal(secrets_hide(s, &text), cases[i].count);
-    assert_string_equal(buf_c(&text), cases[i].out);
+    buf_puts(&text, c.in);
+    assert_int_equal(secrets_hide(s, &text), (size_t)data_number(c.count));
+    assert_string_equal(buf_c(&text), c.out);
     assert_int_equal(secrets_hide(s, &text), 0);
   }
   secrets_free(s);
@@ -84,32 +73,18 @@ TEST(test_encoded) {
 
 /* Encoders differ in which bytes they escape. */
 TEST(test_spelled) {
-  static const struct {
-    const char *in, *out;
-  } cases[] = {
-      {"k/ey+one%two", "#"},
-      {"k/ey%2Bone%25two", "#"}, /* a slash is left alone */
-      {"k%2fey+one%25two.", "#."},
-      {"%6B%2Fey%2Bone%25two", "#"},
-      {"\"k\\/ey+one%two\"", "\"#\""},
-      {"k\\u002fey\\u002Bone%two", "#"},
-      {"k\\u002fey\\u002bone\\u0025tw", "k\\u002fey\\u002bone\\u0025tw"},
-      {"k%2gey+one%two", "k%2gey+one%two"},
-      {"a%b\\nc+\\", "a%b\\nc+\\"},
-      {"100%", "100%"},
-  };
   struct secrets *s = secrets_new();
   secrets_add(s, "#", STR("k/ey+one%two"));
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+  DATA_ROWS("provider/redact/spelled.yaml", row, in, out)
     for (size_t piece = 1; piece < 40; piece++) {
-      const char *in = cases[i].in;
+      const char *in = row.in;
       AUTO(redactor_deinit) struct redactor r;
       buf_auto_t out = {0}, wanted = {0};
       redactor_init(&r, s);
       for (size_t at = 0, n = strlen(in); at < n; at += piece)
         redactor_push(&r, (struct str){in + at, n - at < piece ? n - at : piece}, &out);
       redactor_flush(&r, &out);
-      for (const char *c = cases[i].out; *c != '\0'; c++)
+      for (const char *c = row.out; *c != '\0'; c++)
         buf_printf(&wanted, *c == '#' ? "\xC2\xABsecret:%c\xC2\xBB" : "%c", *c);
       assert_string_equal(buf_c(&out), buf_c(&wanted));
     }
@@ -158,27 +133,10 @@ TEST(test_wrapped) {
 }
 
 TEST(test_hex) {
-  static const struct {
-    const char *in, *out;
-  } cases[] = {
-      {"736563726574206f6e65.", "\xC2\xABsecret:K\xC2\xBB."},
-      {"736563726574206F6E65", "\xC2\xABsecret:K\xC2\xBB"},
-      {" 73 65 63 72 65 74 20 6f\n 6e 65\n", " \xC2\xABsecret:K\xC2\xBB\n"},
-      {"0000000 73 65 63 72 65 74 20 6f\n0000010 6e 65\n", "0000000 \xC2\xABsecret:K\xC2\xBB\n"},
-      {"00000000: 7365 6372\n00000004: 6574 206f 6e65", "00000000: \xC2\xABsecret:K\xC2\xBB"},
-      {"73:65:63:72:65:74:20:6F:6E:65", "\xC2\xABsecret:K\xC2\xBB"},
-      {"{0x73, 0x65, 0x63, 0x72, 0x65, 0x74, 0x20, 0x6f, 0x6e, 0x65}",
-       "{0x\xC2\xABsecret:K\xC2\xBB}"},
-      {"\\x73\\x65\\x63\\x72\\x65\\x74\\x20\\x6f\\x6e\\x65", "\\x\xC2\xABsecret:K\xC2\xBB"},
-      {"736563726574206f6e66", "736563726574206f6e66"},
-      {"7365637 26574206f6e65", "7365637 26574206f6e65"},
-      {"73 65 63\\", "73 65 63\\"},
-      {"73 0", "73 0"},
-  };
   struct secrets *s = secrets_new();
   secrets_add(s, "K", STR("secret one"));
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-    redacts_to(s, cases[i].in, cases[i].out);
+  DATA_ROWS("provider/redact/hex.yaml", c, in, out)
+    redacts_to(s, c.in, c.out);
   secrets_free(s);
 }
 

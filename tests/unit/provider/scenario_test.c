@@ -1,66 +1,22 @@
 /* Scenario files: what is refused, and which reply a call takes. */
 
 #include "provider/scenario.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct bad {
-  const char *text, *error;
-} bads[] = {
-    {"", "s.yaml"},
-    {"- a\n", "replies"},
-    {"[]", "replies:"},
-    {"replies: 3", "replies:"},
-    {"replies: {a: b}", "replies:"},
-    {"replies: []\nextra: 1", "unknown key \"extra\""},
-    {"replies: [hello]", "reply 1 is not a map"},
-    {"replies: [{text: a}, {txt: b}]",
-     "s.yaml:1:23: reply 2: unknown key \"txt\": did you mean \"text\"?"},
-    {"replies: [{movement: x}]", "the reply is empty"},
-    {"replies: [{text: a, movement: [x]}]", "movement must be a text"},
-    {"replies: [{text: 1}]", "text must be a text"},
-    {"replies: [{text: a, times: -1}]", "s.yaml:1:28: reply 1: times must be"},
-    {"replies: [{text: a, times: many}]", "times must be"},
-    {"replies: [{text: a, delay_ms: 1.5}]", "delay_ms must be"},
-    {"replies: [{text: a, delay_ms: 99999999999}]", "delay_ms must be"},
-    {"replies: [{text: a, purpose: guess}]", "purpose \"guess\" is unknown"},
-    {"replies: [{text: a, stage: tag}]", "stage \"tag\" is unknown"},
-    {"replies: [{error: bad}]", "error.class must be one of"},
-    {"replies: [{error: {class: none}}]", "error.class must be one of"},
-    {"replies: [{error: {class: network, retry_after_ms: soon}}]", "retry_after_ms must be"},
-    {"replies:\n  - text: a\n  - error:\n      class: network\n      retry: 1\n",
-     "s.yaml:5:7: reply 2: unknown key \"retry\""},
-    {"replies:\n  - error:\n      class: none\n", "s.yaml:3:14: reply 1: error.class"},
-    {"replies: [{error: {class: network, message: 3}}]", "error.message must be a text"},
-    {"replies:\n  - text: a\n    write:\n      x: [1]\n", "s.yaml:4:10: reply 1: the content"},
-    {"replies:\n  - text: a\n  - movement: x\n", "s.yaml:3:5: reply 2: the reply is empty"},
-    {"extra: 1\nreplies: []\n", "s.yaml:1:1: unknown key"},
-    {"replies: [{text: a, write: x}]", "write must be a map"},
-    {"replies: [{text: a, write: {x: 1}}]", "the content of x must be a text"},
-    {"replies: [{text: a, text: b}]", "text"},
-    {"replies: [", "s.yaml:1"},
-    {"{\"replies\": [{\"text\": \"a\", \"text\": \"b\"}]}", "s.yaml:1"},
-    {"{\"replies\": [{\"text\": \"a\"}]} more", "s.yaml:1"},
-    {"{\"replies\": [{\"text\": \"a\"}]", "s.yaml:"},
-    {"{\"replies\": [{\"txt\": \"a\"}]}", "s.yaml:1:15: reply 1: unknown key \"txt\""},
-    {"{\"replies\": [{\"text\": \"a\", \"purpose\": \"judge\\u0000\"}]}", "a NUL character"},
-    {"{\"replies\": [{\"text\": \"a\", \"structured\": {\"b\": [\"c\", \"\\u0000\"]}}]}",
-     "a NUL character"},
-    {"{\"replies\": [{\"text\": \"a\", \"write\": {\"b\\u0000\": \"c\"}}]}", "a NUL character"},
-};
-
 TEST(mistakes_are_named) {
-  for (size_t i = 0; i < ARRAY_LEN(bads); i++) {
+  DATA_ROWS("provider/scenario/mistakes_are_named.yaml", c, text, error) {
     struct scenario s;
     struct err err = {0};
     char whole[1200];
-    if (scenario_parse(&s, "s.yaml", str_from(bads[i].text), &err))
-      fail_msg("%s: accepted", bads[i].text);
+    if (scenario_parse(&s, "s.yaml", str_from(c.text), &err))
+      fail_msg("%s: accepted", c.text);
     print_into(whole, sizeof whole, "%s:%d:%d: %s", err.file, err.line, err.column, err.text);
-    if (strstr(whole, bads[i].error) == NULL)
-      fail_msg("%s: %s", bads[i].text, whole);
+    if (strstr(whole, c.error) == NULL)
+      fail_msg("%s: %s", c.text, whole);
     assert_int_equal(err.code, ERR_FILE);
   }
 }

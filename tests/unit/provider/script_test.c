@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "provider/registry.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -114,37 +115,19 @@ static void call(struct fixture *f) {
   assert_int_equal(f->done, 1);
 }
 
-static const struct row {
-  const char *scenario;
-  enum error_class class;
-  const char *text, *structured, *message;
-  int64_t retry_after_ms;
-} rows[] = {
-    {"replies: [{text: hello}]", CLASS_NONE, "hello", NULL, "", 0},
-    {"replies: [{text: ''}]", CLASS_NONE, "", NULL, "", 0},
-    {"replies: [{structured: {step: 1}}]", CLASS_NONE, "{\"step\":1}", "{\"step\":1}", "", 0},
-    {"replies: [{structured: [1], text: t}]", CLASS_NONE, "t", "[1]", "", 0},
-    {"replies: [{error: {class: rate_limit, retry_after_ms: 50}}]", CLASS_RATE_LIMIT, "", NULL,
-     "error of the scenario", 50},
-    {"replies: [{text: half, error: {class: length, message: cut off}}]", CLASS_LENGTH, "half",
-     NULL, "cut off", 0},
-    {"replies: [{movement: other, text: x}]", CLASS_NOT_FOUND, "", NULL,
-     "no reply left for movement go, purpose execute", 0},
-    {"replies: []", CLASS_NOT_FOUND, "", NULL, "no reply left", 0},
-};
-
 TEST_ON(struct fixture *f, setup, teardown, replies_have_their_shape) {
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    use(f, rows[i].scenario);
+  DATA_ROWS("provider/script/replies_have_their_shape.yaml", c, scenario, class, text, structured,
+            message, retry_after_ms) {
+    use(f, c.scenario);
     call(f);
-    if (f->result.class != rows[i].class || strcmp(buf_c(&f->result.text.bytes), rows[i].text) != 0)
-      fail_msg("%s: %s, \"%s\"", rows[i].scenario, error_class_name(f->result.class),
+    if (f->result.class != data_class(c.class) || strcmp(buf_c(&f->result.text.bytes), c.text) != 0)
+      fail_msg("%s: %s, \"%s\"", c.scenario, error_class_name(f->result.class),
                buf_c(&f->result.text.bytes));
-    assert_non_null(strstr(f->result.message, rows[i].message));
-    assert_int_equal(f->result.retry_after_ms, rows[i].retry_after_ms);
-    assert_int_equal(f->result.structured != NULL, rows[i].structured != NULL);
-    if (rows[i].structured) {
-      json_auto_t *wanted = json_loads(rows[i].structured, 0, NULL);
+    assert_non_null(strstr(f->result.message, c.message));
+    assert_int_equal(f->result.retry_after_ms, (int64_t)data_number(c.retry_after_ms));
+    assert_int_equal(f->result.structured != NULL, c.structured != NULL);
+    if (c.structured) {
+      json_auto_t *wanted = json_loads(c.structured, 0, NULL);
       assert_true(json_equal(wanted, f->result.structured));
       assert_string_equal(f->result.enforced, "native");
     }
@@ -280,23 +263,6 @@ TEST_ON(struct fixture *f, setup, teardown, a_folder_that_is_gone) {
   f->env.cwd = f->dir;
 }
 
-static const struct option_row {
-  const char *provider, *options, *error; /* error NULL: accepted */
-} options[] = {
-    {"script", "{}", NULL},
-    {"script", "{\"temperature\": 0, \"seed\": 1, \"max_tokens\": 5, \"effort\": \"high\"}", NULL},
-    {"script", "{\"temperature\": 2.1}", "from 0 to 2"},
-    {"script", "{\"temperature\": \"0\"}", "from 0 to 2"},
-    {"script", "{\"seed\": 1.5}", "an integer"},
-    {"script", "{\"max_tokens\": 0}", "from 1 to 1000000000"},
-    {"script", "{\"max_tokens\": 9223372036854775807}", "from 1 to 1000000000"},
-    {"script", "{\"effort\": 3}", "a word"},
-    {"script", "{\"effort\": \"\"}", "a word"},
-    {"script", "{\"temprature\": 1}", "did you mean \"temperature\""},
-    {"command", "{}", NULL},
-    {"command", "{\"temperature\": 0}", "takes no temperature: remove it"},
-};
-
 TEST_ON(struct fixture *f, setup, teardown, a_text_comes_in_pieces) {
   use(f, "{replies: [{chunks: ['[1,', ' 2]']}, {text: whole}]}");
   call(f);
@@ -318,13 +284,13 @@ TEST_ON(struct fixture *f, setup, teardown, a_cancel_at_a_piece_ends_the_delay) 
 
 TEST(options_are_checked) {
   struct provider_registry *registry = registry_new(NULL);
-  for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-    const struct provider *p = registry_find(registry, str_from(options[i].provider));
-    json_auto_t *given = json_loads(options[i].options, 0, NULL);
+  DATA_ROWS("provider/script/options_are_checked.yaml", c, provider, options, error) {
+    const struct provider *p = registry_find(registry, str_from(c.provider));
+    json_auto_t *given = json_loads(c.options, 0, NULL);
     struct err err = {0};
     bool ok = provider_check_options(&p->capability, given, &err);
-    if (ok != (options[i].error == NULL) || (!ok && strstr(err.text, options[i].error) == NULL))
-      fail_msg("%s %s: %s", options[i].provider, options[i].options, ok ? "accepted" : err.text);
+    if (ok != (c.error == NULL) || (!ok && strstr(err.text, c.error) == NULL))
+      fail_msg("%s %s: %s", c.provider, c.options, ok ? "accepted" : err.text);
   }
   struct err err;
   assert_true(provider_check_options(&provider_command.capability, NULL, &err));

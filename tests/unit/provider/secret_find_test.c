@@ -3,8 +3,6 @@
 #include "provider/secret_find.h"
 #include "support/test.h"
 
-#include <string.h>
-
 #define HIDDEN(name) "\xC2\xABsecret:" name "\xC2\xBB"
 
 struct found {

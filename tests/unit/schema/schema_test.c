@@ -9,10 +9,6 @@
 #include "support/test.h"
 #include "json/scan.h"
 
-#define JUDGMENT                                                                                   \
-  "{'type':'object','properties':{'step':{'type':'integer','enum':[0,1,2]},'reason':{'type':"      \
-  "'string'}},'required':['step','reason'],'additionalProperties':false}"
-
 /* The errors as lines "path: message [pointer|schema path|keyword]", or the status. */
 static char *lines_of(const struct schema_errors *errors, enum schema_status status) {
   static char out[16384];
@@ -63,239 +59,23 @@ static const char *check(const char *schema, const char *value) {
 
 /* Each bound holds at its value and not beside it. */
 TEST(bounds_are_where_they_say) {
-  static const struct {
-    const char *schema, *good, *bad;
-  } cases[] = {
-      {"{'minimum':3}", "3", "2.9999"},
-      {"{'maximum':3}", "3", "3.0001"},
-      {"{'exclusiveMinimum':3}", "3.0001", "3"},
-      {"{'exclusiveMaximum':3}", "2.9999", "3"},
-      {"{'minimum':9007199254740993}", "9007199254740993", "9007199254740992"},
-      {"{'multipleOf':3}", "-9", "10"},
-      {"{'minLength':2}", "'\xC3\xA4\xF0\x9F\x98\x80'", "'\xF0\x9F\x98\x80'"},
-      {"{'maxLength':2}", "'\xC3\xA4\xF0\x9F\x98\x80'", "'abc'"},
-      {"{'minItems':1}", "[0]", "[]"},
-      {"{'maxItems':1}", "[0]", "[0,0]"},
-      {"{'minProperties':1}", "{'a':0}", "{}"},
-      {"{'maxProperties':1}", "{'a':0}", "{'a':0,'b':0}"},
-      {"{'required':['a','b']}", "{'a':0,'b':0}", "{'b':0}"},
-      {"{'properties':{'a':true,'b':true},'required':['a','b']}", "{'a':0,'b':0}", "{'a':0}"},
-      {"{'additionalProperties':false,'properties':{'a':true}}", "{'a':0}", "{'a':0,'b':0}"},
-      {"{'additionalProperties':false,'properties':{'a\\u0000b':true}}", "{'a\\u0000b':0}",
-       "{'a':0}"},
-      {"{'required':['a\\u0000b']}", "{'a\\u0000b':0}", "{'a\\u0000c':0}"},
-      {"{'patternProperties':{'^a\\u0000b$':false}}", "{'a':0}", "{'a\\u0000b':0}"},
-      {"{'dependentRequired':{'a\\u0000':['b']}}", "{'a':0}", "{'a\\u0000':0}"},
-      {"{'propertyNames':{'maxLength':1}}", "{'a':0}", "{'a\\u0000b':0}"},
-      {"{'const':{'a\\u0000b':1}}", "{'a\\u0000b':1}", "{'a':1}"},
-      {"{'contains':{'const':1},'maxContains':1}", "[1,2]", "[1,2,1]"},
-      {"{'contains':{'const':1},'minContains':2}", "[1,2,1]", "[1,2]"},
-      {"{'prefixItems':[{'type':'null'},{'type':'null'}]}", "[null,null,1]", "[null,1]"},
-      {"{'type':'integer'}", "4.0", "4.5"},
-      {"{'oneOf':[{'minimum':3},{'maximum':5}]}", "6", "4"},
-      {"{'anyOf':[{'minimum':5},{'maximum':3}]}", "5", "4"},
-      {"{'not':{'minimum':3}}", "2", "3"},
-      {"{'if':{'minimum':3},'then':{'multipleOf':2},'else':{'multipleOf':3}}", "4", "5"},
-      {"{'dependentRequired':{'a':['b']}}", "{'b':0}", "{'a':0}"},
-      {"{'$id':'x:r','$dynamicAnchor':'n','properties':{'v':{'type':'integer'}},"
-       "'$ref':'tree','$defs':{'t':{'$id':'tree','$dynamicAnchor':'n',"
-       "'properties':{'next':{'$dynamicRef':'#n'}}}}}",
-       "{'next':{'v':1}}", "{'next':{'v':'1'}}"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    if (strcmp(check(cases[i].schema, cases[i].good), "ok") != 0)
-      fail_msg("%s refuses %s", cases[i].schema, cases[i].good);
-    if (strcmp(check(cases[i].schema, cases[i].bad), "ok") == 0)
-      fail_msg("%s takes %s", cases[i].schema, cases[i].bad);
+  DATA_ROWS("schema/bounds_are_where_they_say.yaml", c, schema, good, bad) {
+    if (strcmp(check(c.schema, c.good), "ok") != 0)
+      fail_msg("%s refuses %s", c.schema, c.good);
+    if (strcmp(check(c.schema, c.bad), "ok") == 0)
+      fail_msg("%s takes %s", c.schema, c.bad);
   }
 }
 
 TEST(words) {
-  static const struct {
-    const char *schema, *value, *lines;
-  } cases[] = {
-      {JUDGMENT, "{'step':1,'reason':'x'}", "ok"},
-      {JUDGMENT, "{'step':1}",
-       "$: the required property \"reason\" is missing [|/required|required]"},
-      {JUDGMENT, "{'step':7,'reason':1,'x':0}",
-       "$: the property \"x\" is not allowed (allowed: \"step\", \"reason\") "
-       "[|/additionalProperties|additionalProperties]\n"
-       "$.reason: expected string, found number 1 [/reason|/properties/reason/type|type]\n"
-       "$.step: 7 is not one of 0, 1, 2 [/step|/properties/step/enum|enum]"},
-      {JUDGMENT, "[]", "$: expected object, found array [] [|/type|type]"},
-      {"{'properties':{'confidence':{'maximum':1}}}", "{'confidence':1.5}",
-       "$.confidence: 1.5 is greater than the maximum 1 "
-       "[/confidence|/properties/confidence/maximum|maximum]"},
-      {"{'properties':{'sentiment':{'enum':['positive','negative','neutral']}}}",
-       "{'sentiment':'happy'}",
-       "$.sentiment: \"happy\" is not one of \"positive\", \"negative\", \"neutral\" "
-       "[/sentiment|/properties/sentiment/enum|enum]"},
-      {"{'maxLength':1}", "'a\x7F\\tb'",
-       "$: \"a\\u007f\\tb\" has 4 characters, at most 1 is allowed [|/maxLength|maxLength]"},
-      {"{'type':'integer'}", "1.5", "$: expected integer, found number 1.5 [|/type|type]"},
-      {"{'type':['string','null']}", "{}",
-       "$: expected string or null, found object {} [|/type|type]"},
-      {"{'minimum':0.1}", "-3", "$: -3 is less than the minimum 0.1 [|/minimum|minimum]"},
-      {"{'exclusiveMinimum':0}", "0",
-       "$: 0 is not greater than 0 [|/exclusiveMinimum|exclusiveMinimum]"},
-      {"{'multipleOf':0.1}", "0.35", "$: 0.35 is not a multiple of 0.1 [|/multipleOf|multipleOf]"},
-      {"{'minLength':3}", "'ab'",
-       "$: \"ab\" has 2 characters, at least 3 are needed [|/minLength|minLength]"},
-      {"{'maxItems':1}", "[1,2]", "$: has 2 items, at most 1 is allowed [|/maxItems|maxItems]"},
-      {"{'minProperties':1}", "{}",
-       "$: has 0 properties, at least 1 is needed [|/minProperties|minProperties]"},
-      {"{'items':{'properties':{'a b':{'pattern':'^x+$'}}}}", "[{},{'a b':'y'}]",
-       "$[1][\"a b\"]: \"y\" does not match the pattern ^x+$ "
-       "[/1/a b|/items/properties/a b/pattern|pattern]"},
-      {"{'properties':{'a/b~':{'const':'x'}}}", "{'a/b~':null}",
-       "$[\"a/b~\"]: null is not \"x\" [/a~1b~0|/properties/a~1b~0/const|const]"},
-      {"{'uniqueItems':true}", "[1,{'a':1},{'a':1.0}]",
-       "$: the items 1 and 2 are equal [|/uniqueItems|uniqueItems]"},
-      {"{'contains':{'type':'string'}}", "[1]",
-       "$: no item matches what the array must contain [|/contains|contains]"},
-      {"{'contains':true,'maxContains':1}", "[1,2]",
-       "$: 2 items match what the array must contain, at most 1 are needed "
-       "[|/maxContains|maxContains]"},
-      {"{'propertyNames':{'maxLength':1}}", "{'ab':1}",
-       "$: the property name \"ab\" is not allowed: \"ab\" has 2 characters, at most 1 is allowed "
-       "[|/propertyNames|propertyNames]"},
-      {"{'dependentRequired':{'a':['b']}}", "{'a':1}",
-       "$: the property \"b\" is required where there is \"a\" "
-       "[|/dependentRequired|dependentRequired]"},
-      {"{'unevaluatedProperties':false,'properties':{'a':true}}", "{'b':1}",
-       "$: the property \"b\" is not allowed [|/unevaluatedProperties|unevaluatedProperties]"},
-      {"{'prefixItems':[true],'items':false}", "[1,2]",
-       "$[1]: the item is not allowed [/1|/items|]"},
-      {"{'not':{'type':'string'}}", "'x'",
-       "$: \"x\" matches what is forbidden by \"not\" [|/not|not]"},
-      {"{'anyOf':[{'type':'string'},{'type':'null'}]}", "1",
-       "$: expected string or null, found number 1 [|/anyOf|anyOf]"},
-      {"{'anyOf':[{'type':'object','required':['a']},{'type':'null'}]}", "{}",
-       "$: the required property \"a\" is missing [|/anyOf/0/required|required]"},
-      {"{'oneOf':[{'properties':{'k':{'const':1},'v':{'type':'string'}}},"
-       "{'properties':{'k':{'const':2},'v':{'minimum':5}}}]}",
-       "{'k':2,'v':3}",
-       "$.v: 3 is less than the minimum 5 [/v|/oneOf/1/properties/v/minimum|minimum]"},
-      {"{'oneOf':[{'minimum':1},{'minimum':2}]}", "3",
-       "$: matches the alternatives 1 and 2, but must match exactly one [|/oneOf|oneOf]"},
-      {"{'anyOf':[{'minimum':10},{'multipleOf':2}]}", "3",
-       "$: matches none of the 2 alternatives; closest is number 1: $: 3 is less than the minimum "
-       "10 [|/anyOf|anyOf]"},
-      {"{'if':{'type':'number'},'then':{'maximum':1},'else':{'type':'null'}}", "2",
-       "$: 2 is greater than the maximum 1 [|/then/maximum|maximum]"},
-      {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'null'}}}", "1",
-       "$: expected null, found number 1 [|/$defs/a/type|type]"},
-      {"{'allOf':[{'required':['a']},{'required':['a']}]}", "{}",
-       "$: the required property \"a\" is missing [|/allOf/0/required|required]"},
-      {"false", "1", "$: no value is allowed [||]"},
-      {"{'type':'number'}", "'1,5'", "$: expected number, found string \"1,5\" [|/type|type]"},
-      {"{'type':'string'}", "true", "$: expected string, found boolean true [|/type|type]"},
-      {"{'type':'string'}", "null", "$: expected string, found null [|/type|type]"},
-      {"{'enum':[1,'2']}", "1.0", "ok"},
-      {"{'const':9007199254740993}", "9007199254740992",
-       "$: 9007199254740992 is not 9007199254740993 [|/const|const]"},
-      {"{'maximum':9007199254740992.0}", "9007199254740993",
-       "$: 9007199254740993 is greater than the maximum 9007199254740992.0 [|/maximum|maximum]"},
-      {"{'multipleOf':0.01}", "19.99", "ok"},
-      {"{'minLength':2,'maxLength':2}", "'\xf0\x9f\x98\x80x'", "ok"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_string_equal(check(cases[i].schema, cases[i].value), cases[i].lines);
+  DATA_ROWS("schema/words.yaml", c, schema, value, lines)
+    assert_string_equal(check(c.schema, c.value), c.lines);
 }
-
-#define SHAPES                                                                                     \
-  "{'oneOf':[{'type':'object','properties':{'kind':{'const':'circle'},'radius':{'type':"           \
-  "'number'}},'required':['kind','radius']},{'$ref':'#/$defs/square'},{'type':'object',"           \
-  "'properties':{'kind':{'enum':['line','arrow']}},'required':['kind']}],'$defs':{'square':{"      \
-  "'allOf':[{'type':'object','properties':{'kind':{'$ref':'#/$defs/name'}},'required':['kind']}]," \
-  "'required':['side']},'name':{'const':'square'}}}"
-
-#define TYPED                                                                                      \
-  "{'oneOf':[{'type':'object','properties':{'kind':{'const':'a'},'v':{'type':'string'}},"          \
-  "'required':['kind','v']},{'type':'object','properties':{'kind':{'const':'b'},'v':{'type':"      \
-  "'array','items':{'type':'integer'}}},'required':['kind','v']},{'type':'object','properties':{"  \
-  "'kind':{'enum':['c','d']},'v':{'type':'boolean'}},'required':['kind','v']}]}"
 
 /* The words name what a model must change. */
 TEST(words_that_mend) {
-  static const struct {
-    const char *schema, *value, *lines;
-  } cases[] = {
-      {SHAPES, "{'kind':'circl'}",
-       "$.kind: \"circl\" is not one of \"circle\", \"square\", \"line\", \"arrow\" "
-       "[/kind|/oneOf|oneOf]"},
-      {SHAPES, "{'kind':7}",
-       "$.kind: 7 is not one of \"circle\", \"square\", \"line\", \"arrow\" [/kind|/oneOf|oneOf]"},
-      {SHAPES, "{'radius':1}",
-       "$: the required property \"kind\" is missing (one of \"circle\", \"square\", \"line\", "
-       "\"arrow\") [|/oneOf|oneOf]"},
-      {SHAPES, "{'kind':'circle'}",
-       "$: the required property \"radius\" is missing [|/oneOf/0/required|required]"},
-      {SHAPES, "{'kind':'square'}",
-       "$: the required property \"side\" is missing [|/$defs/square/required|required]"},
-      {"{'anyOf':[{'properties':{'a':{'const':1}}},{'properties':{'b':{'const':2}}}]}",
-       "{'a':5,'b':5}",
-       "$: matches none of the 2 alternatives; closest is number 1: $.a: 5 is not 1 "
-       "[|/anyOf|anyOf]"},
-      {"{'anyOf':[{'properties':{'a':{'enum':[1]},'c':{'const':0}}},{'properties':{'a':{'const':1},"
-       "'c':{'const':1}}}]}",
-       "{'a':2}", "$.a: 2 is not 1 [/a|/anyOf|anyOf]"},
-      /* a member that only one alternative requires names it */
-      {"{'anyOf':[{'properties':{'get':{'type':'integer'}},'required':['get'],"
-       "'additionalProperties':false},{'properties':{'put':{}},'required':['put'],"
-       "'additionalProperties':false}]}",
-       "{'get':'x'}",
-       "$.get: expected integer, found string \"x\" [/get|/anyOf/0/properties/get/type|type]"},
-      /* once a discriminator names one alternative, all errors of that one are told */
-      {TYPED, "{'kind':'b','v':['1','2']}",
-       "$.v[0]: expected integer, found string \"1\" [/v/0|/oneOf/1/properties/v/items/type|type]\n"
-       "$.v[1]: expected integer, found string \"2\" [/v/1|/oneOf/1/properties/v/items/type|type]"},
-      {TYPED, "{'kind':'d','v':['1']}",
-       "$.v: expected boolean, found array [\"1\"] [/v|/oneOf/2/properties/v/type|type]"},
-      {"{'properties':{'in':{'items':" TYPED "}}}", "{'in':[{'kind':'b','v':['1']}]}",
-       "$.in[0].v[0]: expected integer, found string \"1\" "
-       "[/in/0/v/0|/properties/in/items/oneOf/1/properties/v/items/type|type]"},
-      {"{'anyOf':[{'properties':{'unit':{'enum':['m']},'kind':{'const':'a'},'v':{'type':'null'}}},"
-       "{'properties':{'unit':{'enum':['ft']},'kind':{'const':'b'},'v':{'type':'null'}}}]}",
-       "{'kind':'a','unit':'ft','v':1}",
-       "$.unit: \"ft\" is not \"m\" [/unit|/anyOf/0/properties/unit/enum|enum]\n"
-       "$.v: expected null, found number 1 [/v|/anyOf/0/properties/v/type|type]"},
-      {"{'anyOf':[{'properties':{'k':{'const':1},'v':{'type':'string'}}},"
-       "{'properties':{'k':{'const':2},'n':{'const':1},'v':{'items':{'type':'null'}}}},"
-       "{'properties':{'k':{'const':2},'n':{'const':2},'v':{'items':{'type':'null'}}}}]}",
-       "{'k':2,'n':2,'v':[1,2]}",
-       "$.v[0]: expected null, found number 1 [/v/0|/anyOf/2/properties/v/items/type|type]\n"
-       "$.v[1]: expected null, found number 2 [/v/1|/anyOf/2/properties/v/items/type|type]"},
-      {"{'anyOf':[{'properties':{'at':{'properties':{'k':{'const':1}}},'v':{'type':'string'}}},"
-       "{'properties':{'at':{'properties':{'k':{'const':2}}},'v':{'items':{'type':'null'}}}}]}",
-       "{'at':{'k':2},'v':[1,2]}",
-       "$.v[0]: expected null, found number 1 [/v/0|/anyOf/1/properties/v/items/type|type]\n"
-       "$.v[1]: expected null, found number 2 [/v/1|/anyOf/1/properties/v/items/type|type]"},
-      {"{'properties':{'email':true,'phone':true},'additionalProperties':false}", "{'emial':1}",
-       "$: the property \"emial\" is not allowed (did you mean \"email\"? allowed: \"email\", "
-       "\"phone\") [|/additionalProperties|additionalProperties]"},
-      {"{'properties':{'firstName':true},'additionalProperties':false}", "{'first_name':1}",
-       "$: the property \"first_name\" is not allowed (did you mean \"firstName\"? allowed: "
-       "\"firstName\") [|/additionalProperties|additionalProperties]"},
-      {"{'properties':{'email':true},'additionalProperties':false}", "{'email':1,'emails':2}",
-       "$: the property \"emails\" is not allowed (allowed: \"email\") "
-       "[|/additionalProperties|additionalProperties]"},
-      {"{'properties':{'age':true},'additionalProperties':false}", "{'name':1}",
-       "$: the property \"name\" is not allowed (allowed: \"age\") "
-       "[|/additionalProperties|additionalProperties]"},
-      {"{'required':['confidence'],'properties':{'confidence':true}}", "{'confidance':1}",
-       "$: the required property \"confidence\" is missing (is \"confidance\" meant for it?) "
-       "[|/required|required]"},
-      {"{'required':['confidence']}", "{'reason':1}",
-       "$: the required property \"confidence\" is missing [|/required|required]"},
-      {"{'properties':{'items':{'items':[{'type':'string'}],'additionalItems':false}}}", "1",
-       "$.properties.items.items: a list of schemas is a tuple of draft 07: write "
-       "\"prefixItems\", and \"items\" for the rest, or \"$schema\": "
-       "\"http://json-schema.org/draft-07/schema#\" "
-       "[/properties/items/items|/properties/items/items|items]"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_string_equal(check(cases[i].schema, cases[i].value), cases[i].lines);
+  DATA_ROWS("schema/words_that_mend.yaml", c, schema, value, lines)
+    assert_string_equal(check(c.schema, c.value), c.lines);
 }
 
 /* The alternative that is meant, or is closest, may be any of many. */
@@ -377,59 +157,20 @@ TEST(every_format_says_its_form) {
 }
 
 TEST(schema_errors_have_their_place) {
-  static const struct {
-    const char *schema, *lines;
-  } cases[] = {
-      {"{'type':'strin'}",
-       "$.type: \"type\" must be one or more of \"string\", \"number\", \"integer\", \"boolean\", "
-       "\"null\", \"object\", \"array\" [/type|/type|type]"},
-      {"{'properties':{'a':{'minLength':-1},'b':3}}",
-       "$.properties.a.minLength: \"minLength\" must be an integer from 0 upwards "
-       "[/properties/a/minLength|/properties/a/minLength|minLength]\n"
-       "$.properties.b: a schema must be an object, true or false [/properties/b|/properties/b|]"},
-      {"{'items':{'pattern':'a++'}}",
-       "$.items.pattern: not a regular expression: nothing to repeat at byte 2 "
-       "[/items/pattern|/items/pattern|pattern]"},
-      {"{'$ref':'#/$defs/x'}", "$.$ref: \"#/$defs/x\" leads nowhere [/$ref|/$ref|$ref]"},
-      {"{'$defs':{'a':{'$ref':'#/$defs/b'},'b':{'allOf':[{'$ref':'#/$defs/a'}]}},'$ref':'#/$defs/"
-       "a'}",
-       "the schema refers to itself without an end"},
-      {"{'$ref':'https://nowhere.example/x.json'}", "leads nowhere"},
-      {"{'$schema':'http://json-schema.org/draft-04/schema#'}", "is not a draft known here"},
-      {"{'allOf':[]}", "must be a non-empty array of schemas"},
-      {"{'required':'a'}", "must be an array of strings"},
-      {"{'multipleOf':0}", "must be a number above 0"},
-      {"{'$defs':{'a':{'pattern':'['}}}", "not a regular expression"},
-      {"{'$defs':{'a':{'$anchor':'x'},'b':{'$anchor':'x'}}}", "two schemas have the anchor \"x\""},
-      {"{'$anchor':'#x'}", "\"#x\" is not the name of an anchor"},
-      {"3", "$: a schema must be an object, true or false [||]"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const char *lines = check(cases[i].schema, "1");
-    if (cases[i].lines[0] == '$') /* all of it, else a part */
-      assert_string_equal(lines, cases[i].lines);
+  DATA_ROWS("schema/schema_errors_have_their_place.yaml", c, schema, lines) {
+    const char *lines = check(c.schema, "1");
+    if (c.lines[0] == '$') /* all of it, else a part */
+      assert_string_equal(lines, c.lines);
     else
-      assert_non_null(strstr(lines, cases[i].lines));
+      assert_non_null(strstr(lines, c.lines));
   }
   assert_null(schema_compile(NULL, NULL, NULL, NULL));
 }
 
 TEST(known_keywords) {
-  static const struct {
-    const char *schema;
-    bool known;
-  } cases[] = {{"{}", false},
-               {"true", false},
-               {"[]", false},
-               {"{'invalid':'schema'}", false},
-               {"{'title':'x'}", false},
-               {"{'$defs':{}}", false},
-               {"{'type':'object'}", true},
-               {"{'$ref':'#'}", true},
-               {"{'x':1,'enum':[]}", true}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_auto_t *doc = data_json(cases[i].schema);
-    assert_int_equal(schema_has_known_keyword(doc), cases[i].known);
+  DATA_ROWS("schema/known_keywords.yaml", c, schema, known) {
+    json_auto_t *doc = data_json(c.schema);
+    assert_int_equal(schema_has_known_keyword(doc), data_true(c.known));
   }
   assert_false(schema_has_known_keyword(NULL));
 }

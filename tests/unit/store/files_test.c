@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "store/backend.h"
 #include "store/reader.h"
-#include "store/record_line.h"
 #include "store/store.h"
 #include "support/folder.h"
 #include "support/leave.h"

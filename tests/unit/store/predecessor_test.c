@@ -1,5 +1,6 @@
 /* A session's log decides whether those that are to begin after it do. */
 #include "store/predecessor.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -57,29 +58,13 @@ static void put(const char *id, const char *config, const char *rest, const char
 }
 
 TEST_WITH(setup, teardown, which_ends_count) {
-  static const struct {
-    const char *records, *word;
-    enum predecessor stands, any;
-  } rows[] = {
-      {"", "", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-      {"t", "", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-      {"te", "complete", PREDECESSOR_DONE, PREDECESSOR_DONE},
-      {"te", "abort", PREDECESSOR_NEVER, PREDECESSOR_DONE},
-      {"te", "cancelled", PREDECESSOR_NEVER, PREDECESSOR_DONE},
-      {"ts", "rule_no_match", PREDECESSOR_PENDING, PREDECESSOR_DONE},
-      {"ts", "max_movements", PREDECESSOR_PENDING, PREDECESSOR_DONE},
-      {"ts", "failed", PREDECESSOR_PENDING, PREDECESSOR_DONE},
-      {"tsr", "failed", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-      {"ts", "question", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-      {"ts", "provider_error", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-      {"ts", "after", PREDECESSOR_PENDING, PREDECESSOR_PENDING},
-  };
   char status[24];
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    put(one, "", rows[i].records, rows[i].word);
-    if (predecessor_read(&store, one, false, status) != rows[i].stands ||
-        predecessor_read(&store, one, true, status) != rows[i].any)
-      fail_msg("%s %s", rows[i].records, rows[i].word);
+  DATA_ROWS("store/predecessor/which_ends_count.yaml", c, records, word, stands, any) {
+    put(one, "", c.records, c.word);
+    if (predecessor_read(&store, one, false, status) !=
+            data_among(c.stands, "pending done never") ||
+        predecessor_read(&store, one, true, status) != data_among(c.any, "pending done"))
+      fail_msg("%s %s", c.records, c.word);
   }
   assert_int_equal(predecessor_read(&store, two, true, status), PREDECESSOR_NEVER);
   assert_string_equal(status, "removed");
@@ -140,31 +125,19 @@ TEST_WITH(setup, teardown, it_waits_until_something_is_written) {
 }
 
 TEST_WITH(setup, teardown, words_mean_sessions_that_are_there) {
-  static const struct {
-    const char *words;
-    size_t count; /* 0: refused */
-  } rows[] = {
-      {"['last']", 1},
-      {"['01990000-0000-7000-8000-00000000aaaa']", 1},
-      {"['01990000-0000-7000-8000-00000000a','01990000-0000-7000-8000-00000000b','last']", 3},
-      {"['0199']", 0}, /* two begin like that */
-      {"['']", 0},
-      {"[1]", 0},
-      {"['../x']", 0},
-      {"['last','02']", 0},
-      {"['01990000-0000-7000-8000-00000000cccc']", 0}};
   put(one, "", "", "");
   put(two, "", "", "");
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("store/predecessor/words_mean_sessions_that_are_there.yaml", c, words, count) {
     struct err err = {0};
     char text[200];
-    print_into(text, sizeof text, "%s", rows[i].words);
+    print_into(text, sizeof text, "%s", c.words);
     for (char *p = text; *p; p++)
       *p = *p == '\'' ? '"' : *p;
     json_auto_t *words = json_loads(text, 0, NULL);
     json_auto_t *ids = predecessors_find(&store, words, &err);
-    if (json_array_size(ids) != rows[i].count || (ids == NULL) != (rows[i].count == 0))
-      fail_msg("%s: %s", rows[i].words, err.text);
+    if (json_array_size(ids) != (size_t)data_number(c.count) ||
+        (ids == NULL) != ((size_t)data_number(c.count) == 0))
+      fail_msg("%s: %s", c.words, err.text);
     if (ids == NULL)
       assert_non_null(strstr(err.text, "after"));
   }

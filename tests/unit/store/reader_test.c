@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "store/reader.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
 #include "support/test.h"
@@ -36,40 +37,28 @@ static void add(const void *bytes, size_t n, int flags) {
   close(fd);
 }
 
-static const struct row {
-  const char *text;
-  size_t lines;
-  const char *last;
-  bool whole;
-} rows[] = {
-    {"", 0, "", false},        {"\n", 1, "", true},
-    {"a", 1, "a", false},      {"a\n", 1, "a", true},
-    {"a\nbc", 2, "bc", false}, {"a\n\nbc\n", 3, "bc", true},
-    {"\n\n\n", 3, "", true},   {"a\r\nb\r\n", 2, "b\r", true},
-};
-
 TEST_WITH(setup, teardown, lines_come_in_order) {
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("store/reader/lines_come_in_order.yaml", c, text, lines, last, whole) {
     AUTO(reader_close) struct log_reader r;
     struct str line = {"", 0};
     struct err err;
     size_t n = 0;
     uint64_t at = 0;
-    add(rows[i].text, strlen(rows[i].text), O_TRUNC);
+    add(c.text, strlen(c.text), O_TRUNC);
     assert_true(reader_open(&r, log_ref(path), &err));
     while (reader_next(&r, &line)) {
       n++;
       assert_int_equal(r.offset, at);
       at += line.n + r.whole;
-      if (n == rows[i].lines) {
-        assert_true(str_eq_c(line, rows[i].last));
-        assert_int_equal(r.whole, rows[i].whole);
+      if (n == (size_t)data_number(c.lines)) {
+        assert_true(str_eq_c(line, c.last));
+        assert_int_equal(r.whole, data_true(c.whole));
       } else {
         assert_true(r.whole);
       }
     }
-    assert_int_equal(n, rows[i].lines);
-    assert_int_equal(at, strlen(rows[i].text));
+    assert_int_equal(n, (size_t)data_number(c.lines));
+    assert_int_equal(at, strlen(c.text));
     assert_false(reader_next(&r, &line));
     assert_int_equal(r.error, 0);
   }

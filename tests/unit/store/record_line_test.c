@@ -1,6 +1,5 @@
 /* line_test - one record as a line: its form, its hash, and that no change of a byte goes through.
  */
-#include "base/log.h"
 #include "base/memory.h"
 #include "format/json_write.h"
 #include "store/record_line.h"

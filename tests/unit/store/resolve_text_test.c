@@ -2,6 +2,7 @@
 
 #include "store/resolve_text.h"
 #include "store/store.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -41,37 +42,15 @@ static json_t *record(void *ctx, uint64_t seq, struct err *err) {
   return NULL;
 }
 
-static const struct row {
-  const char *parts, *text; /* text NULL: refused */
-} rows[] = {
-    {"[]", ""},
-    {"[\"plain\"]", "plain"},
-    {"[\"a\", \"\", \"b\"]", "ab"},
-    {"[{\"ref\": \"1#/task\"}]", "the task"},
-    {"[\"<\", {\"ref\": \"1#/workflow/movements/0/instruction\"}, \">\"]", "<do it>"},
-    {"[{\"ref\": \"2#/prompt/2\"}, {\"ref\": \"2#/prompt/0\"}]", "twozero"},
-    {"[{\"ref\": \"2#/prompt/1\"}]", NULL}, /* a reference is not followed twice */
-    {"[{\"ref\": \"9#/task\"}]", NULL},
-    {"[{\"ref\": \"1#/nothing\"}]", NULL},
-    {"[{\"ref\": \"1#/workflow/movements/7/instruction\"}]", NULL},
-    {"[{\"ref\": \"1#/workflow\"}]", NULL},
-    {"[{\"ref\": \"1\"}]", NULL},
-    {"[{\"ref\": \"#/task\"}]", NULL},
-    {"[{\"ref\": \"\"}]", NULL},
-    {"[{\"ref\": 1}]", NULL},
-    {"[{}]", NULL},
-    {"[1]", NULL},
-};
-
 TEST_WITH(setup, teardown, parts_become_text) {
   const struct resolve recall = {NULL, record, &store};
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    json_auto_t *parts = json_loads(rows[i].parts, 0, NULL);
+  DATA_ROWS("store/resolve_text/parts_become_text.yaml", c, parts, text) {
+    json_auto_t *parts = json_loads(c.parts, 0, NULL);
     buf_auto_t out = {0};
     struct err err = {0};
     bool ok = resolve_parts(&recall, parts, &out, &err);
-    if (ok != (rows[i].text != NULL) || (ok && strcmp(buf_c(&out), rows[i].text) != 0))
-      fail_msg("%s: %s \"%s\"", rows[i].parts, ok ? "gave" : err.text, buf_c(&out));
+    if (ok != (c.text != NULL) || (ok && strcmp(buf_c(&out), c.text) != 0))
+      fail_msg("%s: %s \"%s\"", c.parts, ok ? "gave" : err.text, buf_c(&out));
     if (!ok)
       assert_int_equal(err.code, ERR_CORRUPT);
   }

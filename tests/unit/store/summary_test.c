@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "store/summary.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/log_ref.h"
 #include "support/test.h"
@@ -92,97 +93,33 @@ TEST_WITH(setup, teardown, sizes) {
 }
 
 TEST_WITH(setup, teardown, endings) {
-  static const struct {
-    const char *record, *status, *message;
-    bool goes_on;
-  } rows[] = {
-      {"{\"seq\":4,\"type\":\"session_end\",\"outcome\":\"complete\"}", "complete", NULL, false},
-      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"shutdown\",\"message\":\"m\"}", "stopped",
-       "m", true},
-      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"provider_error\"}", "stopped", NULL,
-       true},
-      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"interrupted\"}", "stopped", NULL, false},
-      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"terminated\"}", "stopped", NULL, false},
-      {"{\"seq\":4,\"type\":\"session_stop\",\"reason\":\"interrupted\"}\n"
-       "{\"seq\":5,\"type\":\"session_resume\",\"reason\":\"user\"}",
-       "running", NULL, true},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("store/summary/endings.yaml", c, record, status, message, goes_on) {
     buf_auto_t text = {0};
     AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
-    buf_printf(&text, "%s\n", rows[i].record);
+    buf_printf(&text, "%s\n", c.record);
     put(&text);
     assert_true(summary_read(&b, log_ref(path), &err));
-    assert_string_equal(b.status, rows[i].status);
-    assert_string_equal(b.message ? b.message : "", rows[i].message ? rows[i].message : "");
-    assert_int_equal(summary_goes_on(&b, false), rows[i].goes_on);
+    assert_string_equal(b.status, c.status);
+    assert_string_equal(b.message ? b.message : "", c.message ? c.message : "");
+    assert_int_equal(summary_goes_on(&b, false), data_true(c.goes_on));
   }
 }
 
-#define WAIT(reason, more)                                                                         \
-  "{\"seq\":9,\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"admission\",\"turn\":1,\"call\":1,"   \
-  "\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"" reason "\"" more "}\n"
-#define LATER(type, more)                                                                          \
-  "{\"seq\":10,\"ts\":\"2026-01-01T00:00:06.000Z\",\"type\":\"" type                               \
-  "\",\"turn\":1,\"call\":1" more "}\n"
-#define AGAIN "{\"ts\":\"2026-01-01T00:00:05.000Z\",\"type\":\"call_end\",\"call\":1,"
-
 /* The last record says what the next call waits for; any record after it ends the waiting. */
 TEST_WITH(setup, teardown, waits) {
-  static const struct {
-    const char *tail, *status, *json;
-  } rows[] = {
-      {WAIT("concurrency", ""), "waiting",
-       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":null}"},
-      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\""), "waiting",
-       "{\"for\":\"cooldown\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":\"2026-01-01T01:00:00.000Z\"}"},
-      {WAIT("cooldown", ",\"until\":\"2026-01-01T01:00:00.000Z\"")
-           LATER("admission", ",\"provider\":\"p\",\"answer\":\"wait\",\"reason\":\"concurrency\""),
-       "waiting",
-       "{\"for\":\"concurrency\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":null}"},
-      {WAIT("concurrency", "") LATER("admission", ",\"answer\":\"admitted\""), "running", NULL},
-      {WAIT("concurrency", "") LATER("call_end", ""), "running", NULL},
-      {WAIT("concurrency", "") LATER("session_stop", ",\"reason\":\"interrupted\""), "stopped",
-       NULL},
-      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n", "waiting",
-       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
-      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":9223372036854775807}\n",
-       "waiting",
-       "{\"for\":\"overloaded\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":\"2026-01-01T00:00:05.000Z\"}"},
-      {AGAIN "\"error\":{\"class\":\"overloaded\"},\"retry_in_ms\":1500}\n" LATER("call_start", ""),
-       "running", NULL},
-      {AGAIN "\"error\":{\"class\":\"auth\"}}\n", "running", NULL},
-      {AGAIN
-       "\"error\":{\"class\":\"network\"},\"retry_in_ms\":1500,\"outage\":{\"provider\":\"p\","
-       "\"since\":\"2026-01-01T00:00:01.000Z\",\"until\":\"2026-01-01T01:00:01.000Z\","
-       "\"tries\":2}}\n",
-       "waiting",
-       "{\"for\":\"network\",\"provider\":\"p\",\"since\":\"2026-01-01T00:00:01.000Z\","
-       "\"until\":\"2026-01-01T00:00:06.500Z\",\"gives_up\":\"2026-01-01T01:00:01.000Z\"}"},
-      {AGAIN "\"error\":{\"class\":\"network\"},\"retry_in_ms\":1500,\"outage\":{\"since\":7,"
-             "\"until\":\"soon\"}}\n",
-       "waiting",
-       "{\"for\":\"network\",\"provider\":null,\"since\":\"2026-01-01T00:00:05.000Z\","
-       "\"until\":\"2026-01-01T00:00:06.500Z\"}"},
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+  DATA_ROWS("store/summary/waits.yaml", c, tail, status, json) {
     buf_auto_t text = {0};
     AUTO(summary_deinit) struct summary b;
     struct err err;
     compose(&text, 10, 1, 10, true);
-    buf_puts(&text, rows[i].tail);
+    buf_puts(&text, c.tail);
     put(&text);
     assert_true(summary_read(&b, log_ref(path), &err));
-    assert_string_equal(summary_status(&b), rows[i].status);
+    assert_string_equal(summary_status(&b), c.status);
     json_auto_t *session = summary_json(&b, id, path, summary_status(&b), NULL, 0);
-    json_auto_t *expected = rows[i].json ? json_loads(rows[i].json, 0, NULL) : NULL;
+    json_auto_t *expected = c.json ? json_loads(c.json, 0, NULL) : NULL;
     const json_t *got = json_object_get(session, "waiting");
     assert_true(got == NULL ? expected == NULL : json_equal(got, expected));
     assert_true(json_is_string(json_object_get(session, "message")) == (expected != NULL));

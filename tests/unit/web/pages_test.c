@@ -13,59 +13,27 @@
 #define NOW_MS  INT64_C(1790020800000) /* 2026-09-21T20:00:00Z, after the last record of the logs */
 #define SESSION "019cada0-0001-7000-8000-000000000001"
 #define OTHER   "019cada0-0002-7000-8000-000000000002"
-#define HOSTILE "019cada0-0003-7000-8000-000000000003"
-#define UNSURE  "019cada0-0004-7000-8000-000000000004"
-#define ASKS    "019cada0-0005-7000-8000-000000000005"
-#define FORM    "019cada0-0006-7000-8000-000000000006"
 #define RUNNING "019cada0-0007-7000-8000-000000000007"
-#define DAMAGED "019cada0-0008-7000-8000-000000000008"
 
-enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4, ONLY_FAILED = 8 };
-
-static const struct page_case {
-  const char *name;
+struct page_case {
   enum page_kind kind;
   unsigned status;
   const char *id, *turn, *q, *sort, *from;
-  int how;
-} cases[] = {
-    {"sessions", PAGE_SESSIONS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
-    {"sessions-sorted", PAGE_SESSIONS, 200, NULL, NULL, "status:complete", "tokens", NULL, 0},
-    {"sessions-none", PAGE_SESSIONS, 200, NULL, NULL, "<b>nothing", NULL, NULL, 0},
-    {"sessions-wrong", PAGE_SESSIONS, 200, NULL, NULL, "status:odd", NULL, NULL, 0},
-    {"inbox", PAGE_INBOX, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
-    {"inbox-reading", PAGE_INBOX, 200, NULL, NULL, NULL, NULL, NULL, 0},
-    {"session", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, NULL, 0},
-    {"session-from", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, "2", 0},
-    {"session-running", PAGE_SESSION, 200, RUNNING, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
-    {"session-unsure", PAGE_SESSION, 200, UNSURE, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
-    {"session-asks", PAGE_SESSION, 200, ASKS, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
-    {"session-form", PAGE_SESSION, 200, FORM, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
-    {"session-failed", PAGE_SESSION, 200, UNSURE, NULL, NULL, NULL, NULL, ONLY_FAILED},
-    {"session-none-failed", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, NULL, ONLY_FAILED},
-    {"session-hostile", PAGE_SESSION, 200, HOSTILE, NULL, NULL, NULL, NULL, 0},
-    {"session-damaged", PAGE_SESSION, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
-    {"judgment", PAGE_JUDGMENT, 200, SESSION, "2", NULL, NULL, NULL, 0},
-    {"judgment-whole", PAGE_JUDGMENT, 200, SESSION, "1", NULL, NULL, NULL, WHOLE},
-    {"judgment-hostile", PAGE_JUDGMENT, 200, HOSTILE, "2", NULL, NULL, NULL, 0},
-    {"judgment-unsure", PAGE_JUDGMENT, 200, UNSURE, "1", NULL, NULL, NULL, 0},
-    {"judgment-none", PAGE_JUDGMENT, 404, SESSION, "9", NULL, NULL, NULL, 0},
-    {"integrity", PAGE_INTEGRITY, 200, SESSION, NULL, NULL, NULL, NULL, 0},
-    {"integrity-damaged", PAGE_INTEGRITY, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
-    {"records", PAGE_RECORDS, 200, SESSION, NULL, NULL, NULL, "5", 0},
-    {"find", PAGE_FIND, 200, SESSION, NULL, "queue", NULL, NULL, 0},
-    {"workflow", PAGE_WORKFLOW, 200, SESSION, NULL, NULL, NULL, NULL, 0},
-    {"changes", PAGE_CHANGES, 200, SESSION, NULL, NULL, NULL, NULL, 0},
-    {"audit", PAGE_AUDIT, 200, NULL, NULL, NULL, NULL, NULL, 0},
-    {"audit-filtered", PAGE_AUDIT, 200, NULL, NULL, "movement:plan", NULL, NULL, 0},
-    {"behind", PAGE_BEHIND, 200, NULL, "falls", NULL, "left", NULL, 0}, /* of, what; keys below */
-    {"behind-causes", PAGE_BEHIND, 200, NULL, "causes", NULL, "all", NULL, 0},
-    {"providers", PAGE_PROVIDERS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
-    {"compare", PAGE_COMPARE, 200, NULL, NULL, NULL, NULL, NULL, 0},
-    {"compare-open", PAGE_COMPARE, 200, RUNNING, RUNNING, NULL, NULL, NULL, 0},
-    {"compare-damaged", PAGE_COMPARE, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
-    {"enter", PAGE_ENTER, 200, NULL, NULL, NULL, NULL, NULL, 0},
+  const char *how; /* words: daemon, act (a person may), whole, failed (those alone) */
 };
+
+static const char kinds[] =
+    "sessions inbox session judgment integrity changes records text find workflow audit audit_csv "
+    "audit_json behind behind_csv behind_json providers compare enter";
+
+#define EACH_PAGE(row)                                                                             \
+  DATA_ROWS("web/pages/pages_are_as_before.yaml", row, name, kind, status, id, turn, q, sort,      \
+            from, how)
+#define PAGE_OF(row)                                                                               \
+  {                                                                                                \
+    data_among((row).kind, kinds), (unsigned)data_number((row).status), (row).id, (row).turn,      \
+        (row).q, (row).sort, (row).from, (row).how                                                 \
+  }
 
 static void put(char *out, size_t n, const char *text) {
   print_into(out, n, "%s", text != NULL ? text : "");
@@ -76,10 +44,10 @@ static struct page_ask page_asked(const struct page_case *c) {
                          .root = "/w/0123456789abcdef0123456789abcdef/",
                          .now_ms = NOW_MS,
                          .b = OTHER,
-                         .daemon = (c->how & WITH_DAEMON) != 0,
-                         .acts = (c->how & MAY_ACT) != 0,
-                         .all = (c->how & WHOLE) != 0,
-                         .only_failed = (c->how & ONLY_FAILED) != 0,
+                         .daemon = strstr(c->how, "daemon") != NULL,
+                         .acts = strstr(c->how, "act") != NULL,
+                         .all = strstr(c->how, "whole") != NULL,
+                         .only_failed = strstr(c->how, "failed") != NULL,
                          .diff = STR_INIT("diff --git a/one b/one\n--- a/one\n+++ b/one\n"
                                           "@@ -1 +1,2 @@\n old\n-gone <b>\n+new \x1B[31mred\n")};
   store_at(&ask.store, "logs");
@@ -127,12 +95,13 @@ static void page_case_write(const struct page_case *c, struct buf *out) {
 TEST(pages_are_as_before) {
   const char *update = getenv("SEGUE_UPDATE");
   assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  EACH_PAGE(row) {
+    const struct page_case c = PAGE_OF(row);
     buf_auto_t page = {0}, kept = {0};
     struct err err;
     char path[80];
-    page_case_write(&cases[i], &page);
-    print_into(path, sizeof path, "%s.html", cases[i].name);
+    page_case_write(&c, &page);
+    print_into(path, sizeof path, "%s.html", row.name);
     if (update != NULL && strcmp(update, "1") == 0) {
       FILE *f = fopen(path, "w");
       assert_non_null(f);
@@ -152,11 +121,12 @@ TEST(pages_are_as_before) {
 
 /* A page is the same when it is written again, and what is kept for it changes nothing. */
 TEST(tracks_change_nothing) {
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    if (cases[i].kind != PAGE_SESSION && cases[i].kind != PAGE_JUDGMENT)
+  EACH_PAGE(row) {
+    const struct page_case c = PAGE_OF(row);
+    if (c.kind != PAGE_SESSION && c.kind != PAGE_JUDGMENT)
       continue;
     buf_auto_t plain = {0}, kept = {0};
-    struct page_ask ask = page_asked(&cases[i]);
+    struct page_ask ask = page_asked(&c);
     struct store_ref ref;
     (void)page_write(&ask, &plain);
     store_ref(&ask.store, ask.id, &ref);

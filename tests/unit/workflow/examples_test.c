@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/resource.h"
 #include "core/keys.h"
+#include "format/json_object.h"
 #include "format/yaml.h"
 #include "schema/schema.h"
 #include "support/test.h"
@@ -44,9 +45,8 @@ TEST(every_example_is_valid) {
       &gate_keys,     &error_keys,     &ask_keys,      &approve_keys, &integrate_keys,
       &setup_keys};
   for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
-    const json_t *schema = i == 0 ? root : NULL, *definition;
-    const char *id;
-    json_object_foreach(json_object_get(root, "$defs"), id, definition) {
+    const json_t *schema = i == 0 ? root : NULL;
+    JSON_MEMBERS(json_object_get(root, "$defs"), id, definition) {
       const char *title = json_string_value(json_object_get(definition, "title"));
       if (title != NULL && strcmp(title, sets[i]->what) == 0)
         schema = definition;

@@ -2,7 +2,6 @@
 #include "workflow/load.h"
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "core/workflow.h"
 
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/load.h"
 #include "support/test.h"
@@ -86,9 +86,7 @@ static void is_refused(const char *name, const char *file, int line, const char 
 }
 
 static const json_t *movement(const json_t *doc, const char *name) {
-  size_t i;
-  const json_t *v;
-  json_array_foreach(json_object_get(doc, "movements"), i, v) {
+  JSON_EACH(json_object_get(doc, "movements"), i, v) {
     if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0)
       return v;
   }
@@ -268,84 +266,9 @@ TEST_WITH(set_up, tear_down, fragments_lie_under_a_movement) {
 
 TEST_WITH(set_up, tear_down, what_is_wrong_is_said_at_both_places) {
   put_review();
-#define CALL(args, rules) "name: m\nmovements:\n- name: c\n  call: sub/review.yaml\n" args rules
 #define RULES                                                                                      \
   "  rules:\n  - {condition: approved, next: COMPLETE}\n  - {condition: rejected, next: COMPLETE}" \
   "\n  - {condition: COMPLETE, next: COMPLETE}\n"
-  static const struct {
-    const char *text;
-    const char *file;
-    int line;
-    const char *words;
-  } cases[] = {
-      {CALL("", RULES), "w.yaml", 3, "the argument target of"},
-      {CALL("", RULES), "w.yaml", 3, "is missing (line 6 there)"},
-      {CALL("  args: {target: x, stile: y}\n", RULES), "w.yaml", 5, "did you mean style?"},
-      {CALL("  args: {target: [x]}\n", RULES), "w.yaml", 5, "must be a text"},
-      {CALL("  args: {target: '{input:z}'}\n", RULES), "w.yaml", 5, "declare it below params:"},
-      {CALL("  args: {target: x}\n", "  rules: [{condition: approved, next: COMPLETE}]\n"),
-       "w.yaml", 3, "can return rejected (line 19 there)"},
-      {CALL("  args: {target: x}\n", "  rules: [{condition: aproved, next: COMPLETE}]\n"), "w.yaml",
-       6, "did you mean approved?"},
-      {CALL("  args: {target: x}\n  edit: true\n", RULES), "w.yaml", 6, "write edit into"},
-      {CALL("  args: {target: x}\n", "  rules: [{condition: approved, next: nowhere}]\n"), "w.yaml",
-       3, "can return"},
-      {"name: m\nmovements:\n- name: c\n  call: gone.yaml\n" END, "w.yaml", 4, "there is no file"},
-      {"name: m\nmovements:\n- name: c\n  call: gone\n" END, "w.yaml", 4,
-       "there is no workflow named gone"},
-      {"name: m\nmovements:\n- name: c\n  call: ../x.yaml\n" END, "w.yaml", 4, "leads out of"},
-      {"name: m\nmovements:\n- name: c\n  call: /etc/passwd\n" END, "w.yaml", 4, "leads out of"},
-      {"name: m\nmovements:\n- name: c\n  call: sub\n" END, "w.yaml", 4, "no workflow named sub"},
-      {"name: m\nmovements:\n- name: c\n  call: sub/\n" END, "w.yaml", 4, "is not a file"},
-      {"name: m\nmovements:\n- name: c\n  call: bad.yaml\n" END, "bad.yaml", 3,
-       "has no key mvements"},
-      {"name: m\nmovements:\n- name: c\n  call: list.yaml\n" END, "w.yaml", 4, "must be a map"},
-      {"name: m\nmovements:\n- name: c\n  call: [x]\n" END, "w.yaml", 4, "name or path"},
-      {"name: m\nmovements:\n- name: c\n  call: w.yaml\n" END, "w.yaml", 4, "calls itself"},
-      {"name: m\nmovements:\n- name: c\n  call: loop.yaml\n" END, "loop.yaml", 4,
-       "came here through its line 3"},
-      {"name: m\nmovements:\n- uses: self.yaml\n", "self.yaml", 1, "calls itself"},
-      {"name: m\nparams: {a b: 1}\nmovements:\n- name: c\n" END, "w.yaml", 2, "a param's name"},
-      {"name: m\nparams: {a: [1]}\nmovements:\n- name: c\n" END, "w.yaml", 2, "its default"},
-      {"name: m\nparams: {a: {defualt: 1}}\nmovements:\n- name: c\n" END, "w.yaml", 2, "no key"},
-      {"name: m\nparams: {a: }\nmovements:\n- name: c\n" END, "w.yaml", 2, "give --input a=VALUE"},
-      {"name: m\nparams: {a: 1}\nmovements:\n- name: c\n  rules: [{condition: '{input:a}', next: "
-       "COMPLETE}]\n",
-       "w.yaml", 5, "cannot contain {input:...}"},
-      {"name: m\nmovements:\n- name: c\n  rules: [{condition: x, return: y}]\n", "w.yaml", 4,
-       "write returns: [y]"},
-      {"name: m\nreturns: [COMPLETE]\nmovements:\n- name: c\n" END, "w.yaml", 2, "without being"},
-      {"name: m\nreturns: x\nmovements:\n- name: c\n" END, "w.yaml", 2, "a list of labels"},
-      {"name: m\nmovements:\n- name: c\n  parallel:\n  - {name: k, call: sub/review.yaml, rules: "
-       "[{condition: x}]}\n" END,
-       "w.yaml", 5, "cannot call a workflow"},
-      {CALL("  args: x\n", RULES), "w.yaml", 5, "args must be a map"},
-      {CALL("  args: {target: a b}\n", "  rules: x\n"), "w.yaml", 3,
-       "a movement with call has rules"},
-      {CALL("  args: {target: x}\n", "  rules: [x]\n"), "w.yaml", 6, "only condition and next"},
-      {CALL("  args: {target: x}\n", "  rules: [{condition: approved}]\n"), "w.yaml", 6,
-       "has no next"},
-      {CALL("  args: {target: x}\n", "  rules: [{condition: approved, next: c, tag: t}]\n"),
-       "w.yaml", 6, "tag"},
-      {"name: m\nmovements:\n- call: sub/review.yaml\n" RULES, "w.yaml", 3, "add name:"},
-      {"name: m\nmovements:\n- name: c\n  call: \"a\\tb\"\n" END, "w.yaml", 4,
-       "not the name or path"},
-      {"name: m\nmovements:\n- name: c\n  call: ''\n" END, "w.yaml", 4, "must be the name"},
-      {"name: m\nmovements:\n- name: c\n  uses: []\n" END, "w.yaml", 4, "of a fragment"},
-      {"name: m\nmovements:\n- name: c\n  call: away.yaml\n" END, "w.yaml", 4, "leads out of"},
-      {"name: m\nmovements:\n- name: c\n  call: large.yaml\n" END, "w.yaml", 4, "larger than"},
-      {"name: m\nmovements:\n- name: c\n  call: w.yaml/x.yaml\n" END, "w.yaml", 4, "no file"},
-      {"name: m\nparams: []\nmovements:\n- name: c\n" END, "w.yaml", 2, "params must be a map"},
-      {"name: m\nparams: {}\nmovements:\n- name: c\n" END, "w.yaml", 2, "params must be a map"},
-      {"name: m\nparams: {a: {default: [1]}}\nmovements:\n- name: c\n" END, "w.yaml", 2,
-       "default of a param must be a text"},
-      {"name: m\nreturns: []\nmovements:\n- name: c\n" END, "w.yaml", 2, "a list of labels"},
-      {"name: m\nreturns: [[x], ' ', \"a\\tb\"]\nmovements:\n- name: c\n" END, "w.yaml", 2,
-       "a label of returns is one line"},
-      {"name: m\nreturns: [ABORT]\nmovements:\n- name: c\n" END, "w.yaml", 2, "without being"},
-      {"name: m\nparams: {a: 1}\nmovements:\n- name: c\n  instruction: '{input:zzz}'\n" END,
-       "w.yaml", 5, "declare it below params:"},
-  };
   struct buf large = {0};
   while (large.n <= LIMIT_WORKFLOW_BYTES)
     buf_puts(&large, "# a long comment, a long comment, a long comment, a long comment\n");
@@ -356,9 +279,10 @@ TEST_WITH(set_up, tear_down, what_is_wrong_is_said_at_both_places) {
   put("list.yaml", "- a\n");
   put("loop.yaml", "name: l\nmovements:\n- name: c\n  call: w.yaml\n" END);
   put("self.yaml", "uses: self.yaml\nrules: [{condition: x, next: COMPLETE}]\n");
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    put("w.yaml", cases[i].text);
-    is_refused("w.yaml", cases[i].file, cases[i].line, cases[i].words);
+  DATA_ROWS("workflow/expand/what_is_wrong_is_said_at_both_places.yaml", row, text, file, line,
+            words) {
+    put("w.yaml", row.text);
+    is_refused("w.yaml", row.file, (int)data_number(row.line), row.words);
   }
 }
 
@@ -387,18 +311,6 @@ TEST_WITH(set_up, tear_down, inputs_are_checked_against_the_params) {
 }
 
 TEST_WITH(set_up, tear_down, includes_are_bounded) {
-  static const struct {
-    const char *text, *words;
-  } cases[] = {
-      {"{{include:policies/a}}", "leads back to itself"},
-      {"{{include:policies/none}}", "no file for {{include:policies/none}}"},
-      {"{{include:secrets/x}}", "the kinds are"},
-      {"{{include:policies/../../x}}", "no file for"},
-      {"{{include:x}}", "write a kind and a name"},
-      {"{{include:policies/a", "no }} after it"},
-      {"{{include:policies/d0}}", "nested deeper than 8"},
-      {"{{include:policies/big}}", "larger than"},
-  };
   struct buf big = {0};
   put("policies/a.md", "{{include:policies/b}}");
   put("policies/b.md", "b {{include:policies/a}}");
@@ -416,12 +328,12 @@ TEST_WITH(set_up, tear_down, includes_are_bounded) {
     buf_puts(&big, "{{include:policies/leaf}}");
   put("policies/big.md", buf_c(&big));
   buf_deinit(&big);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("workflow/expand/includes_are_bounded.yaml", row, text, words) {
     char text[256];
     print_into(text, sizeof text, "name: m\nmovements:\n- name: c\n  policy: '%s and more'\n" END,
-               cases[i].text);
+               row.text);
     put("w.yaml", text);
-    is_refused("w.yaml", "w.yaml", 4, cases[i].words);
+    is_refused("w.yaml", "w.yaml", 4, row.words);
   }
 }
 

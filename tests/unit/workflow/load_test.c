@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/load.h"
 #include "support/test.h"
@@ -138,21 +139,6 @@ TEST(sizes_are_bounded) {
 }
 
 TEST(facet_files_are_only_read_where_they_may_be) {
-  static const struct {
-    const char *value, *message;
-  } cases[] = {
-      {"link.md", "leads out of"},
-      {"linked/passwd", "leads out of"},
-      {"../x.md", "leads out of"},
-      {"/etc/hostname", "leads out of"},
-      {"pipe.md", "is a device or pipe"},
-      {"folder.md", "is a folder"},
-      {"huge.md", "is larger than the limit"},
-      {"nul.md", "NUL byte"},
-      {"latin1.md", "is not UTF-8"},
-      {"stolen", "leads out of"},
-      {"../two words.md", "leads out of"},
-  };
   struct buf huge = {0};
   while (huge.n <= LIMIT_FACET_BYTES)
     buf_puts(&huge, "0123456789abcdef");
@@ -166,15 +152,15 @@ TEST(facet_files_are_only_read_where_they_may_be) {
   assert_int_equal(mkdir(in_dir("folder.md"), 0700), 0);
   assert_int_equal(mkdir(in_dir("personas"), 0700), 0);
   assert_int_equal(symlink("/etc/passwd", in_dir("personas/stolen.md")), 0);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("workflow/load/facet_files_are_only_read_where_they_may_be.yaml", c, value, message) {
     char text[256];
     int n =
         snprintf(text, sizeof text,
                  "name: w\nmovements:\n- name: a\n  persona: %s\n  rules: [{condition: x, next: "
                  "COMPLETE}]\n",
-                 cases[i].value);
+                 c.value);
     write_file("w.yaml", text, (size_t)n);
-    refused("w.yaml", cases[i].message);
+    refused("w.yaml", c.message);
   }
 }
 
@@ -200,20 +186,6 @@ static char *persona_of(char *root, const char *file, const char *value, struct 
 }
 
 TEST(facets_lie_above_a_folder_of_workflows) {
-  static const struct {
-    const char *file, *value, *text, *error;
-  } cases[] = {
-      {".takt/pieces/w.yaml", "coder", "a coder", NULL},
-      {".takt/workflows/w.yaml", "coder", "a coder", NULL},
-      {".takt/workflows/w.yaml", "tester", "a tester", NULL},
-      {".takt/workflows/w.yaml", "../personas/coder.md", "a coder", NULL},
-      {".takt/workflows/w.yaml", "../facets/personas/tester.md", "a tester", NULL},
-      {".takt/workflows/w.yaml", "../../secret.md", NULL, "leads out of"},
-      {".takt/workflows/w.yaml", "../link.md", NULL, "leads out of"},
-      {".takt/other/w.yaml", "coder", NULL, "there is no persona named coder"},
-      {".takt/other/w.yaml", "../personas/coder.md", NULL, "leads out of"},
-      {"open/workflows/w.yaml", "coder", NULL, "there is no persona named coder"},
-  };
   char *root = folder_make();
   folder_put(root, ".takt/personas/coder.md", STR("a coder\n"));
   folder_put(root, ".takt/facets/personas/tester.md", STR("a tester\n"));
@@ -221,15 +193,16 @@ TEST(facets_lie_above_a_folder_of_workflows) {
   folder_put(root, "open/personas/coder.md", STR("somebody's\n"));
   assert_int_equal(symlink("../secret.md", folder_path(root, ".takt/link.md")), 0);
   assert_int_equal(chmod(folder_path(root, "open"), 0777), 0);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("workflow/load/facets_lie_above_a_folder_of_workflows.yaml", c, file, value, text,
+            error) {
     struct err why = {0};
-    char_auto_t *persona = persona_of(root, cases[i].file, cases[i].value, &why);
-    if (cases[i].text != NULL && persona == NULL)
-      fail_msg("%s %s: %s", cases[i].file, cases[i].value, why.text);
-    if (cases[i].text != NULL)
-      assert_string_equal(persona, cases[i].text);
-    else if (persona != NULL || strstr(why.text, cases[i].error) == NULL)
-      fail_msg("%s %s: %s", cases[i].file, cases[i].value, persona ? persona : why.text);
+    char_auto_t *persona = persona_of(root, c.file, c.value, &why);
+    if (c.text != NULL && persona == NULL)
+      fail_msg("%s %s: %s", c.file, c.value, why.text);
+    if (c.text != NULL)
+      assert_string_equal(persona, c.text);
+    else if (persona != NULL || strstr(why.text, c.error) == NULL)
+      fail_msg("%s %s: %s", c.file, c.value, persona ? persona : why.text);
   }
   folder_remove(root);
 }

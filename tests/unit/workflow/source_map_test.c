@@ -2,6 +2,7 @@
 #include "workflow/source_map.h"
 
 #include "base/limits.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -16,36 +17,16 @@ static const char text[] = "name: two\n"
                            "      - condition: done\n"
                            "        next: c\n";
 
-static const struct {
-  const char *path;
-  int line, column;
-} places[] = {
-    {"", 1, 1},
-    {"name", 1, 7},
-    {"initial_movement", 2, 15}, /* another name of it stands there */
-    {"judge.provider", 3, 19},
-    {"movements", 5, 3},
-    {"movements[1].rules[0].next", 9, 15},
-    {"movements[1].rules", 8, 7},
-    {"movements[2]", 0, 0},
-    {"movements[0].rules[0]", 0, 0},
-    {"movements.name", 0, 0},
-    {"name.name", 0, 0},
-    {"name[0]", 0, 0},
-    {"judge.model", 0, 0},
-    {"nothing", 0, 0},
-};
-
 TEST(paths_lead_to_places) {
   struct workflow_marks marks = {0};
   AUTO(err_list_deinit) struct err_list errors = {0};
   int line, column;
   marks.root = yaml_parse(&marks.arena, "f", STR(text), LIMIT_WORKFLOW_BYTES, &errors);
   assert_non_null(marks.root);
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    source_map_place(&marks, places[i].path, &line, &column);
-    if (line != places[i].line || column != places[i].column)
-      fail_msg("%s: %d:%d", places[i].path, line, column);
+  DATA_ROWS("workflow/source_map/paths_lead_to_places.yaml", c, path, line, column) {
+    source_map_place(&marks, c.path, &line, &column);
+    if (line != (int)data_number(c.line) || column != (int)data_number(c.column))
+      fail_msg("%s: %d:%d", c.path, line, column);
   }
   source_map_place(NULL, "name", &line, &column);
   assert_int_equal(line, 0);

@@ -81,21 +81,6 @@ static void show_pair(const struct agree_pair *p) {
         printf("      %d against %d: %.6g\n", i, j, p->table.cell[i][j]);
 }
 
-static bool agree_store(void *ctx, const struct store *store, struct err *err) {
-  struct agree *a = ctx;
-  return agree_beside(a, store, err) && agree_read_store(a, store, err);
-}
-
-static bool agree_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  struct agree *a = ctx;
-  struct store store;
-  store_of(ref, &store);
-  if (!agree_beside(a, &store, err))
-    return false;
-  agree_read(a, ref);
-  return true;
-}
-
 /* Gives what --fail-if may name of a pair: as --json, but agreement and kappa are numbers. */
 static void agree_gate(const struct agree_pair *p, struct gate *gate) {
   struct kappa k = agree_kappa(p);
@@ -161,7 +146,7 @@ static int agree_run(const struct cli_args *args) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
-  const struct resolve_id_each each = {agree_store, agree_log, a.agree};
+  const struct resolve_id_each each = {agree_read, a.agree, agree_beside};
   bool ok =
       gate_begin(&gate, "agree", args, &err) &&
       agree_raters(a.agree, cli_value(args, "rater"), &err) &&

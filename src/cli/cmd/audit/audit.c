@@ -20,16 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool census_take_store(void *ctx, const struct store *store, struct err *err) {
-  return aggregate_read_store(ctx, store, err);
-}
-
-static bool census_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  (void)err;
-  (void)aggregate_read(ctx, ref);
-  return true;
-}
-
 /* --- for people --- */
 
 enum { BAR_COLUMNS = 30, NAME_COLUMNS_MAX = 28, TOP_COUNT = 5, FALL_COUNT = 5, CAUSE_COUNT = 10 };
@@ -528,16 +518,6 @@ static bool export_close(struct exporting *e, const char *path, struct err *err)
   return true;
 }
 
-static bool flaws_take_store(void *ctx, const struct store *store, struct err *err) {
-  return format_errors_read_store(ctx, store, err);
-}
-
-static bool flaws_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  (void)err;
-  format_errors_read(ctx, ref);
-  return true;
-}
-
 static int audit_errors(const struct aggregate *c, const struct cli_args *args, const char *logs,
                         struct gate *gate) {
   const char *path = cli_value(args, "export");
@@ -549,7 +529,7 @@ static int audit_errors(const struct aggregate *c, const struct cli_args *args, 
     f->on_case = export_case;
     f->ctx = &e;
   }
-  const struct resolve_id_each each = {flaws_take_store, flaws_take_log, f};
+  const struct resolve_id_each each = {.log = format_errors_read, .ctx = f};
   ok = ok && resolve_id_take_all(args->words, args->word_count, logs, &each, &err);
   if (e.file != NULL)
     ok = export_close(&e, path, &err) && ok;
@@ -675,7 +655,7 @@ static int audit(const struct cli_args *args) {
     return audit_gap(args);
   struct gate gate = {0};
   struct aggregate *c = aggregate_new();
-  const struct resolve_id_each each = {census_take_store, census_take_log, c};
+  const struct resolve_id_each each = {.log = aggregate_on_log, .ctx = c};
   status = STATUS_COMPLETE;
   bool errors = cli_flag(args, "errors");
   const char *by = cli_value(args, "by");

@@ -382,7 +382,7 @@ static bool sample_draw(struct sample *d, const struct store *store, const struc
   if (!label_by(label_who(args), &who, err) ||
       !sample_init(d, (struct aggregate *)d->aggregate, cli_value_or(args, "by", ""), (size_t)n,
                    cli_value_or(args, "seed", ""), err) ||
-      !sample_read_store(d, store, err) || !sample_end(d, err))
+      !store_each(store, d, sample_read, err) || !sample_end(d, err))
     return false;
   if (d->unsound > 0)
     fprintf(stderr, "segue label: %llu logs are not intact and were left out\n",

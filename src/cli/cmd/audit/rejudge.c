@@ -51,7 +51,8 @@ struct rejudge_turns {
   uint64_t passed_over, unsound; /* judgments that needed no judge; unsound logs */
   int64_t calls, cost_nano;      /* used by all judgings together */
   struct rows rows;
-  size_t in_log; /* judgments of the log that is read */
+  struct err wrong; /* of a log that cannot be judged again */
+  size_t in_log;    /* judgments of the log that is read */
 };
 
 static void choose_on_row(void *ctx, const struct row *row) {
@@ -82,36 +83,25 @@ static void choose_on_row(void *ctx, const struct row *row) {
 
 static void choose_read(void *ctx, const struct store_ref *ref) {
   struct rejudge_turns *t = ctx;
+  char id[STORE_ID_BYTES];
+  store_ref_id(ref, id);
+  if (id[0] == '\0') {
+    err_set(&t->wrong, ERR_USAGE, "%.200s: a log to be judged again must have its session's name",
+            ref->name);
+    return;
+  }
   t->in_log = 0;
   enum rows_log state = rows_read(&t->rows, ref);
   t->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
 
-static bool choose_store(struct rejudge_turns *t, const struct store *store, struct err *err) {
+static bool choose_store(void *ctx, const struct store *store, struct err *err) {
+  struct rejudge_turns *t = ctx;
   if (t->has_source && strcmp(t->source.where, store->where) != 0)
     return err_set(err, ERR_USAGE,
                    "the logs are in several folders: name logs from one folder at a time");
   t->source = *store;
   t->has_source = true;
-  return true;
-}
-
-static bool choose_folder(void *ctx, const struct store *store, struct err *err) {
-  return choose_store(ctx, store, err) && store_each(store, ctx, choose_read, err);
-}
-
-static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  struct rejudge_turns *t = ctx;
-  char id[STORE_ID_BYTES];
-  struct store store;
-  store_of(ref, &store);
-  store_ref_id(ref, id);
-  if (id[0] == '\0')
-    return err_set(err, ERR_USAGE, "%.200s: a log to be judged again must have its session's name",
-                   ref->name);
-  if (!choose_store(t, &store, err))
-    return false;
-  choose_read(t, ref);
   return true;
 }
 
@@ -140,10 +130,14 @@ static size_t keep_turn(struct rejudge_turn *list, size_t kept, const struct rej
 
 static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs");
-  const struct resolve_id_each each = {choose_folder, choose_log, t};
+  const struct resolve_id_each each = {choose_read, t, choose_store};
   t->rows = (struct rows){.names = &t->aggregate->names, .sink = {choose_on_row, NULL}, .ctx = t};
   if (!resolve_id_take_all(args->words, args->word_count, logs, &each, err))
     return false;
+  if (t->wrong.code != ERR_NONE) {
+    *err = t->wrong;
+    return false;
+  }
   size_t kept = 0;
   if (t->count > 1)
     qsort(t->list, t->count, sizeof *t->list, turn_order);

@@ -83,16 +83,6 @@ static void replay_on_log(void *ctx, const struct store_ref *ref) {
   (void)cli_fail("replay", &err);
 }
 
-static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  (void)err;
-  replay_on_log(ctx, ref);
-  return true;
-}
-
-static bool replay_take_store(void *ctx, const struct store *store, struct err *err) {
-  return store_each(store, ctx, replay_on_log, err);
-}
-
 static void replay_sum(struct replaying *r) {
   uint64_t n[REPLAY_KIND_COUNT], all = 0;
   for (int i = 0; i < REPLAY_KIND_COUNT; i++)
@@ -129,7 +119,7 @@ static int replay_run(const struct cli_args *args) {
   struct replaying r = {0};
   struct err err = {0};
   bool missing = false, read = false;
-  const struct resolve_id_each each = {replay_take_store, replay_take_log, &r};
+  const struct resolve_id_each each = {.log = replay_on_log, .ctx = &r};
   r.json = cli_flag(args, "json");
   cli_errors_as_json(r.json);
   if (!gate_begin(&r.gate, "replay", args, &err) || (r.replay = replay_new(&err)) == NULL)

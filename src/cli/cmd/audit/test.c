@@ -78,10 +78,8 @@ static const char *provider_name(const struct testing *t, size_t i) {
 /* --- cases --- */
 
 static bool trial_rules(struct trial_case *c, const json_t *rules, struct err *err) {
-  size_t i;
-  json_t *rule;
   c->rules = json_array();
-  json_array_foreach(rules, i, rule) {
+  JSON_EACH(rules, i, rule) {
     json_t *condition = json_is_string(rule) ? rule : json_at(rule, "condition");
     if (!json_is_string(condition))
       return err_set(err, ERR_USAGE,
@@ -154,12 +152,11 @@ static void trial_on_finished(void *ctx, struct session *s) {
 static struct workflow *trial_workflow(const struct trial_case *c, const struct testing *t,
                                        size_t provider, struct err *err) {
   const char *name = c->movement && c->movement[0] ? c->movement : "step";
-  json_t *rules = json_array(), *condition;
+  json_t *rules = json_array();
   json_t *judge =
       json_pack("{ss* ss* sO* sO*}", "provider", t->providers[provider], "model", t->model,
                 "stages", t->stages, "options", json_object_get(t->setup->config, "options"));
-  size_t i;
-  json_array_foreach(c->rules, i, condition) {
+  JSON_EACH(c->rules, i, condition) {
     json_array_append_new(rules, json_pack("{sO ss}", "condition", condition, "next", "COMPLETE"));
   }
   json_t *doc =

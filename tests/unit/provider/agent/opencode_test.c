@@ -2,8 +2,8 @@
  * replies and events, what it tells, what comes of the call - and from recordings. */
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "provider/agent/opencode.h"
+#include "support/data.h"
 #include "support/driver_bed.h"
 #include "support/test.h"
 
@@ -264,30 +264,18 @@ TEST_ON(struct peer *p, setup, teardown, a_model_that_is_not_there) {
 }
 
 TEST_WITH(setup, teardown, errors_have_classes) {
-  static const struct {
-    const char *info;
-    enum error_class class;
-  } rows[] = {
-      {"'error':{'name':'APIError','data':{'message':'no','statusCode':401}}", CLASS_AUTH},
-      {"'error':{'name':'APIError','data':{'message':'no','statusCode':503}}", CLASS_OVERLOADED},
-      {"'error':{'name':'StructuredOutputError','data':{'message':'no'}}", CLASS_PROTOCOL},
-      {"'error':{'name':'ContextOverflowError','data':{'message':'no'}}", CLASS_BAD_REQUEST},
-      {"'error':{'name':'ContentFilterError','data':{'message':'no'}}", CLASS_REFUSED},
-      {"'finish':'length'", CLASS_LENGTH},
-      {"'finish':'stop'", CLASS_REFUSED}, /* and not a word */
-  };
   struct peer *p = *state;
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/agent/opencode/errors_have_classes.yaml", c, info, class) {
     char text[256];
-    if (i > 0)
+    if (c.at > 1)
       driver_opencode.close(p->bed.driver);
     call_result_deinit(&p->bed.result);
     p->bed.result = (struct call_result){0};
     work(p);
-    print_into(text, sizeof text, "{'info':{%s},'parts':[]}", rows[i].info);
+    print_into(text, sizeof text, "{'info':{%s},'parts':[]}", c.info);
     reply(p, OPENCODE_PROMPT, 200, text);
     driver_opencode.woke(p->bed.driver);
-    ends_as(p, by_us, rows[i].class);
+    ends_as(p, by_us, data_class(c.class));
   }
 }
 
@@ -446,51 +434,19 @@ static void permission(struct peer *p, const char *id, const char *what) {
 }
 
 TEST_WITH(setup, teardown, questions_are_answered_by_policy) {
-  static const struct {
-    const char *what;
-    enum permission permission;
-    bool allowed;
-  } rows[] = {
-      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/a.c'}}", PERMISSION_EDIT,
-       true},
-      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/a.c'}}",
-       PERMISSION_READONLY, false},
-      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/other/a.c'}}",
-       PERMISSION_EDIT, false},
-      {"'permission':'edit','patterns':['a.c'],'metadata':{'filepath':'/w/.git/hooks/x'}}",
-       PERMISSION_EDIT, false},
-      {"'permission':'edit','patterns':['a.c'],'metadata':{}}", PERMISSION_EDIT, false},
-      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a, b','files':["
-       "{'filePath':'/w/a'},{'filePath':'/w/b'}]}}",
-       PERMISSION_EDIT, true},
-      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a','files':["
-       "{'filePath':'/w/a','movePath':'/etc/b'}]}}",
-       PERMISSION_EDIT, false},
-      {"'permission':'edit','patterns':['a, b'],'metadata':{'filepath':'a','files':["
-       "{'filePath':'/w/a'},{}]}}",
-       PERMISSION_EDIT, false},
-      {"'permission':'bash','patterns':['ls'],'metadata':{'command':'ls'}}", PERMISSION_EDIT,
-       false},
-      {"'permission':'bash','patterns':['ls'],'metadata':{'command':'ls'}}", PERMISSION_FULL, true},
-      {"'permission':'webfetch','patterns':['u'],'metadata':{'url':'u'}}", PERMISSION_EDIT, false},
-      {"'permission':'read','patterns':['.env'],'metadata':{}}", PERMISSION_READONLY, true},
-      {"'permission':'external_directory','patterns':['/etc/*'],'metadata':{}}", PERMISSION_EDIT,
-       false},
-      {"'permission':'server_tool','patterns':['*'],'metadata':{}}", PERMISSION_EDIT, false},
-      {"'permission':'server_tool','patterns':['*'],'metadata':{}}", PERMISSION_FULL, true},
-  };
   struct peer *p = *state;
   work(p);
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+  DATA_ROWS("provider/agent/opencode/questions_are_answered_by_policy.yaml", c, what, permission,
+            allowed) {
     char what[500];
-    print_into(what, sizeof what, "%.*s", (int)strlen(rows[i].what) - 1, rows[i].what);
-    p->bed.call.permission = rows[i].permission;
+    print_into(what, sizeof what, "%.*s", (int)strlen(c.what) - 1, c.what);
+    p->bed.call.permission = data_among(c.permission, "readonly edit full");
     permission(p, "per_1", what);
     bool allowed =
         strcmp(buf_c(&p->asked), "POST /permission/per_1/reply{\"reply\":\"once\"}\n") == 0;
-    if (allowed != rows[i].allowed ||
+    if (allowed != data_true(c.allowed) ||
         (!allowed && strstr(buf_c(&p->asked), "\"reply\":\"reject\",\"message\":\"") == NULL))
-      fail_msg("%zu: %s", i, buf_c(&p->asked));
+      fail_msg("%zu: %s", c.at, buf_c(&p->asked));
     assert_true(told(p, allowed ? "'answer':'allowed'" : "'answer':'denied'"));
     buf_clear(&p->asked);
     buf_clear(&p->bed.news);

@@ -1,7 +1,7 @@
 /* An agent that asks is answered by permission, kind and place, never by default. */
 
-#include "base/log.h"
 #include "provider/agent/permission_policy.h"
+#include "support/data.h"
 #include "support/test.h"
 
 static bool allows(enum permission permission, enum ask_kind kind, const char *tool,
@@ -18,38 +18,15 @@ static bool allows(enum permission permission, enum ask_kind kind, const char *t
 }
 
 TEST(permissions_bound_what_is_allowed) {
-  static const struct {
-    enum ask_kind kind;
-    const char *path;
-    bool readonly, edit;
-  } rows[] = {
-      {ASK_READ, NULL, true, true},
-      {ASK_READ, "/home/u/work/a.c", true, true},
-      {ASK_READ, "/home/u/.ssh/id_rsa", false, false},
-      {ASK_READ, "/home/u/work/.git/config", true, true},
-      {ASK_EDIT, "/home/u/work/a.c", false, true},
-      {ASK_EDIT, "a.c", false, true},
-      {ASK_EDIT, "/home/u/work", false, true},
-      {ASK_EDIT, NULL, false, false},
-      {ASK_EDIT, "/home/u/workshop/a.c", false, false},
-      {ASK_EDIT, "/home/u/work/../.bashrc", false, false},
-      {ASK_EDIT, "../x", false, false},
-      {ASK_EDIT, "b/../../x", false, false},
-      {ASK_EDIT, "b/../x", false, true},
-      {ASK_EDIT, "~/.bashrc", false, false},
-      {ASK_EDIT, "", false, false},
-      {ASK_EDIT, "/home/u/work/.git/hooks/pre-commit", false, false},
-      {ASK_EDIT, "sub/.GIT/config", false, false},
-      {ASK_EDIT, "sub/.github/ci.yaml", false, true},
-      {ASK_EXECUTE, "/home/u/work/a", false, false},
-      {ASK_FETCH, NULL, false, false},
-      {ASK_OTHER, NULL, false, false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    if (allows(PERMISSION_READONLY, rows[i].kind, "x", rows[i].path) != rows[i].readonly ||
-        allows(PERMISSION_EDIT, rows[i].kind, "x", rows[i].path) != rows[i].edit)
-      fail_msg("row %zu: %s", i, rows[i].path ? rows[i].path : "no path");
-    assert_true(allows(PERMISSION_FULL, rows[i].kind, "x", rows[i].path));
+  DATA_ROWS("provider/agent/permission_policy/permissions_bound_what_is_allowed.yaml", c, kind,
+            path, readonly, edit) {
+    if (allows(PERMISSION_READONLY, data_among(c.kind, "read edit execute fetch other"), "x",
+               c.path) != data_true(c.readonly) ||
+        allows(PERMISSION_EDIT, data_among(c.kind, "read edit execute fetch other"), "x", c.path) !=
+            data_true(c.edit))
+      fail_msg("row %zu: %s", c.at, c.path ? c.path : "no path");
+    assert_true(
+        allows(PERMISSION_FULL, data_among(c.kind, "read edit execute fetch other"), "x", c.path));
   }
 }
 
@@ -60,41 +37,16 @@ TEST(a_listed_tool_is_allowed) {
 }
 
 TEST(programs_that_are_named_may_run) {
-  static const struct {
-    const char *command;
-    bool allowed;
-  } rows[] = {
-      {"make", true},
-      {" make -j2 test ", true},
-      {"make 2>&1", true},
-      {"npm test -- --grep 'a*'", true},
-      {"./dev\tlint", true},
-      {"makeinfo x", false},
-      {"npm install", false},
-      {"npm", false},
-      {"", false},
-      {"CC=x make", false}, /* a variable can make it run anything */
-      {"make; rm -r x", false},
-      {"make && rm -r x", false},
-      {"make & rm -r x", false},
-      {"make | sh", false},
-      {"make $(rm x)", false},
-      {"make `rm x`", false},
-      {"make > /etc/x", false},
-      {"make\nrm x", false},
-      {"make <(rm x)", false},
-      {"make \\\nx", false},
-  };
   json_auto_t *run = json_pack("[s, s, s]", "make", "npm test", "./dev");
   const struct permission_policy policy = {.permission = PERMISSION_EDIT, .cwd = "/w", .run = run};
   const struct permission_policy reads = {
       .permission = PERMISSION_READONLY, .cwd = "/w", .run = run};
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    const struct permission_policy_ask ask = {.kind = ASK_EXECUTE,
-                                              .command = str_from(rows[i].command)};
+  DATA_ROWS("provider/agent/permission_policy/programs_that_are_named_may_run.yaml", c, command,
+            allowed) {
+    const struct permission_policy_ask ask = {.kind = ASK_EXECUTE, .command = str_from(c.command)};
     const char *reason;
-    if (permission_policy_allows(&ask, &policy, &reason) != rows[i].allowed)
-      fail_msg("%s", rows[i].command);
+    if (permission_policy_allows(&ask, &policy, &reason) != data_true(c.allowed))
+      fail_msg("%s", c.command);
     assert_false(permission_policy_allows(&ask, &reads, &reason));
   }
 }

@@ -2,49 +2,26 @@
 
 #include "base/err.h"
 #include "provider/agent/program_version.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <string.h>
 
 TEST(versions_are_compared_by_number) {
-  static const struct {
-    const char *version, *minimum;
-    bool older;
-  } cases[] = {
-      {"2.1.329", "2.0.0", false},
-      {"2.1.329 (Claude Code)", "2.1.330", true},
-      {"codex-cli 0.99.0", "0.100.0", true},
-      {"0.100.0", "0.99.9", false},
-      {"1.2", "1.2.0", true},
-      {"1.2.0", "1.2", false},
-      {"1.2.0-beta.1", "1.2.0", false},
-      {"10.0.0", "9.9.9", false},
-      {"v22.23.3", "22.0.0", false},
-      {"", "1.0.0", false},
-      {"unknown", "1.0.0", false},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-    if (version_older(cases[i].version, cases[i].minimum) != cases[i].older)
-      fail_msg("%s against %s", cases[i].version, cases[i].minimum);
+  DATA_ROWS("provider/agent/program_version/versions_are_compared_by_number.yaml", c, version,
+            minimum, older)
+    if (version_older(c.version, c.minimum) != data_true(c.older))
+      fail_msg("%s against %s", c.version, c.minimum);
 }
 
 TEST(the_version_is_found_in_an_answer) {
-  static const struct {
-    const char *answer, *version;
-  } cases[] = {
-      {"codex-cli 0.169.0\n", "0.169.0"},
-      {"v0.9.0\n", "0.9.0"},
-      {"tool version v1.2.3-rc.1.", "1.2.3-rc.1"},
-      {"V2.0 of 2026", "2.0"},
-      {"rev1.2 is 3.4.5", "3.4.5"},
-      {"none", ""},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("provider/agent/program_version/the_version_is_found_in_an_answer.yaml", c, answer,
+            version) {
     struct process_result r = {.why = PROCESS_END_EXITED};
     char version[64];
-    buf_str(&r.out, str_from(cases[i].answer));
+    buf_str(&r.out, str_from(c.answer));
     (void)version_read(&r, version, sizeof version);
-    assert_string_equal(version, cases[i].version);
+    assert_string_equal(version, c.version);
     buf_deinit(&r.out);
   }
 }

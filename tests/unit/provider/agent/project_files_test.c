@@ -1,9 +1,9 @@
 /* Files that a project ships against its user are found where clients look, with what it sets, and
  * let be where the user trusts it. */
-#include "support/data.h"
 
 #include "provider/agent/project_files.h"
 #include "provider/profile/profile.h"
+#include "support/data.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -126,28 +126,13 @@ TEST_ON(const struct fixture *f, setup, teardown, what_a_file_sets_counts) {
 }
 
 TEST_ON(const struct fixture *f, setup, teardown, it_is_looked_for_where_clients_look) {
-  static const struct {
-    const char *name, *cwd;
-    bool refused;
-  } cases[] = {
-      {"home/repo/.t/plugin/x.js", "home/repo", true},
-      {"home/repo/.t/plugin/x.js", "home/repo/sub", true},  /* up to the repository */
-      {"home/repo/sub/.t/plugin/x.js", "home/repo", false}, /* not below */
-      {"home/.t/plugin/x.js", "home/repo", false},          /* not above it */
-      {".t/plugin/x.js", "home/repo/sub", false},
-      {"home/repo/.t/.env", "home/repo/sub", true}, /* up to the root */
-      {".t/.env", "home/repo/sub", true},
-      {"home/.t/.env", "home/repo/sub", false}, /* the user's own */
-      {"home/.t/settings.json", "home", false},
-      {"home/repo/.t/settings.json", "home/repo/sub", false}, /* in the working directory only */
-      {"home/repo/.t/acp.toml", "home/repo", false},          /* of another transport */
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("provider/agent/project_files/it_is_looked_for_where_clients_look.yaml", c, name, cwd,
+            refused) {
     struct err err = {0};
-    put(f, cases[i].name, "x");
-    if (check(f, "{}", cases[i].cwd, &err) == cases[i].refused)
-      fail_msg("%s from %s: %s", cases[i].name, cases[i].cwd, err.text);
-    take(f, cases[i].name);
+    put(f, c.name, "x");
+    if (check(f, "{}", c.cwd, &err) == data_true(c.refused))
+      fail_msg("%s from %s: %s", c.name, c.cwd, err.text);
+    take(f, c.name);
   }
   put(f, "home/repo/.t/acp.toml", "x");
   char cwd[600];

@@ -207,89 +207,24 @@ TEST(items_are_looked_at_one_by_one) {
 /* --- the end --- */
 
 TEST(ends_have_classes_by_evidence) {
-  static const struct {
-    const char *name, *out, *err;
-    enum process_end why;
-    int exit, signal;
-    enum error_class class;
-  } cases[] = {
-      {"a good end and a bad exit", "{\"t\":\"ok\",\"x\":\"y\"}", "", PROCESS_END_EXITED, 3, 0,
-       CLASS_NONE},
-      {"an error before a good end", "{\"t\":\"e\",\"s\":500}\n{\"t\":\"ok\",\"x\":\"y\"}", "",
-       PROCESS_END_EXITED, 0, 0, CLASS_NONE},
-      {"a bad end and a good exit", "{\"t\":\"bad\",\"s\":401}", "", PROCESS_END_EXITED, 0, 0,
-       CLASS_AUTH},
-      {"the profile's word before the status", "{\"t\":\"bad\",\"s\":500,\"k2\":\"too_much\"}", "",
-       PROCESS_END_EXITED, 1, 0, CLASS_LENGTH},
-      {"the profile's pattern before the status", "{\"t\":\"bad\",\"s\":400,\"m\":\"more c0ffee\"}",
-       "", PROCESS_END_EXITED, 1, 0, CLASS_OVERLOADED},
-      {"money before the status", "{\"t\":\"bad\",\"s\":429,\"m\":\"insufficient_quota\"}", "",
-       PROCESS_END_EXITED, 1, 0, CLASS_QUOTA},
-      {"a status in words", "{\"t\":\"bad\",\"m\":\"API Error: 529\"}", "", PROCESS_END_EXITED, 1,
-       0, CLASS_OVERLOADED},
-      {"a kind that is a class", "{\"t\":\"bad\",\"k1\":\"rate_limit\"}", "", PROCESS_END_EXITED, 1,
-       0, CLASS_RATE_LIMIT},
-      {"an error that says nothing", "{\"t\":\"bad\"}", "", PROCESS_END_EXITED, 1, 0,
-       CLASS_CRASHED},
-      {"an error whose words are escapes", "{\"t\":\"bad\",\"m\":\"\\u001b[31m\\n\"}", "",
-       PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
-      {"the exit's class and escapes", "", "\x1b[0m\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
-      {"the log's line of that error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e7\"}",
-       "ref=e6 error=\"Rate limit exceeded\"\nref=e7 error=\"Model not found: m\" at=x\n",
-       PROCESS_END_EXITED, 1, 0, CLASS_NOT_FOUND},
-      {"the log's line of another error", "{\"t\":\"bad\",\"m\":\"see the log\",\"ref\":\"e8\"}",
-       "ref=e6 error=\"Rate limit exceeded\"\n", PROCESS_END_EXITED, 1, 0, CLASS_CRASHED},
-      {"stderr, where the end says nothing", "{\"t\":\"bad\"}", "x\nRate limit exceeded\n",
-       PROCESS_END_EXITED, 1, 0, CLASS_RATE_LIMIT},
-      {"an error and no end", "{\"t\":\"e\",\"s\":404,\"m\":\"gone\"}", "", PROCESS_END_EXITED, 1,
-       0, CLASS_NOT_FOUND},
-      {"no end, exit 0", "{\"t\":\"d\",\"x\":\"y\"}", "Rate limit\n", PROCESS_END_EXITED, 0, 0,
-       CLASS_PROTOCOL},
-      {"no end, stderr", "", "error: unknown option '--x'\n", PROCESS_END_EXITED, 2, 0,
-       CLASS_BAD_REQUEST},
-      {"no end, the exit's class last", "", "sorry\n", PROCESS_END_EXITED, 42, 0, CLASS_AUTH},
-      {"no end, nothing known", "", "sorry\n", PROCESS_END_EXITED, 7, 0, CLASS_CRASHED},
-      {"no interpreter", "", "env: 'node': No such file or directory\n", PROCESS_END_EXITED, 127, 0,
-       CLASS_NOT_FOUND},
-      {"killed, whatever stderr says", "", "Rate limit\n", PROCESS_END_EXITED, -1, 9,
-       CLASS_CRASHED},
-      {"a JSON error on stderr", "", "blah\n{\n \"t\": \"bad\",\n \"s\": 403\n}\n",
-       PROCESS_END_EXITED, 1, 0, CLASS_AUTH},
-      {"one document over lines", "{\n \"t\": \"ok\",\n \"x\": \"y\"\n}\n", "", PROCESS_END_EXITED,
-       0, 0, CLASS_NONE},
-      {"too slow", "{\"t\":\"d\",\"x\":\"y\"}", "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_TIMEOUT},
-      {"silent", "", "sorry\n", PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
-      {"silent after a retry with a status", "", "retry 1, status 429\n", PROCESS_END_STALL_LIMIT,
-       -1, 15, CLASS_RATE_LIMIT},
-      {"silent after a retry with words", "{\"t\":\"again\",\"why\":\"the model is overloaded\"}",
-       "", PROCESS_END_WALL_LIMIT, -1, 15, CLASS_OVERLOADED},
-      {"silent after a retry that says nothing", "{\"t\":\"again\",\"why\":\"once more\"}", "",
-       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
-      {"silent after a retry that went well",
-       "{\"t\":\"again\",\"why\":\"status 503\"}\n{\"t\":\"d\",\"x\":\"y\"}", "",
-       PROCESS_END_STALL_LIMIT, -1, 15, CLASS_TIMEOUT},
-      {"a good end without an answer", "{\"t\":\"ok\"}", "", PROCESS_END_EXITED, 0, 0,
-       CLASS_PROTOCOL},
-      {"an answer of white space", "{\"t\":\"ok\",\"x\":\" \\n\"}", "", PROCESS_END_EXITED, 0, 0,
-       CLASS_PROTOCOL},
-      {"a value is an answer", "{\"t\":\"ok\",\"v\":[]}", "", PROCESS_END_EXITED, 0, 0, CLASS_NONE},
-      {"cancelled", "", "", PROCESS_END_CANCELLED, -1, 15, CLASS_CANCELLED},
-      {"cancelled after its end", "{\"t\":\"ok\",\"x\":\"y\"}\n", "", PROCESS_END_CANCELLED, -1, 15,
-       CLASS_NONE},
-      {"the shim was killed", "", "", PROCESS_END_SHIM_LOST, -1, 0, CLASS_CRASHED},
-  };
   struct profile *p = profile_of(events);
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("provider/agent/stream/ends_have_classes_by_evidence.yaml", c, name, out, err, why,
+            exit, signal, class) {
     AUTO(seen_deinit) struct seen s;
-    read_run(p,
-             &(struct run){.out = cases[i].out,
-                           .err = cases[i].err,
-                           .process = {.why = cases[i].why,
-                                       .exit_code = cases[i].exit,
-                                       .signal = cases[i].signal}},
-             &s);
-    if (s.result.class != cases[i].class)
-      fail_msg("%s: %s: %s", cases[i].name, error_class_name(s.result.class), s.result.message);
+    read_run(
+        p,
+        &(struct run){
+            .out = c.out,
+            .err = c.err,
+            .process =
+                {.why = data_among(
+                     c.why,
+                     "exited exec_failed spawn_failed wall_limit stall_limit cancelled shim_lost"),
+                 .exit_code = (int)data_number(c.exit),
+                 .signal = (int)data_number(c.signal)}},
+        &s);
+    if (s.result.class != data_class(c.class))
+      fail_msg("%s: %s: %s", c.name, error_class_name(s.result.class), s.result.message);
     assert_true((s.result.class == CLASS_NONE) == (s.result.message[0] == '\0'));
   }
   profile_free(p);

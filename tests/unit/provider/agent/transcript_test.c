@@ -1,7 +1,7 @@
 /* Recordings: both forms, and what is none. */
-#include "support/data.h"
 
 #include "provider/agent/transcript.h"
+#include "support/data.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -73,22 +73,12 @@ TEST(lines_may_end_with_cr_lf) {
 }
 
 TEST(other_files_are_refused) {
-  static const struct {
-    const char *text;
-    int line;
-  } cases[] = {{"", 1},
-               {"{}\n", 1},
-               {"# {]\n--- stdout ---\n", 1},
-               {"# {\"exit\": \"0\"}\n--- stdout ---\n", 1},
-               {"# {\"exit\": 1000}\n--- stdout ---\n", 1},
-               {"# {}\n--- stdout ---\n", 1},
-               {"# {\"exit\": 0}\n\nhello\n", 3}};
   struct transcript t;
   struct err err;
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    assert_false(load(&t, cases[i].text, &err));
-    if (err.line != cases[i].line)
-      fail_msg("%s: line %d: %s", cases[i].text, err.line, err.text);
+  DATA_ROWS("provider/agent/transcript/other_files_are_refused.yaml", c, text, line) {
+    assert_false(load(&t, c.text, &err));
+    if (err.line != (int)data_number(c.line))
+      fail_msg("%s: line %d: %s", c.text, err.line, err.text);
   }
   assert_false(transcript_load(&t, "/nonexistent", &err));
 }

@@ -16,41 +16,17 @@ static void on_part(void *ctx, bool thinking, struct str piece) {
 }
 
 TEST(blocks_are_split_off) {
-  static const struct {
-    const char *in, *thinking, *text;
-  } cases[] = {
-      {"plain", "", "plain"},
-      {"", "", ""},
-      {"<think>a</think>b", "a", "b"},
-      {"<think>a</think>\n\n b ", "a", "b "},
-      {" \n<think>\na\n</think>\n{}", "\na\n", "{}"},
-      {"<thinking>a</thinking>b", "a", "b"},
-      {"<think></think>b", "", "b"},
-      {"<think>no end", "no end", ""},
-      {"<think>a</thin", "a</thin", ""},
-      {"<think>1 < 2, a << b, </ </t </think>c", "1 < 2, a << b, </ </t ", "c"},
-      {"<think>a</th</think>b", "a</th", "b"},
-      {"<think>a<</think>b", "a<", "b"},
-      {"<thi", "", "<thi"},
-      {"<thin air>", "", "<thin air>"},
-      {"  two spaces", "", "  two spaces"},
-      {"                              many spaces <think>", "",
-       "                              many spaces <think>"},
-      {"text <think>not at the head</think>", "", "text <think>not at the head</think>"},
-      {"<think>a</think>b<think>c</think>", "a", "b<think>c</think>"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+  DATA_ROWS("provider/api/think/blocks_are_split_off.yaml", c, in, thinking, text)
     for (size_t piece = 1; piece <= 20; piece++) {
       struct think t = {0};
       struct parts parts = {0};
-      size_t n = strlen(cases[i].in);
+      size_t n = strlen(c.in);
       for (size_t at = 0; at < n; at += piece)
-        think_push(&t, (struct str){cases[i].in + at, n - at < piece ? n - at : piece}, on_part,
-                   &parts);
+        think_push(&t, (struct str){c.in + at, n - at < piece ? n - at : piece}, on_part, &parts);
       think_flush(&t, on_part, &parts);
-      if (strcmp(buf_c(&parts.text), cases[i].text) != 0 ||
-          strcmp(buf_c(&parts.thinking), cases[i].thinking) != 0)
-        fail_msg("\"%s\" in pieces of %zu: thinking \"%s\", text \"%s\"", cases[i].in, piece,
+      if (strcmp(buf_c(&parts.text), c.text) != 0 ||
+          strcmp(buf_c(&parts.thinking), c.thinking) != 0)
+        fail_msg("\"%s\" in pieces of %zu: thinking \"%s\", text \"%s\"", c.in, piece,
                  buf_c(&parts.thinking), buf_c(&parts.text));
       buf_deinit(&parts.text);
       buf_deinit(&parts.thinking);

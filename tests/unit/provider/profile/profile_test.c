@@ -3,10 +3,7 @@
 
 #include "base/limits.h"
 #include "core/call.h"
-#include "format/json_write.h"
 
-#include "base/memory.h"
-#include "provider/agent/agent.h"
 #include "provider/agent/schema_delivery.h"
 #include "provider/profile/profile.h"
 #include "schema/schema.h"
@@ -24,51 +21,15 @@ static const char good[] = "summary: a test\nprogram: prog\nargv: [run]\nevents:
 /* --- mistakes --- */
 
 TEST(mistakes_have_their_place) {
-  static const struct {
-    const char *text, *place, *message;
-  } cases[] = {
-      {"summary: x\nargv: [a]\nevent: []\n", "3:1", "did you mean \"events\""},
-      {"summary: x\nargv: run\n", "2:7", "argv must be a list of words, not a text"},
-      {"summary: x\nargv: [a, '{modle}']\n", "2:11", "did you mean {model}"},
-      {"summary: x\nargv: [[a, [b]]]\n", "2:12", "must be a text, not a list"},
-      {"summary: x\noutput: xml\n", "2:9", "json-lines, json, text or acp"},
-      {"summary: x\nstall_ms: soon\n", "2:11", "an integer from"},
-      {"summary: x\nevents:\n  - {when: {t: 1}}\n", "3:13", "JSON Pointer"},
-      {"summary: x\nevents:\n  - {when: {/t: '~['}}\n", "3:17", "not a regular expression"},
-      {"summary: x\nevents:\n  - {end: maybe}\n", "3:11", "ok or error"},
-      {"summary: x\nclasses: {a: broken}\n", "2:14", "auth, quota, rate_limit"},
-      {"summary: x\nexits: {many: auth}\n", "2:9", "from 0 to 255"},
-      {"summary: x\nenv: {pass: [A=b]}\n", "2:14", "names of variables only"},
-      {"summary: x\nfiles: {../x: y}\n", "2:9", "must not contain /"},
-      {"summary: x\nproject_files: [{path: ../x, does: run it}]\n", "2:24", "below the project"},
-      {"summary: x\nproject_files: [{path: /x, does: run it}]\n", "2:24", "below the project"},
-      {"summary: x\nproject_files: [{path: x}]\n", "2:17", "a file of a project needs does"},
-      {"summary: x\nproject_files: [{path: x, does: y, allowed: ui}]\n", "2:45",
-       "a list of JSON Pointers"},
-      {"summary: x\nproject_files: [{path: x, does: y, above: home}]\n", "2:43",
-       "repository or root"},
-      {"summary: x\nclient_retries: -1\n", "2:17", "an integer from 0"},
-      {"summary: x\nacp: {argv: [a], meta: [1]}\n", "2:24", "meta must be a map"},
-      {"summary: x\npatterns: [{match: a}]\n", "2:12", "a pattern needs class"},
-      {"summary: x\nargv: [a]\nextends: nobody\n", "3:10", "no profile of this name"},
-      {"summary: x\nargv: [a]\n", "1:1", "needs events"},
-      {"argv: [a]\noutput: text\n", "1:1", "needs summary"},
-      {"summary: x\nargv: [a]\noutput: text\nstdin: none\n", "4:8", "{prompt_file}"},
-      {"summary: x\nargv: [a]\noutput: text\nschema: {by: text}\n", "4:9", "{schema}"},
-      {"- a\n", "1:1", "a profile must be a map"},
-      {"summary: x\nsummary: y\n", "2:1", ""},
-      {"summary: [\n", "1:1", "close what is open"},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+  DATA_ROWS("provider/profile/mistakes_have_their_place.yaml", c, text, place, message) {
     AUTO(err_list_deinit) struct err_list errors = {0};
     char place[32];
-    struct profile *p = profile_load("t", "t.yaml", str_from(cases[i].text), NULL, NULL, &errors);
+    struct profile *p = profile_load("t", "t.yaml", str_from(c.text), NULL, NULL, &errors);
     if (p != NULL || errors.count == 0)
-      fail_msg("%s: no error", cases[i].text);
+      fail_msg("%s: no error", c.text);
     snprintf(place, sizeof place, "%d:%d", errors.items[0].line, errors.items[0].column);
-    if (strcmp(place, cases[i].place) != 0 ||
-        strstr(errors.items[0].text, cases[i].message) == NULL)
-      fail_msg("%s\n%s: %s", cases[i].text, place, errors.items[0].text);
+    if (strcmp(place, c.place) != 0 || strstr(errors.items[0].text, c.message) == NULL)
+      fail_msg("%s\n%s: %s", c.text, place, errors.items[0].text);
   }
 }
 
