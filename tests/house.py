@@ -181,6 +181,7 @@ def offences(sources, all_files):
     for path, s in sorted(sources.items()):
         yield from of_one_file(path, s)
         yield from word_lists(path, s.text)
+        yield from model_names(path, s.text)
 
 
 def exits_with_its_result(path):
@@ -274,6 +275,16 @@ def word_lists(path, text):
     for m in re.finditer(r'(\w+)\[\]\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+);', text):
         if len(re.findall(r'[^\W\d_]{2,}', m[2])) > 7:
             yield 'word list', path, text[:m.start()].count('\n') + 1, f'{m[1]} lists words: a reader knows forms alone'
+
+
+MODEL = re.compile(r'"(?:[^"]*/)?(gpt-\d|chatgpt-|o[1-9]-|claude-(?:opus|sonnet|haiku|fable|mythos|\d)[\w-]*|gemini-\d|grok-\d|deepseek-[a-z0-9]|llama-?\d|qwen\d|mistral-\w)[^" ]*"')
+
+
+def model_names(path, text):
+    """Names of models age: what a model takes is learnt from its answers, and what is known of it is data."""
+    if path.startswith('src/') and path.endswith('.c'):
+        for m in MODEL.finditer(text):
+            yield 'model name', path, text[:m.start()].count('\n') + 1, f'{m.group()} stands in C: it will be old soon'
 
 
 def figures(sources, files):

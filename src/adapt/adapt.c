@@ -50,9 +50,9 @@ static const char formats_none[] = "";
            KEEP(K_ADDITIONAL_PROPERTIES) | KEEP(K_PREFIX_ITEMS),                                   \
   .recursion = RECURSION_ANY, .formats = formats_llamacpp, .limits = {.repetitions = 1999}
 
-#define WHOLE                                                                                      \
-  .flags = ADAPT_WHOLE | ADAPT_ROOT_OBJECT | ADAPT_TYPE_LIST | ADAPT_FREE, .keeps = ~(uint64_t)0,  \
-  .recursion = RECURSION_ANY, .formats = formats_none
+#define WHOLE(more)                                                                                \
+  .flags = ADAPT_WHOLE | ADAPT_ROOT_OBJECT | ADAPT_TYPE_LIST | ADAPT_FREE | (more),                \
+  .keeps = ~(uint64_t)0, .recursion = RECURSION_ANY, .formats = formats_none
 
 static const struct adapt_dialect dialects[] = {
     {.name = "openai", OPENAI},
@@ -80,9 +80,11 @@ static const struct adapt_dialect dialects[] = {
               KEEP(K_ADDITIONAL_PROPERTIES) | KEEP(K_PREFIX_ITEMS),
      .recursion = RECURSION_ANY,
      .formats = formats_vllm},
-    {.name = "claude", WHOLE}, /* these three make it the input of a tool: an object */
-    {.name = "qwen", WHOLE},
-    {.name = "opencode", WHOLE},
+    /* These three make it the input of a tool: an object. Claude Code drops a schema with a keyword
+     * that draft 07 does not have. */
+    {.name = "claude", WHOLE(ADAPT_DRAFT_07)},
+    {.name = "qwen", WHOLE(0)},
+    {.name = "opencode", WHOLE(0)},
 };
 
 const struct adapt_dialect *adapt_dialect_at(size_t index) {
@@ -290,6 +292,7 @@ struct whole {
   struct adapter *a;
   bool moved; /* places are not where the references say: rewrite them */
   bool wrapped;
+  bool lost, negates; /* draft 07: keywords are gone; some alternatives exclude each other */
 };
 
 /* Returns "#", or a place below $defs, then the place in its document, percent-encoded where a URI
@@ -338,6 +341,80 @@ static void reference_rewrite(struct whole *w, uint32_t entry, json_t *copy) {
   }
 }
 
+/* Moves what depends on a member into `dependencies`. */
+static void draft_dependencies(struct whole *w, uint32_t entry, json_t *copy, const char *keyword) {
+  json_t *from = json_object_get(copy, keyword), *to = json_object_get(copy, "dependencies");
+  if (from == NULL)
+    return;
+  if (to == NULL)
+    adapt_put(copy, "dependencies", to = json_object());
+  JSON_MEMBERS(from, name, one) {
+    const json_t *other = json_object_get(to, name);
+    if (json_is_array(other) && json_is_array(one)) {
+      json_array_extend(json_object_get(to, name), (json_t *)one);
+    } else if (other != NULL) {
+      const bool list = json_is_array(other);
+      json_t *names = list ? json_pack("{sO}", "required", other) : json_incref((json_t *)other);
+      json_object_set_new(to, name, json_pack("{s[oO]}", "allOf", names, one));
+    } else {
+      json_object_set(to, name, (json_t *)one);
+    }
+  }
+  adapt_changed(w->a, entry, keyword, NULL, ADAPT_REWRITTEN, "as dependencies of draft 07");
+  json_object_del(copy, keyword);
+}
+
+/* Writes one subschema without keywords that draft 07 lacks. */
+static void draft_07(struct whole *w, uint32_t entry, json_t *copy) {
+  static const char notes[] = "title description default examples readOnly writeOnly deprecated "
+                              "$defs definitions $ref";
+  static const char *const lost[] = {"minContains", "maxContains", "unevaluatedItems",
+                                     "unevaluatedProperties"};
+  const struct schema *s = w->a->out->canonical;
+  const struct schema_resource *resource = &s->resources[s->entries[entry].resource];
+  unsigned dialect = resource->dialect;
+  const json_t *least = json_object_get(copy, "minContains");
+  if (json_object_get(copy, "prefixItems") != NULL && dialect == DIALECT_2020) {
+    if (json_object_get(copy, "items") != NULL)
+      json_object_set(copy, "additionalItems", json_object_get(copy, "items"));
+    json_object_set(copy, "items", json_object_get(copy, "prefixItems"));
+    adapt_changed(w->a, entry, "prefixItems", NULL, ADAPT_REWRITTEN, "as items of draft 07");
+  }
+  if (dialect != DIALECT_07) {
+    draft_dependencies(w, entry, copy, "dependentRequired");
+    draft_dependencies(w, entry, copy, "dependentSchemas");
+    if (least && json_number_value(least) == 0 && json_object_del(copy, "contains") == 0) {
+      adapt_changed(w->a, entry, "contains", NULL, ADAPT_DROPPED, "draft 07 wants at least one");
+      w->lost = true;
+    }
+  }
+  for (size_t i = 0; i < ARRAY_LEN(lost) && dialect != DIALECT_07; i++)
+    if (json_object_get(copy, lost[i]) != NULL) {
+      adapt_changed(w->a, entry, lost[i], NULL, ADAPT_DROPPED, "draft 07 has no such keyword");
+      w->lost = true;
+    }
+  w->negates = w->negates || json_object_get(copy, "not") || json_object_get(copy, "if") ||
+               json_object_get(copy, "oneOf");
+  void *next;
+  const char *key;
+  json_t *value, *reference = json_incref(json_object_get(copy, "$ref"));
+  bool alone = reference != NULL && dialect == DIALECT_07; /* nothing counts beside it */
+  json_object_foreach_safe(copy, next, key, value) {
+    const struct keyword *known = schema_keyword_find(key, DIALECT_07);
+    bool reads = known && !alone && known->vocabulary & resource->vocabularies;
+    if (!reads && !str_among(str_from(key), notes))
+      json_object_del(copy, key);
+  }
+  if (reference != NULL && !alone && json_object_size(copy) > 1) { /* older clients heed no more */
+    json_object_del(copy, "$ref");
+    json_t *all = json_object_get(copy, "allOf");
+    if (all == NULL)
+      adapt_put(copy, "allOf", all = json_array());
+    json_array_append_new(all, json_pack("{sO}", "$ref", reference));
+  }
+  json_decref(reference);
+}
+
 /* Rewrites `copy`, a deep copy of `value`, which belongs to the canonical schema. */
 static void whole_rewrite(struct whole *w, const json_t *value, json_t *copy) {
   uint32_t entry;
@@ -357,6 +434,8 @@ static void whole_rewrite(struct whole *w, const json_t *value, json_t *copy) {
   json_object_del(copy, "$dynamicAnchor");
   json_object_del(copy, "$recursiveAnchor");
   json_object_del(copy, "$schema");
+  if (adapt_has(w->a, ADAPT_DRAFT_07))
+    draft_07(w, entry, copy);
 }
 
 static bool plain_object(const json_t *root) {
@@ -384,7 +463,7 @@ static struct built adapt_whole(struct adapter *a) {
   const json_t *root = s->documents[0].root;
   struct whole w = {.a = a, .wrapped = !plain_object(root)};
   struct built built = {NULL, adapt_plan_new(a, PLAN_SAME)};
-  w.moved = w.wrapped || s->document_count > 1;
+  w.moved = w.wrapped || s->document_count > 1 || adapt_has(a, ADAPT_DRAFT_07);
   if (json_is_false(root))
     return built;
   json_t *copy = document_copy(&w, root), *others = json_object();
@@ -411,6 +490,14 @@ static struct built adapt_whole(struct adapter *a) {
       adapt_put(copy, "$defs", json_incref(others));
   }
   json_decref(others);
+  /* A reference may lead to what is gone, and what is wider within `not` is narrower outside. */
+  const struct schema_opts draft = {.default_draft = "http://json-schema.org/draft-07/schema#"};
+  struct schema *made = NULL;
+  if (adapt_has(a, ADAPT_DRAFT_07) && !adapter_stopped(a))
+    made = schema_compile(built.schema, &draft, NULL, NULL);
+  if (adapt_has(a, ADAPT_DRAFT_07) && (made == NULL || (w.lost && w.negates)))
+    adapt_fail(a, ADAPT_UNSUPPORTED, 0, "$ref", "draft 07 cannot say it");
+  schema_free(made);
   return built;
 }
 

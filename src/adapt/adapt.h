@@ -35,11 +35,11 @@
 #include "schema/schema.h"
 
 enum {
-  ADAPT_DEPTH_MAX = 128,    /* subschemas inside each other, in either schema */
-  ADAPT_UNITS_MAX = 20000,  /* different places of the canonical schema */
-  ADAPT_SIZE_MAX = 200000,  /* JSON values in the adapted schema */
-  ADAPT_BRANCHES_MAX = 256, /* alternatives of one place, after nested ones are multiplied out */
-  ADAPT_WORK_MAX = 2000000, /* values visited while turning one answer back */
+  ADAPT_DEPTH_MAX = 128,     /* subschemas inside each other, in either schema */
+  ADAPT_UNITS_MAX = 20000,   /* different places of the canonical schema */
+  ADAPT_SIZE_MAX = 200000,   /* JSON values in the adapted schema */
+  ADAPT_BRANCHES_MAX = 1024, /* alternatives of one place, after nested ones are multiplied out */
+  ADAPT_WORK_MAX = 2000000,  /* values visited while turning one answer back */
   ADAPT_ANSWER_DEPTH_MAX = 512, /* levels of arrays and objects in an answer */
   ADAPT_WORDS_BYTES = 4000,     /* of constraints in words, in one description */
   ADAPT_VALUE_BYTES = 400       /* of one JSON value or pattern in such words */

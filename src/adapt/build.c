@@ -552,6 +552,9 @@ static struct built tuple_object(struct adapter *a, const struct adapt_view *vie
     member->optional = i >= tuple->least;
     member->null_absent = member->optional && !adapt_sum_accepts(a, &view->prefix[i], json_null());
     loose = loose || member->optional;
+    if (member->optional && !member->null_absent)
+      adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_NARROWED,
+                    "null is a value here, so the position cannot be left out");
     json_t *schema = json_incref(items[i].schema);
     adapt_put(properties, name, member->optional ? adapt_nullable(a, schema) : schema);
     json_array_append_new(required, json_string_nocheck(name));
@@ -664,7 +667,7 @@ enum {
   COMPARED_MAX = 1000, /* JSON values of an alternative that is looked for among the others */
   INLINE_MAX = 500,    /* JSON values of a definition that is copied to get its own description */
   NAME_BYTES_MAX = 56, /* the most of a definition's name */
-  PRODUCT_MAX = 64     /* alternatives of one place, multiplied out */
+  PRODUCT_MAX = 64     /* several alternatives of one place, multiplied out */
 };
 
 /* Joins a list of schemas, which it takes. A single one stands for itself, and gets title and
@@ -703,7 +706,7 @@ static struct built sums_join(struct adapter *a, json_t *list, const struct plan
  * too. */
 static struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count,
                                 const struct adapt_view *view, struct adapt_words *words) {
-  struct plan_branch branches[ADAPT_BRANCHES_MAX + 1];
+  struct plan_branch *branches = arena_array(&a->out->arena, count + 1, sizeof *branches);
   json_t *list = json_array();
   for (size_t i = 0; i < count && !adapter_stopped(a); i++) {
     struct built built = adapt_build(a, &sums[i]);
@@ -732,8 +735,8 @@ static struct built extra_value(struct object_build *o) {
   bool rest = view->extra.count > 0 && !view->extra.never && !view->extra_closed;
   a->descents++;
   if (view->pattern_count) {
-    struct sum sums[ADAPT_BRANCHES_MAX + 1];
     uint32_t count = view->pattern_count;
+    struct sum *sums = arena_array(&a->out->arena, count + 1, sizeof *sums);
     memcpy(sums, view->patterns, count * sizeof *sums);
     if (rest)
       sums[count++] = view->extra;
@@ -952,16 +955,16 @@ uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind) {
 static struct built build_groups(struct adapter *a, const struct adapt_view *view,
                                  struct adapt_words *words) {
   struct built none = {NULL, PLAN_NONE};
-  struct sum sums[PRODUCT_MAX];
   size_t product = 1, groups = view->group_count;
+  const size_t most = groups == 1 ? ADAPT_BRANCHES_MAX : PRODUCT_MAX;
   bool bare = !view->typed && !view->word_count && !view->property_count && !view->pattern_count &&
               view->extra_open && view->items_open && !view->items_closed && !view->prefix_count &&
               !view->extra.count;
   for (size_t g = 0; g < groups; g++) {
     const struct view_group *group = &view->groups[g];
-    if (product * group->count > PRODUCT_MAX) {
+    if (product * group->count > most) {
       adapt_fail(a, ADAPT_TOO_COMPLEX, group->entry, group->keyword,
-                 "more than %d combinations of alternatives", (int)PRODUCT_MAX);
+                 "more than %zu combinations of alternatives", most);
       return none;
     }
     product *= group->count;
@@ -976,6 +979,7 @@ static struct built build_groups(struct adapter *a, const struct adapt_view *vie
     else if (group->count > 1)
       adapt_words_keyword(a, words, &word, "an anyOf: that only one applies is not enforced");
   }
+  struct sum *sums = arena_array(&a->out->arena, product, sizeof *sums);
   memset(sums, 0, product * sizeof *sums);
   for (size_t i = 0; i < product; i++) {
     struct sum *sum = &sums[i];

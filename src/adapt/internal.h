@@ -49,7 +49,8 @@ enum dialect_flag {
   ADAPT_GRAMMAR = 128,    /* llama.cpp's converter: bounds for integers only; patterns only as ^...$
                              without classes and look-around; tuples only of one length */
   ADAPT_ENUM_TEXTS = 256, /* enum of strings and numbers only */
-  ADAPT_ITEMS_0_1 = 512   /* minItems 0 or 1 only */
+  ADAPT_ITEMS_0_1 = 512,  /* minItems 0 or 1 only */
+  ADAPT_DRAFT_07 = 1024   /* with ADAPT_WHOLE: no other keywords than those of draft 07 */
 };
 enum recursion { RECURSION_ANY, RECURSION_OPTIONAL, RECURSION_NONE };
 

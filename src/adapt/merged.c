@@ -426,6 +426,8 @@ static void word_add(struct adapter *a, struct adapt_view *view, const struct ke
                          KEEP(K_MIN_ITEMS) | KEEP(K_MIN_PROPERTIES);
   const uint64_t upper = KEEP(K_MAXIMUM) | KEEP(K_EXCLUSIVE_MAXIMUM) | KEEP(K_MAX_LENGTH) |
                          KEEP(K_MAX_ITEMS) | KEEP(K_MAX_PROPERTIES);
+  if (keyword->id == K_PROPERTY_NAMES && schema_names_any(value))
+    return;
   for (size_t i = 0; i < view->word_count; i++) {
     struct view_word *known = &view->words[i];
     if (known->id != keyword->id)

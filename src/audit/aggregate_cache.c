@@ -20,7 +20,7 @@
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
  * time. `sum` is a checksum of the numbers before it, `rows_sum` of the rows: a damaged row is as
  * none. */
-enum { KEPT_FORMAT = 3 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { KEPT_FORMAT = 4 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
 
 /* --- kinds --- */

@@ -139,6 +139,7 @@ json_t *ask_trace_result(const struct ask_trace *t, const struct err *broken) {
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
     json_array_append_new(list, item);
   }
+  json_put_true(result, "ambiguous", value && json_is_true(json_at(last, "ambiguous")));
   json_object_set_new(result, "checks", list);
   json_put_count(result, "tokens", t->tokens);
   json_object_set_new(result, "duration_ms", json_integer(t->duration_ms));

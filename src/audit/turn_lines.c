@@ -506,9 +506,22 @@ static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
   buf_str(&line->what, str_next_line(&text));
 }
 
+static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
+                                   const struct record *record) {
+  const json_t *data = record_tree(record, MEMBER_DATA);
+  if (record->type != RECORD_EVIDENCE || line == NULL || json_at(data, "evidence") == NULL)
+    return;
+  struct str word = json_view_at(data, "evidence");
+  buf_clear(&s->evidence);
+  evidence_words_of(data, false, &s->evidence);
+  if (line->what.n < LIMIT_NAME_BYTES)
+    buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
+}
+
 /* Notes what a person said, or which call has it: in its prompt, or read while it ran. */
 static void turn_lines_on_said(struct turn_lines *s, struct turn_line *line,
                                const struct record *record) {
+  turn_lines_on_evidence(s, line, record);
   if (record->type == RECORD_STEER)
     turn_lines_on_steer(s, line, record);
   if (s->said == NULL)
@@ -528,6 +541,7 @@ static void turn_lines_on_said(struct turn_lines *s, struct turn_line *line,
 }
 
 static void turn_lines_keep_spent(struct turn_lines *s, const struct record *record) {
+  print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
   json_decref(s->spent);
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
 }
@@ -632,6 +646,12 @@ static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
     buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
 }
 
+static void turn_lines_on_report(struct turn_line *line, const struct record *record) {
+  if (line != NULL)
+    buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
+               record_text_c(record, MEMBER_FILE));
+}
+
 static void turn_lines_on_end(struct turn_lines *s, const struct record *record) {
   turn_lines_keep_spent(s, record);
   print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
@@ -704,9 +724,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       turn_lines_on_event(s, line, record);
     break;
   case RECORD_REPORT:
-    if (line != NULL)
-      buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
-                 record_text_c(record, MEMBER_FILE));
+    turn_lines_on_report(line, record);
     break;
   case RECORD_EVIDENCE:
   case RECORD_HIDDEN_TESTS:

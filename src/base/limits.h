@@ -284,7 +284,7 @@
 /* times an agent that stops at a refusal is told to go on */
 #define LIMIT_ACP_GO_ONS          20u
 #define LIMIT_RUN_COUNT           32u   /* programs that a movement may run */
-#define LIMIT_PROVIDER_COUNT      64u   /* backends of one run */
+#define LIMIT_PROVIDER_COUNT      80u   /* backends of one run */
 #define LIMIT_CALL_EVENT_COUNT    1000u /* call_event records of one call; later news are dropped */
 #define LIMIT_TOOL_ARGUMENT_BYTES 2048u /* a tool's argument in a call_event, as JSON */
 #define LIMIT_TOOL_OUTPUT_BYTES   1200u /* its output: the first and the last lines */
@@ -345,7 +345,8 @@
 #define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
-#define LIMIT_HTTP_CONNECT_MS 10000 /* name, connection and TLS of one request */
+#define LIMIT_PRICE_LIST_BYTES (32u * 1024u * 1024u) /* a public list of prices */
+#define LIMIT_HTTP_CONNECT_MS  10000                 /* name, connection and TLS of one request */
 /* without a byte: models may think long before the first */
 #define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000)
 #define LIMIT_HTTP_TAIL_MS      2000 /* wait for the end of a reply whose answer is complete */
@@ -388,8 +389,9 @@
 #define LIMIT_COST_USD          1e6              /* one call in dollars; more is not a price */
 #define LIMIT_REFUSED_COUNT     8u               /* parameters that one model refused */
 /* rungs and versions remembered, of all providers and models */
-#define LIMIT_HTTP_MEMO_COUNT  256u
-#define LIMIT_API_SCHEMA_COUNT 64u /* schemas kept in the form of a provider, of all sessions */
+#define LIMIT_HTTP_MEMO_COUNT   256u
+#define LIMIT_SCHEMA_SENT_BYTES (64u * 1024u) /* larger in its dialect, it goes with the prompt */
+#define LIMIT_API_SCHEMA_COUNT  64u /* schemas kept in the form of a provider, of all sessions */
 
 /* --- store --- */
 #define LIMIT_DISK_RETRY_MS     1000  /* between two tries on a full disk */

@@ -1,8 +1,6 @@
 /* trust.h - which workflows may have more than a sandbox gives: by a person's word.
  *
- * A workflow asks for more by a command or an agent that nothing confines, by a lower level or a
- * wider network than is usual here, and by secrets. A file of the state folder holds what each one
- * said and asked for when it last ran; it counts for a main checkout and all its worktrees.
+ * What it asks for, and what of it is remembered, is said in host/trust.h.
  *
  * A path on the command line is consent the first time. A project's name, and what asks for more
  * than when it last ran, are asked for. What ships, what is beside config.yaml and what segue init

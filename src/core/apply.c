@@ -590,6 +590,7 @@ static bool apply_call_end(const struct fold *f) {
   if (!fold_take_text(f, MEMBER_TEXT, &call->text))
     return false;
   fold_set_json(&call->structured, fold_tree(f, MEMBER_STRUCTURED));
+  call->enforced = str_among(fold_text(f, MEMBER_ENFORCED), "native grammar tool");
   call->state = CALL_DONE;
   set_reached(f->core, call, true);
   call->text_seq = (uint64_t)f->record->seq;

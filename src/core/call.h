@@ -148,6 +148,7 @@ struct call_result {
   int64_t retry_after_ms; /* 0: the provider named none */
   int64_t silent_ms;      /* with timeout: it was ended because it said nothing for so long */
   bool elsewhere;         /* with bad_request: another backend may accept the request */
+  bool by_model;          /* the model itself wrote the text: none of it is the client's report */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */

@@ -2,7 +2,6 @@
 #include "core/capability.h"
 
 #include <stddef.h>
-#include <string.h>
 
 const char *const option_names[] = {"temperature", "seed", "max_tokens", "effort", NULL};
 
@@ -13,18 +12,8 @@ const struct capability *capability_find(const struct capability *table, struct 
   return NULL;
 }
 
-const char *capability_judge_effort(const struct capability *c, struct str model) {
-  if (c == NULL || c->judge_effort == NULL || (c->options & OPTION_EFFORT) == 0)
-    return NULL;
-  if (c->effort_models == NULL)
-    return c->judge_effort;
-  /* Gateways put the vendor before the model's name: openai/gpt-5.2. */
-  const char *slash = model.n > 0 ? memrchr(model.p, '/', model.n) : NULL;
-  size_t begin = slash ? (size_t)(slash + 1 - model.p) : 0;
-  for (const char *const *start = c->effort_models; *start != NULL; start++)
-    if (str_starts((struct str){model.p + begin, model.n - begin}, *start))
-      return c->judge_effort;
-  return NULL;
+const char *capability_judge_effort(const struct capability *c) {
+  return c != NULL && (c->options & OPTION_EFFORT) != 0 ? c->judge_effort : NULL;
 }
 
 static void add_gap(struct buf *out, const char *gap) {

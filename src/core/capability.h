@@ -47,11 +47,9 @@ struct capability {
   bool forks;               /* can continue a copy of one, under a new id */
   const char *structured;   /* its way to enforce a schema: native, grammar, tool, prompt, none */
   const char *judge_effort; /* default effort of its judges; NULL: none */
-  /* Prefixes of the names of models that accept an effort, NULL-terminated; NULL: the backend sees
-   * to that. */
-  const char *const *effort_models;
   /* It reports neither tokens nor cost, so its calls count for nothing in budgets. */
   bool tells_no_tokens;
+  bool tells_cost;         /* it reports dollars */
   bool touches_files;      /* runs programs that may change the working tree */
   const struct held *held; /* NULL: permissions mean nothing to it (script, command) */
 };
@@ -59,9 +57,9 @@ struct capability {
 /* Returns NULL if no provider has that name. `table` ends with a NULL name. */
 const struct capability *capability_find(const struct capability *table, struct str name);
 
-/* Returns the default effort of a judge's call to this model (empty: not known); NULL: none is
- * sent. `c` may be NULL. */
-const char *capability_judge_effort(const struct capability *c, struct str model);
+/* Returns the default effort of a judge's call; NULL: none is sent. A backend that finds it refused
+ * leaves it out. `c` may be NULL. */
+const char *capability_judge_effort(const struct capability *c);
 
 /* Writes to `out`, in words, how this backend departs from a movement's permission;
  * `names_programs`: the movement has `run`. False: it enforces the permission, and nothing is

@@ -520,6 +520,7 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
           .text = answered ? buf_c(&call->text) : "",
           .n = answered ? call->text.n : 0,
           .structured = answered ? call->structured : NULL,
+          .enforced = call->enforced,
           .duration_ms = call->duration_ms,
           .tokens = tokens_taken(core_movement(s->core, turn)->structured, call),
       };
@@ -781,9 +782,7 @@ static bool step_report(struct step *s, struct turn *turn) {
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
-  struct str model = n->model.n > 0 ? n->model : core_model_of(s->core->config, n->provider);
-  const char *effort =
-      capability_judge_effort(capability_find(s->env->providers, n->provider), model);
+  const char *effort = capability_judge_effort(capability_find(s->env->providers, n->provider));
   bool said = m->judge.effort != NULL || json_object_get(options, "effort") != NULL;
   if (!said && effort == NULL)
     return options;

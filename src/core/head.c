@@ -55,6 +55,11 @@ void head_tell(const json_t *head, struct buf *out) {
     buf_puts(out, ": commits were rewritten, the session's branch follows");
   else if (strcmp(work, "left_behind") == 0)
     buf_printf(out, ": commits up to %.10s are left behind", json_word_at(head, "lacks"));
+  JSON_EACH(json_at(head, "others"), i, place) {
+    buf_puts(out, out->n > began ? "; " : "");
+    put_place(place, out);
+    buf_puts(out, " has commits that HEAD lacks");
+  }
   if (main == NULL)
     return;
   buf_puts(out, out->n > began ? "; " : "");

@@ -140,27 +140,50 @@ json_t *spends_json(const struct spends *spends) {
   return out;
 }
 
-static double price_of(const json_t *price, const char *name, double otherwise) {
-  const json_t *value = json_object_get(price, name);
-  return json_is_number(value) ? json_number_value(value) : otherwise;
+const char *const price_names[] = {"input", "output", "cached", "cache_write", "reasoning", NULL};
+
+bool spend_lacks_cost(const json_t *usage) {
+  return usage != NULL && json_at(usage, "cost_usd") == NULL &&
+         (json_at(usage, "input") != NULL || json_at(usage, "output") != NULL);
 }
 
-json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model) {
-  const json_t *price = json_object_getn(prices, model.p ? model.p : "", model.n);
-  if (usage == NULL || price == NULL || json_at(usage, "cost_usd") != NULL ||
-      (json_at(usage, "input") == NULL && json_at(usage, "output") == NULL))
-    return json_incref((json_t *)usage);
+static double price_or(const struct price *price, enum price_kind kind, enum price_kind otherwise) {
+  double known = price->of[kind] >= 0 ? price->of[kind] : price->of[otherwise];
+  return known > 0 ? known : 0;
+}
+
+json_t *spend_at_price(const json_t *usage, const struct price *price, const char *from,
+                       const char *list) {
   double input = (double)bounded(json_at(usage, "input"));
+  double output = (double)bounded(json_at(usage, "output"));
   double cached = (double)bounded(json_at(usage, "cached"));
-  double in = price_of(price, "input", 0);
-  double cost = (input > cached ? input - cached : 0) * in +
-                cached * price_of(price, "cached", in) +
-                (double)bounded(json_at(usage, "output")) * price_of(price, "output", 0);
+  double written = (double)bounded(json_at(usage, "cache_write"));
+  double reasoning = (double)bounded(json_at(usage, "reasoning"));
+  double fresh = input - cached - written, said = output - reasoning;
+  double cost = (fresh > 0 ? fresh : 0) * price_or(price, PRICE_INPUT, PRICE_INPUT) +
+                cached * price_or(price, PRICE_CACHED, PRICE_INPUT) +
+                written * price_or(price, PRICE_CACHE_WRITE, PRICE_INPUT) +
+                (said > 0 ? said : 0) * price_or(price, PRICE_OUTPUT, PRICE_OUTPUT) +
+                (said > 0 ? reasoning : output) * price_or(price, PRICE_REASONING, PRICE_OUTPUT);
   json_t *priced = json_clone_top(usage);
   json_object_set_new(priced, "cost_usd",
                       json_real((double)(int64_t)(cost * NANO / PRICE_TOKENS + 0.5) / NANO));
-  json_object_set_new(priced, "cost_from", json_string("prices"));
+  json_object_set_new(priced, "cost_from", json_string(from));
+  if (list != NULL)
+    json_object_set_new(priced, "cost_list", json_string(list));
   return priced;
+}
+
+json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model) {
+  const json_t *own = json_object_getn(prices, model.p ? model.p : "", model.n);
+  struct price price;
+  if (own == NULL || !spend_lacks_cost(usage))
+    return json_incref((json_t *)usage);
+  for (size_t i = 0; i < PRICE_KINDS; i++) {
+    const json_t *usd = json_object_get(own, price_names[i]);
+    price.of[i] = json_is_number(usd) ? json_number_value(usd) : -1;
+  }
+  return spend_at_price(usage, &price, "prices", NULL);
 }
 
 void spend_print(const json_t *spent, struct buf *out) {

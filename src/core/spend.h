@@ -50,9 +50,30 @@ struct spend spend_of(const json_t *usage, int64_t duration_ms);
 /* Returns the sums as session_end has them. A new reference. */
 json_t *spends_json(const struct spends *spends);
 
-/* Returns the usage with its cost by the user's price list (model -> dollars per million tokens),
- * if the backend reported no cost and the list has the model; otherwise unchanged. A new reference;
- * NULL for NULL. */
+/* US dollars for a million tokens; below 0: not known. */
+enum price_kind {
+  PRICE_INPUT,
+  PRICE_OUTPUT,
+  PRICE_CACHED,      /* read from a cache; not known: as PRICE_INPUT */
+  PRICE_CACHE_WRITE, /* written to one; the same */
+  PRICE_REASONING,   /* not known: as PRICE_OUTPUT */
+  PRICE_KINDS
+};
+struct price {
+  double of[PRICE_KINDS];
+};
+extern const char
+    *const price_names[]; /* in that order, NULL-ended: keys of `prices` in config.yaml */
+
+/* Returns true if it tells tokens and no cost. */
+bool spend_lacks_cost(const json_t *usage);
+/* Returns such a usage with its cost at this price. from: prices, the user's own, or list, whose
+ * name and date `list` has. A new reference. */
+json_t *spend_at_price(const json_t *usage, const struct price *price, const char *from,
+                       const char *list);
+/* Returns the usage with its cost by the user's own prices (model -> dollars per million tokens),
+ * if it lacks a cost and they have the model; otherwise unchanged. A new reference; NULL for
+ * NULL. */
 json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model);
 /* Appends "12,345 tokens, $0.0123" and what is not known; nothing if no model was asked. spent: one
  * object of session_end's `spent`, or NULL. */

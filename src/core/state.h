@@ -83,6 +83,7 @@ struct call {
   struct buf text;     /* the answer, or the error's text after a failure */
   uint64_t text_seq;   /* record that holds the answer */
   json_t *structured;
+  bool enforced; /* by the backend, in whatever way */
   bool has_exit; /* for a check */
   int exit;
   struct buf error_text; /* for a check: what the command wrote to stderr */

@@ -95,7 +95,7 @@ bool client_ask(const char *socket, const char *method, const char *path, const 
   buf_auto_t url = {0}, answer = {.max = LIMIT_LOG_LINE_BYTES};
   *reply = (struct client_reply){0};
   const struct curl_api *api = curl_load(err);
-  if (api == NULL || !socket_path(socket, name, err) || !socket_may_ask(name, err))
+  if (api == NULL || !socket_find(socket, name, err) || !socket_may_ask(name, err))
     return false;
   (void)api->global_init(CURL_GLOBAL_NOTHING); /* no TLS here, and its start is slow */
   CURL *curl = api->easy_init();

@@ -645,6 +645,7 @@ static void control_on_session(void *ctx, struct intake_result *result) {
     return;
   }
   if (control_refuse_draining(api, r) || /* it began meanwhile */
+      (result->launch.asks_more && control_refuse_program(r, "submit", "")) ||
       skip_session(api, r, &result->launch))
     return;
   enum launch_asks asks = result->launch.asks;

@@ -12,6 +12,7 @@
 #include "host/plan.h"
 #include "host/preflight.h"
 #include "host/sandbox_config.h"
+#include "host/trust.h"
 #include "host/workspace_set.h"
 #include "os/clock.h"
 #include "store/predecessor.h"
@@ -452,6 +453,14 @@ static bool inputs_fit(const struct launch_body *p) {
 }
 
 /* Puts the workflow of the body into the launch. */
+json_t *launch_replaced(const json_t *body) {
+  json_t *replaced = json_object();
+  JSON_MEMBERS(body, key, given)
+    if (strcmp(key, "budget") == 0 || strcmp(key, "max_movements") == 0)
+      json_object_set(replaced, key, given);
+  return replaced;
+}
+
 static bool launch_take_workflow(struct launch_body *p) {
   static const char *const members[] = {"text", "name", "facets", NULL};
   const json_t *value = json_object_get(p->body, "workflow"), *text;
@@ -472,10 +481,7 @@ static bool launch_take_workflow(struct launch_body *p) {
   if (facets == NULL)
     facets = none;
   l->facets = json_array();
-  json_auto_t *replace = json_object();
-  JSON_MEMBERS(p->body, key, given)
-    if (strcmp(key, "budget") == 0 || strcmp(key, "max_movements") == 0)
-      json_object_set(replace, key, given);
+  json_auto_t *replace = launch_replaced(p->body);
   const struct workflow_source source = {
       .path = path ? path : name,
       .text = path ? NULL : json_string_value(text),
@@ -603,13 +609,33 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 /* Reads the body of a session into the launch. */
 static bool launch_read(struct launch_body *p) {
-  static const char *const members[] = {"workflow",     "task",   "cwd",           "provider",
-                                        "providers",    "model",  "options",       "scenario",
-                                        "allow_secret", "lock",   "inputs",        "workspace",
-                                        "interactive",  "unique", "if_running",    "not_after",
-                                        "source",       "on",     "after",         "after_any_end",
-                                        "trust",        "budget", "max_movements", "judge_provider",
-                                        "may_change",   NULL};
+  static const char *const members[] = {"workflow",
+                                        "task",
+                                        "cwd",
+                                        "provider",
+                                        "providers",
+                                        "model",
+                                        "options",
+                                        "scenario",
+                                        "allow_secret",
+                                        "lock",
+                                        "inputs",
+                                        "workspace",
+                                        "interactive",
+                                        "unique",
+                                        "if_running",
+                                        "not_after",
+                                        "source",
+                                        "on",
+                                        "after",
+                                        "after_any_end",
+                                        "trust",
+                                        "workflow_sha256",
+                                        "budget",
+                                        "max_movements",
+                                        "judge_provider",
+                                        "may_change",
+                                        NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();
@@ -633,8 +659,39 @@ static bool launch_read(struct launch_body *p) {
          (p->lints || can_run(p)) && allows_keys(p);
 }
 
+/* Whoever posts a workflow's text, says `trust`, or has the very workflow that it looked at taken,
+ * gives a person's word; a program that a session runs cannot (control.c). */
+static bool launch_trusted(const struct launch_body *p) {
+  struct launch *l = p->l;
+  char sha256[SHA256_HEX];
+  bool ok = true;
+  const char *seen = launch_text_of(p, "workflow_sha256", &ok);
+  json_auto_t *replaced = launch_replaced(p->body);
+  const struct trust_file file = {.path = l->workflow_path,
+                                  .cwd = l->setup.cwd,
+                                  .config = l->config,
+                                  .registry = l->generation->registry,
+                                  .inputs = json_object_get(p->body, "inputs"),
+                                  .replace = replaced};
+  json_auto_t *more = ok ? trust_of_loaded(l->workflow, &file) : NULL;
+  l->asks_more = json_array_size(more) > 0;
+  l->asks_more &= l->asks != ASKS_JUDGMENT; /* whose command is never run */
+  if (!l->asks_more)
+    return ok;
+  workflow_hash(l->workflow, sha256);
+  const char *way = ": look at it, then segue trust FILE, or say trust";
+  if (seen != NULL)
+    way = ", and is not the one that was looked at: submit it again";
+  if (seen != NULL && strcmp(seen, sha256) == 0)
+    return true;
+  if (seen == NULL && (l->workflow_path == NULL || json_object_get(l->config, "trust") != NULL))
+    return true;
+  return err_set(p->err, ERR_INVALID, "the workflow asks for more than a sandbox gives (%.300s)%s",
+                 json_string_value(json_array_get(more, 0)), way);
+}
+
 static bool parse_session(struct launch_body *p) {
-  bool ok = launch_read(p) && keep_task(p);
+  bool ok = launch_read(p) && launch_trusted(p) && keep_task(p);
   if (ok)
     p->l->setup.scenario = p->l->scenario ? &p->l->scenario->scenario : NULL;
   return ok;

@@ -56,6 +56,7 @@ struct launch {
   struct shared_scenario *known;    /* of others, perhaps the same; or NULL */
   json_t *config;                   /* of session_start */
   bool skips;                       /* skipped if another one with its key runs */
+  bool asks_more;                   /* than a sandbox gives, by a word that is not remembered */
   const char **pass_env;            /* names within config */
   struct session_setup setup;       /* all of it, in the host's form */
   /* of a new session only: */
@@ -105,5 +106,8 @@ bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
 /* Releases what only a start needs: workflow, task. */
 void launch_started(struct launch *l);
 void launch_deinit(struct launch *l);
+
+/* Returns the members of a request that stand in place of the workflow's own keys. New. */
+json_t *launch_replaced(const json_t *body);
 
 #endif

@@ -58,7 +58,7 @@ static void live_output_open(struct listening *l, uint64_t seen_seq) {
   struct err ignored;
   if (clock_mono_ms() < l->again_ms)
     return;
-  bool ok = socket_path(l->socket, to.sun_path, &ignored) && socket_may_ask(to.sun_path, &ignored);
+  bool ok = socket_find(l->socket, to.sun_path, &ignored) && socket_may_ask(to.sun_path, &ignored);
   l->fd = ok ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
   if (l->fd >= 0)
     (void)setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);

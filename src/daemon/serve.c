@@ -358,9 +358,12 @@ static bool begin(struct daemon *d, struct err *err) {
   char logs[PATHS_BYTES], path[SOCKET_PATH_BYTES];
   d->held = d->socket.fd = d->socket.lock_fd = -1;
   d->launch_env.generation = generation_new(err);
-  return d->launch_env.generation != NULL && serve_place(d->options, logs, err) &&
-         socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
-         take_places(d, path, err) &&
+  bool placed = d->launch_env.generation != NULL && serve_place(d->options, logs, err) &&
+                socket_path(d->options->socket, path, err) && store_open(&d->store, logs, err) &&
+                take_places(d, path, err);
+  if (placed && !store_is_address(logs)) /* an address may hold a password */
+    socket_note(path, logs);
+  return placed &&
          host_init(&d->host, &d->loop, &d->store, d->launch_env.generation->registry, err);
 }
 

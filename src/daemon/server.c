@@ -633,6 +633,8 @@ static const char *title_of(unsigned status) {
   switch (status) {
   case 400:
     return "Bad Request";
+  case 403:
+    return "Forbidden";
   case 404:
     return "Not Found";
   case 405:

@@ -1,7 +1,9 @@
 /* Makes the control socket and decides who may speak on it. */
 #include "daemon/socket.h"
 
+#include "base/file.h"
 #include "base/limits.h"
+#include "host/paths.h"
 #include "os/fs.h"
 #include "os/orphans.h"
 #include "os/peer.h"
@@ -48,6 +50,58 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
                  "the path of the control socket is longer than the %d bytes that a socket's "
                  "name may have: give a shorter one with --socket",
                  SOCKET_PATH_BYTES - 1);
+}
+
+/* --- where it was last --- */
+
+static bool socket_note_path(char path[PATHS_BYTES]) {
+  const char *home = getenv("HOME");
+  if (home == NULL || home[0] != '/' || strlen(home) > PATHS_BYTES / 2)
+    return false;
+  print_into(path, PATHS_BYTES, "%s/.local/state/segue/daemon", home);
+  return true;
+}
+
+void socket_note(const char *path, const char *logs) {
+  char note[PATHS_BYTES], made[PATHS_BYTES + 24];
+  struct err ignored;
+  buf_auto_t text = {0};
+  if (!socket_note_path(note) || !paths_make_folders_of(note))
+    return;
+  print_into(made, sizeof made, "%s.%ld", note, (long)getpid());
+  buf_printf(&text, "%s\n%s\n", path, logs);
+  (void)unlink(made);
+  if (file_write_new(made, buf_view(&text), &ignored) && rename(made, note) != 0)
+    (void)unlink(made);
+}
+
+bool socket_noted(char path[SOCKET_PATH_BYTES], char logs[PATHS_BYTES]) {
+  char note[PATHS_BYTES];
+  struct err ignored;
+  struct stat st;
+  buf_auto_t text = {0};
+  int fd = socket_note_path(note) ? open(note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+  bool ok = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+            (st.st_mode & 022) == 0 && file_read_fd(fd, note, PATHS_BYTES, &text, &ignored);
+  fs_close(fd);
+  struct str rest = buf_view(&text), first = str_next_line(&rest), second = str_next_line(&rest);
+  ok = ok && first.n > 0 && first.p[0] == '/' && first.n < SOCKET_PATH_BYTES && second.n > 0;
+  if (ok) {
+    print_into(path, SOCKET_PATH_BYTES, STR_FMT, STR_ARG(first));
+    print_into(logs, PATHS_BYTES, STR_FMT, STR_ARG(second));
+  }
+  return ok;
+}
+
+bool socket_find(const char *option, char path[SOCKET_PATH_BYTES], struct err *err) {
+  char noted[SOCKET_PATH_BYTES], logs[PATHS_BYTES];
+  struct stat st;
+  if (!socket_path(option, path, err))
+    return false;
+  bool chosen = (option != NULL && option[0] != '\0') || getenv("XDG_RUNTIME_DIR") != NULL;
+  if (!chosen && lstat(path, &st) != 0 && socket_noted(noted, logs))
+    print_into(path, SOCKET_PATH_BYTES, "%s", noted);
+  return true;
 }
 
 static void socket_folder_of(const char *socket, char dir[SOCKET_PATH_BYTES]) {

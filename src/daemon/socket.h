@@ -12,6 +12,7 @@
 #define SEGUE_DAEMON_SOCKET_H
 
 #include "base/err.h"
+#include "host/paths.h"
 
 enum { SOCKET_PATH_BYTES = 108 }; /* of sockaddr_un, with its NUL */
 
@@ -22,6 +23,15 @@ struct control_socket {
 
 /* Without XDG_RUNTIME_DIR: /run/user/UID if it exists, otherwise /tmp/segue-UID. */
 bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *err) MUST_CHECK;
+
+/* Notes where a daemon listens and where its sessions are, in ~/.local/state/segue/daemon, best
+ * effort: programs that get no variable but HOME find it so. */
+void socket_note(const char *path, const char *logs);
+/* Returns false if nothing is noted that only this user can have written. */
+bool socket_noted(char path[SOCKET_PATH_BYTES], char logs[PATHS_BYTES]);
+/* For a client: the same as socket_path, or, where nothing is chosen and nothing there, what was
+ * noted. */
+bool socket_find(const char *option, char path[SOCKET_PATH_BYTES], struct err *err) MUST_CHECK;
 
 /* ERR_LOCKED: another daemon answers there. */
 bool socket_listen(struct control_socket *s, const char *path, struct err *err) MUST_CHECK;

@@ -228,9 +228,23 @@ static size_t look_past(const char *text, size_t end, size_t i) {
 /* Returns the length of the quotation mark at i, in all the ways in which it comes out wrong; 0 for
  * none. */
 static size_t look_quote(const char *text, size_t end, size_t i) {
-  static const char *const marks[] = {"\"",       "'",        "`",           "\\\"",  "\xC2\xB4",
-                                      "\xC2\xAB", "\xC2\xBB", "&quot;",      "&#34;", "&#x22;",
-                                      "&apos;",   "&#39;",    "\xEF\xBC\x82"};
+  static const char *const marks[] = {"\"",
+                                      "'",
+                                      "`",
+                                      "\\\"",
+                                      "\xC2\xB4",
+                                      "\xC2\xAB",
+                                      "\xC2\xBB",
+                                      "&quot;",
+                                      "&#34;",
+                                      "&#x22;",
+                                      "&apos;",
+                                      "&#39;",
+                                      "\xEF\xBC\x82",
+                                      "\xE3\x80\x8C",
+                                      "\xE3\x80\x8D",
+                                      "\xE3\x80\x8E",
+                                      "\xE3\x80\x8F"};
   unsigned char first = (unsigned char)text[i];
   if (first < '"' || (first > '\'' && first < '\\') || (first > '`' && first < 0xC2))
     return 0; /* most text is none of these */
@@ -306,7 +320,7 @@ static bool extract_prose_between(const struct extract_pass *p, size_t from, siz
     return false;
   for (size_t k = from; k < i; k++) {
     char c = p->text[k];
-    bool letter = str_is_letter(c) || (c & 0x80);
+    bool letter = str_is_letter(c) || ((c & 0x80) && c != '\xEF'); /* EF: full-width marks */
     if (!letter && !str_is_digit(c) && !jscan_one_of(" \t\r\n.!?;-", c))
       return false;
     word = word || letter;
@@ -679,7 +693,8 @@ static void weigh_checked(struct extract_pass *p, struct extract_slot s) {
     json_decref(s.value);
     s.value = found;
     note_set(p, s.note, s.unwrapped ? "valid_inside" : "valid");
-    p->other_seen = p->other_seen || (p->valid.value && !json_same(p->valid.value, s.value));
+    p->out->ambiguous |= p->valid.value && !json_same(p->valid.value, s.value);
+    p->other_seen = p->other_seen || p->out->ambiguous;
     pick_keep(p, &p->valid, s);
     return;
   }
@@ -773,32 +788,6 @@ bool extract_want_parse(const char *name, enum extract_want *want) {
   return i >= 0;
 }
 
-size_t extract_space(const char *text, size_t n, size_t i) {
-  if (str_is_space(text[i]))
-    return 1;
-  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
-    return 2;
-  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
-                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
-    return 3;
-  return 0;
-}
-
-struct str extract_trim(struct str s) {
-  size_t len;
-  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
-    s = (struct str){s.p + len, s.n - len};
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
-      if (extract_space(s.p, s.n, s.n - k) == k) {
-        s.n -= k;
-        again = true;
-      }
-  }
-  return s;
-}
-
 /* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
  * came before into a draft. */
 static void extract_gap(struct extract_pass *p, size_t to) {
@@ -833,14 +822,16 @@ static size_t skip_past(const struct extract_pass *p, size_t i) {
   return i;
 }
 
-/* Returns true if a list breaks where data does and prose does not: at a comment after an item, or
- * at a quote escaped once too often. */
+/* Returns true if a list breaks where data does and prose does not: at a comment after an item, at
+ * a quote escaped once too often, or in an object. */
 static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
   if (at + 1 >= p->n)
     return false;
   if (p->text[at] == '/' && jscan_one_of("/*", p->text[at + 1]))
     return at > skip_past(p, i + 1);
-  return p->text[at] == '\\' && p->text[at + 1] == '"';
+  size_t before = space_back(p->text, i + 1, at);
+  return (p->text[at] == '\\' && p->text[at + 1] == '"') ||
+         (p->text[before - 1] == '{' && extract_loose_member(p->text, p->n, before - 1));
 }
 
 /* Makes candidates before `end` pieces of the broken value at i; SIZE_MAX means that its end is not
@@ -886,7 +877,8 @@ static void broken_place(struct extract_pass *p, size_t i, enum jscan_code code,
   }
   size_t shown = end == SIZE_MAX ? i : end;
   extract_note_add(p, i, shown, extract_stage_of(p, i, shown, p->fence_open), outcome, r->offset);
-  bool fence_next = r->offset < p->n && jscan_one_of("`~", p->text[r->offset]);
+  bool fence_next = r->offset + 1 < p->n && jscan_one_of("`~", p->text[r->offset]) &&
+                    p->text[r->offset + 1] == p->text[r->offset];
   if (sure || (block && end != SIZE_MAX && end >= p->trim_end && !fence_next))
     hide_inside(p, i, end, r->offset);
 }
@@ -931,7 +923,7 @@ static void forget_candidates(struct extract_pass *p) {
   p->hard_code = JSCAN_OK;
   p->wrong_root_seen = false;
   p->inside_until = 0;
-  p->broken_seen = p->other_seen = p->gap_broken = p->draft_seen = false;
+  p->broken_seen = p->other_seen = p->gap_broken = p->draft_seen = p->out->ambiguous = false;
   p->fence_start = SIZE_MAX;
 }
 
@@ -1039,9 +1031,9 @@ static void extract_walk(struct extract_pass *p) {
   }
 }
 
-/* Reads text that is one string, number or literal. Returns true if it was, whatever came of it. */
-static bool direct_scalar(struct extract_pass *p) {
-  size_t i = p->trim_start;
+/* Reads text from i on that is one string, number or literal. Returns true if it was, whatever came
+ * of it. */
+static bool direct_scalar(struct extract_pass *p, size_t i) {
   if (i >= p->trim_end || !jscan_one_of("\"-0123456789tfn", p->text[i]) || !p->text[i])
     return false;
   struct jscan_result r;
@@ -1109,6 +1101,7 @@ static bool fix_attempt(struct extract_pass *p, const struct repair_job *job, bo
   own.last = job->last || (job->text == p->text && job->limit == p->n);
   own.said_only = p->opts->check != NULL; /* a schema may allow null: it would vouch for it */
   *f = (struct fix){.start = job->from, .fenced = fenced};
+  own.copy = job->text != p->text;
   bool read = repair_value(&own, p->repair_work, &f->r);
   p->repair_work -= f->r.work_used;
   if (!read) {
@@ -1143,15 +1136,22 @@ static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
 
 static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
                         const struct repair_way *way, bool fenced, struct fix *f) {
-  static const char *const doubtful[] = {
-      "unescaped_quote", "missing_quote", "unquoted_value", "unquoted_key",
-      "missing_colon",   "stray_text",    "wrong_bracket",  NULL};
+  /* A semicolon behind a key without quotes may be that of a style or a type. */
+  const char *const doubtful[] = {
+      "unescaped_quote",
+      "missing_quote",
+      "unquoted_value",
+      "missing_colon",
+      "stray_text",
+      "wrong_bracket",
+      memchr(job->text + job->from, ';', job->limit - job->from) ? "unquoted_key" : NULL,
+      NULL};
   struct repair_copy copy = {0};
   size_t work = 4 * (job->limit - job->from);
   if (p->repair_work < work || job->limit > UINT32_MAX)
     return false;
-  p->repair_work -= work;
   bool ok = way->copy(&copy, p->text, job->from, job->limit);
+  p->repair_work -= ok ? work : work / 4;
   if (ok) {
     struct repair_job inner = *job;
     inner.last = job->limit == p->n;
@@ -1170,7 +1170,11 @@ static bool fix_by_copy(struct extract_pass *p, const struct repair_job *job,
     f->start = job->from;
     f->r.end = copy.at[f->r.end];
     struct extract_repair *told = xcalloc(f->r.repairs_listed + 1, sizeof *told);
-    told[0] = (struct extract_repair){way->name, job->from};
+    size_t at = 0; /* where the copy is first another text */
+    while (at < copy.text.n && copy.at[at] == job->from + at &&
+           p->text[job->from + at] == copy.text.p[at])
+      at++;
+    told[0] = (struct extract_repair){way->name, job->from + at};
     for (size_t k = 0; k < f->r.repairs_listed; k++)
       told[k + 1] = (struct extract_repair){f->r.repairs[k].name, copy.at[f->r.repairs[k].offset]};
     free(f->r.repairs);
@@ -1214,7 +1218,7 @@ static bool quoted_key_at(const struct extract_pass *p, size_t i, size_t limit) 
 }
 
 /* Repairs places that no bracket marks: members whose opening brace is lost, a tuple, several
- * values in a row, full-width brackets. */
+ * values in a row, full-width brackets, the call of a tool. */
 static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
                      struct fix *f) {
   from = skip_blank(p, from, limit);
@@ -1224,6 +1228,12 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   if (quoted_key_at(p, from, limit)) {
     job.members = true;
     return fix_attempt(p, &job, fenced, f);
+  }
+  const char *call = memmem(p->text + from, limit - from, LIT("<parameter"));
+  if (call != NULL) { /* of a tool; its parameters as texts or, if a schema wants that, as JSON */
+    job.from = (size_t)(call - p->text);
+    return fix_by_copy(p, &job, &repair_ways[REPAIR_WAY_CALL], fenced, f) ||
+           (p->opts->check && fix_by_copy(p, &job, &repair_ways[REPAIR_WAY_CALL + 1], fenced, f));
   }
   if (p->text[from] == '(' && (fenced || from == p->trim_start))
     return fix_attempt(p, &job, fenced, f);
@@ -1454,8 +1464,14 @@ enum extract_status extract(const char *text, size_t n, const struct extract_opt
   p.trim_start = (size_t)(trimmed.p - text);
   p.trim_end = p.trim_start + trimmed.n;
   p.segment_start = p.trim_start;
-  if (!direct_scalar(&p))
+  if (!direct_scalar(&p, p.trim_start)) {
+    const char *line = memrchr(text + p.trim_start, '\n', p.trim_end - p.trim_start);
     extract_walk(&p);
+    size_t last = line ? (size_t)(line - text) + 1 : n;
+    if (p.opts->check && !p.valid.value && last >= p.segment_start && last >= p.inside_until &&
+        last < n && text[last] == '"')
+      (void)direct_scalar(&p, last); /* an answer in a line of its own */
+  }
   extract_choose(&p);
   jscan_deinit(&p.js);
   extract_slot_drop(&p.valid);

@@ -118,6 +118,7 @@ struct extract_result {
   bool repaired;         /* value differs from the text: see repairs */
   bool truncated;        /* the text ended inside the value */
   bool duplicate_key;    /* a key was given twice: the last one counts */
+  bool ambiguous;        /* another value that passes the check came before it */
   bool unwrapped;        /* value was a member, item or string of what stood there */
   size_t offset, length; /* range in the text it came from, its wrapping included */
   struct extract_repair *repairs;

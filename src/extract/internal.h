@@ -10,9 +10,8 @@
 enum extract_tag { EXTRACT_TAG_NO, EXTRACT_TAG_OPENER, EXTRACT_TAG_CLOSER };
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed);
 
-/* length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for none */
-size_t extract_space(const char *text, size_t n, size_t i);
-struct str extract_trim(struct str text); /* without such white space at its ends */
+/* Returns the text without the white space at its ends, BOM, ZWSP and NBSP included. */
+struct str extract_trim(struct str text);
 
 /* Length of the start tag, at the start of s, of an element that answers come in (<final>); or 0 */
 size_t extract_element(struct str s);

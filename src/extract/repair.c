@@ -162,16 +162,16 @@ static bool copy_entities(struct repair_copy *c, const char *text, size_t from, 
 
 /* --- punctuation --- */
 
-/* Returns the ASCII punctuation that the bytes at text[i] were meant to be, NUL for none. */
-static char foreign_mark(const char *text, size_t i, size_t limit, size_t *length) {
+/* Returns the ASCII punctuation that the bytes at text[i] were meant to be, NUL for none. In a
+ * text that begins `wide` any full-width character is one of ASCII. */
+static char foreign_mark(const char *text, size_t i, size_t limit, bool wide, size_t *length) {
   static const struct {
     const char *bytes;
     char c;
-  } marks[] = {{"\xEF\xBC\x9A", ':'}, {"\xEF\xBC\x8C", ','},
-               {"\xEF\xBC\x9B", ','}, {"\xE3\x80\x81", ','},
-               {"\xEF\xBD\x9B", '{'}, {"\xEF\xBD\x9D", '}'},
-               {"\xEF\xBC\xBB", '['}, {"\xEF\xBC\xBD", ']'},
-               {"\xEF\xBC\x82", '"'}, {";", ','}};
+  } marks[] = {{"\xEF\xBC\x9A", ':'}, {"\xEF\xBC\x8C", ','}, {"\xEF\xBC\x9B", ','},
+               {"\xE3\x80\x81", ','}, {"\xEF\xBD\x9B", '{'}, {"\xEF\xBD\x9D", '}'},
+               {"\xEF\xBC\xBB", '['}, {"\xEF\xBC\xBD", ']'}, {";", ','}};
+  uint32_t cp;
   if (!jscan_one_of(";\\\xEF\xE3", text[i]))
     return '\0';
   for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
@@ -179,26 +179,26 @@ static char foreign_mark(const char *text, size_t i, size_t limit, size_t *lengt
     if (limit - i >= *length && memcmp(text + i, marks[k].bytes, *length) == 0)
       return marks[k].c;
   }
+  *length = utf8_decode(text + i, limit - i, &cp);
+  if (wide && *length == 3 && cp > 0xFF00 && cp < 0xFF5F)
+    return (char)(cp - 0xFEE0);
   *length = 2;
   return line_escape(text, i, limit) != '\0' ? ' ' : '\0';
 }
 
-static bool is_curly(const char *text, size_t i, size_t limit) {
-  return limit - i >= 3 && memcmp(text + i, LIT("\xE2\x80")) == 0 &&
-         (unsigned char)text[i + 2] >= 0x98 && (unsigned char)text[i + 2] <= 0x9F;
-}
-
-/* Returns the offset after the string that opens at text[i], the limit if nothing closes it. */
+/* Returns the offset after the string that opens at text[i], the limit if nothing closes it; i if
+ * no string opens there. */
 static size_t behind_string(const char *text, size_t i, size_t limit) {
-  bool curly = is_curly(text, i, limit);
-  char open = text[i];
-  for (i += curly ? 3 : 1; i < limit; i++) {
+  const struct repair r = {.t = text, .n = limit};
+  size_t length;
+  enum repair_quote open = repair_quote_at(&r, i, &length);
+  if (open == QUOTE_NONE || open == QUOTE_CORNER_END)
+    return i;
+  for (i += length; i < limit; i++) {
     if (text[i] == '\\')
       i++;
-    else if (curly && is_curly(text, i, limit))
-      return i + 3;
-    else if (!curly && text[i] == open)
-      return i + 1;
+    else if (repair_closes(open, repair_quote_at(&r, i, &length)))
+      return i + length;
   }
   return limit;
 }
@@ -208,17 +208,19 @@ static size_t behind_string(const char *text, size_t i, size_t limit) {
 static bool copy_punctuation(struct repair_copy *c, const char *text, size_t from, size_t limit) {
   size_t changes = 0, depth = 0, first = from, length;
   assert(from < limit);
-  while (first < limit && foreign_mark(text, first, limit, &length) == '\0')
+  bool wide = text[from] == '\xEF';
+  while (first < limit && foreign_mark(text, first, limit, wide, &length) == '\0')
     first++;
   if (first == limit)
     return false;
   for (size_t i = from; i < limit;) {
-    if (text[i] == '"' || text[i] == '\'' || is_curly(text, i, limit)) {
-      for (size_t end = behind_string(text, i, limit); i < end; i++)
+    size_t end = behind_string(text, i, limit);
+    if (end > i) {
+      for (; i < end; i++)
         copy_put(c, text + i, 1, i);
       continue;
     }
-    char mark = foreign_mark(text, i, limit, &length);
+    char mark = foreign_mark(text, i, limit, wide, &length);
     if (mark != '\0') {
       changes++;
       copy_put(c, &mark, 1, i);
@@ -238,10 +240,141 @@ static bool copy_punctuation(struct repair_copy *c, const char *text, size_t fro
   return changes > 0;
 }
 
-const struct repair_way repair_ways[] = {{copy_unescaped, "escaped_text", false},
-                                         {copy_unquoted, "quoted_lines", false},
-                                         {copy_entities, "html_entities", false},
-                                         {copy_punctuation, "punctuation", true}};
+/* --- JSON within a string, escaped twice --- */
+
+/* Returns the end of the content of the string at text[i], which begins with a bracket and in which
+ * each quote has a backslash too many: "{\\"a\\": 1}". Returns 0 if it is none, the limit if
+ * nothing ends it. */
+static size_t behind_twice_escaped(const char *text, size_t i, size_t limit) {
+  enum { BRACKETS = 16 };
+  size_t k = i + 1;
+  while (text[i] == '"' && k < limit && k - i < BRACKETS && jscan_one_of("[{ ", text[k]))
+    k++;
+  if (k == i + 1 || limit - k < 4 || memcmp(text + k, LIT("\\\\\"")) != 0 ||
+      jscan_one_of(",:]} \n", text[k + 3]))
+    return 0;
+  for (; k < limit && text[k] != '"'; k++)
+    while (k + 1 < limit && text[k] == '\\')
+      k += text[k + 1] == '\\' && k + 2 < limit && text[k + 2] == '"' ? 3 : 2;
+  return k < limit ? k : limit;
+}
+
+static bool copy_twice_escaped(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  bool changed = false, open = false;
+  for (size_t i = from; i < limit && !open;) {
+    size_t end = behind_twice_escaped(text, i, limit);
+    changed = changed || end;
+    open = end == limit;
+    for (copy_put(c, text + i, 1, i), i++; i < end; i++) {
+      i += text[i] == '\\' && i + 1 < end && text[i + 1] == '\\';
+      copy_put(c, text + i, 1, i);
+    }
+  }
+  copy_end(c, limit);
+  return changed && !open;
+}
+
+/* --- calls of tools: elements, and Gemma's marks for quotes --- */
+
+/* Puts the text [from, to) as the content of a string. */
+static void copy_quoted(struct repair_copy *c, const char *text, size_t from, size_t to) {
+  copy_put(c, "\"", 1, from);
+  for (size_t i = from; i < to; i++) {
+    char escape[8];
+    bool control = (unsigned char)text[i] < 0x20;
+    print_into(escape, sizeof escape, "\\u%04x", (unsigned)text[i] & 0x1F);
+    copy_put(c, escape, control ? 6 : jscan_one_of("\"\\", text[i]), i);
+    copy_put(c, text + i, !control, i);
+  }
+  copy_put(c, "\"", 1, to);
+}
+
+/* call:f{path:<|"|>a.c<|"|>} */
+static bool copy_marked_quotes(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  static const char mark[] = "<|\"|>";
+  const size_t n = sizeof mark - 1;
+  const char *open;
+  size_t i = from;
+  while ((open = memmem(text + i, limit - i, mark, n)) != NULL) {
+    size_t start = (size_t)(open - text) + n;
+    const char *close = memmem(text + start, limit - start, mark, n);
+    if (close == NULL)
+      return false;
+    for (; i + n < start; i++)
+      copy_put(c, text + i, 1, i);
+    copy_quoted(c, text, start, (size_t)(close - text));
+    i = (size_t)(close - text) + n;
+  }
+  bool any = i > from;
+  for (; i < limit; i++)
+    copy_put(c, text + i, 1, i);
+  copy_end(c, limit);
+  return any;
+}
+
+/* Copies <parameter=path>a.c</parameter> or <parameter name="path">... at *i as a member, and moves
+ * behind it. Returns false if it is none. */
+static bool copy_parameter(struct repair_copy *c, const char *text, size_t *i, size_t limit,
+                           bool typed) {
+  static const char end[] = "</parameter>";
+  size_t name = *i + sizeof "<parameter" - 1;
+  bool attribute = limit - name > 7 && memcmp(text + name, LIT(" name=\"")) == 0;
+  const char *from = name < limit ? memchr(text + name, '>', limit - name) : NULL;
+  const char *to = from ? memmem(from, (size_t)(text + limit - from), LIT(end)) : NULL;
+  name += attribute ? 7 : 1;
+  if (to == NULL || from < text + name + 1 + attribute)
+    return false;
+  struct str value = {from + 1, (size_t)(to - from - 1)};
+  if (value.n > 0 && value.p[0] == '\n') /* the line breaks next to the tags are layout */
+    value = (struct str){value.p + 1, value.n - 1};
+  value.n -= value.n > 0 && value.p[value.n - 1] == '\n';
+  copy_put(c, c->text.n > 1 ? "," : "", c->text.n > 1, *i);
+  copy_quoted(c, text, name, (size_t)(from - text) - attribute);
+  copy_put(c, ":", 1, *i);
+  size_t at = (size_t)(value.p - text);
+  struct jscan_result r = {0};
+  bool json = typed && jscan_whole(str_trim(value), &r) == JSCAN_OK;
+  json_decref(r.value);
+  for (size_t k = 0; json && k < value.n; k++)
+    copy_put(c, value.p + k, 1, at + k);
+  if (!json)
+    copy_quoted(c, text, at, at + value.n);
+  *i = (size_t)(to - text) + sizeof end - 1;
+  return true;
+}
+
+/* Copies the parameters of the one call that the text holds; false: it is none, or several. */
+static bool copy_call(struct repair_copy *c, const char *text, size_t from, size_t limit,
+                      bool typed) {
+  const char *at;
+  size_t i = from;
+  if (memcmp(text + from, "<parameter", limit - from < 10 ? limit - from : 10) != 0)
+    return false;
+  copy_put(c, "{", 1, from);
+  while ((at = memmem(text + i, limit - i, LIT("<parameter"))) != NULL) {
+    struct str between = {text + i, (size_t)(at - text) - i};
+    i += between.n;
+    if (str_trim(between).n > 0 || !copy_parameter(c, text, &i, limit, typed))
+      return false;
+  }
+  copy_put(c, "}", 1, i);
+  copy_end(c, i);
+  return true;
+}
+
+static bool copy_call_texts(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  return copy_call(c, text, from, limit, false);
+}
+
+static bool copy_call_values(struct repair_copy *c, const char *text, size_t from, size_t limit) {
+  return copy_call(c, text, from, limit, true);
+}
+
+const struct repair_way repair_ways[] = {
+    {copy_unescaped, "escaped_text", false}, {copy_unquoted, "quoted_lines", false},
+    {copy_entities, "html_entities", false}, {copy_twice_escaped, "escaped_text", true},
+    {copy_punctuation, "punctuation", true}, {copy_marked_quotes, "tool_call", true},
+    {copy_call_texts, "tool_call", true},    {copy_call_values, "tool_call", true}};
 
 /* --- numbers, literals and words without quotes --- */
 
@@ -310,6 +443,19 @@ static json_t *number_of(struct repair *r, const char *copy, size_t n) {
   return NULL;
 }
 
+/* Reads 0x1F, as programs write numbers; longer ones are rather addresses and hashes. */
+static json_t *hex_number(const struct repair *r, size_t from, size_t end) {
+  json_int_t value = 0;
+  if (end - from < 3 || end - from > 10 || r->t[from] != '0' || str_lower(r->t[from + 1]) != 'x')
+    return NULL;
+  for (size_t i = from + 2; i < end; i++) {
+    if (str_hex_digit(r->t[i]) < 0)
+      return NULL;
+    value = value * 16 + str_hex_digit(r->t[i]);
+  }
+  return json_integer(value);
+}
+
 /* Returns true for the quote of 12", of which the first quote is missing. */
 static bool quote_behind(struct repair *r, size_t end) {
   if (end >= r->n || r->t[end] != '"' || repair_key_at(r, end))
@@ -353,6 +499,8 @@ static json_t *repair_number(struct repair *r, enum repair_place place) {
     return NULL;
   }
   json_t *v = number_of(r, copy, n);
+  if (v == NULL)
+    v = hex_number(r, from, end);
   if (v == NULL)
     return NULL;
   repair_keep(r, from, end);
@@ -809,8 +957,9 @@ static size_t word_at(const struct repair *r, size_t i, size_t to) {
   if (len == 0)
     return 1;
   bool mark = cp < 0xC0 || (cp >= 0x2000 && cp < 0x2070) || (cp >= 0x3000 && cp < 0x3004) ||
-              cp == 0xFEFF || (cp >= 0xFF00 && cp < 0xFF10) || (cp >= 0xFF1A && cp < 0xFF21) ||
-              (cp >= 0xFF3B && cp < 0xFF41) || (cp >= 0xFF5B && cp < 0xFF66);
+              (cp >= 0x3008 && cp < 0x3012) || cp == 0xFEFF || (cp >= 0xFF00 && cp < 0xFF10) ||
+              (cp >= 0xFF1A && cp < 0xFF21) || (cp >= 0xFF3B && cp < 0xFF41) ||
+              (cp >= 0xFF5B && cp < 0xFF66);
   return mark ? 0 : len;
 }
 
@@ -1196,9 +1345,23 @@ static json_t *read_sequence(struct repair *r) {
   return array;
 }
 
+static bool strict_already(const struct repair_job *job, struct repair_result *out) {
+  AUTO(jscan_deinit) struct jscan js;
+  struct jscan_result r = {0};
+  jscan_init(&js, job->text, job->limit);
+  bool ok = jscan_value(&js, job->from, &r) == JSCAN_OK && !r.duplicate_key;
+  if (!ok)
+    json_decref(r.value);
+  else
+    *out = (struct repair_result){r.value, r.end, .key_count = json_object_size(r.value)};
+  return ok;
+}
+
 bool repair_value(const struct repair_job *job, size_t work_max, struct repair_result *out) {
   assert(job->from <= job->limit);
   *out = (struct repair_result){0};
+  if (job->copy && strict_already(job, out))
+    return true;
   struct repair r = {.t = job->text,
                      .n = job->limit,
                      .i = job->from,

@@ -10,8 +10,8 @@
  * control_character, bad_escape, bad_utf8, literal, number, missing_comma, extra_comma,
  * missing_colon, comment, ellipsis, concatenation, function_call, tuple, set, missing_bracket,
  * extra_bracket, wrong_bracket, truncated, implicit_object, merged_object, extra_quote, sequence,
- * escaped_text, quoted_lines, html_entities, punctuation. These say that something was left out:
- * dropped_member, dropped_item, stray_text, duplicate_key.
+ * escaped_text, quoted_lines, html_entities, punctuation, tool_call. These say that something was
+ * left out: dropped_member, dropped_item, stray_text, duplicate_key.
  *
  * A number, or a piece of a literal, that ends with the text inside of something still open is left
  * out: 19 may have been 1999. A string that is cut there keeps what there is of it.
@@ -39,6 +39,7 @@ struct repair_job {
   bool zeros;    /* read 007 as 7; without, it is text, because codes and ids look like that */
   bool members;  /* `from` is at the first member of an object whose brace is missing */
   bool last;     /* the whole text ends at the limit */
+  bool copy;     /* it was written anew, and may be strict JSON now */
   bool sequence; /* several values up to the limit, separated by commas or lines, make one array */
 };
 
@@ -68,7 +69,7 @@ extern const struct repair_way {
   const char *name;
   bool plain; /* only if nothing about quotes is in doubt then */
 } repair_ways[];
-enum { REPAIR_WAY_PUNCTUATION = 3, REPAIR_WAY_COUNT };
+enum { REPAIR_WAY_PUNCTUATION = 4, REPAIR_WAY_CALL = 6, REPAIR_WAY_COUNT = 8 };
 
 /* Looks for a bracket that nothing closes or opens there. Returns 0, or the first that is wrong. */
 enum { REPAIR_STRAY_CLOSER = 1, REPAIR_UNCLOSED = 2 };

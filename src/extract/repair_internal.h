@@ -16,7 +16,10 @@ enum repair_quote {
   QUOTE_SINGLE,
   QUOTE_TICK,
   QUOTE_CURLY2,
-  QUOTE_CURLY1
+  QUOTE_CURLY1,
+  QUOTE_ANGLE,
+  QUOTE_CORNER,
+  QUOTE_CORNER_END
 };
 
 struct repair {

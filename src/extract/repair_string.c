@@ -110,7 +110,13 @@ enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len)
   case 0xAB:
   case 0xBB:
   case 0xFF02:
-    return QUOTE_CURLY2;
+    return QUOTE_ANGLE; /* only its own kind closes it */
+  case 0x300C:
+  case 0x300E:
+    return QUOTE_CORNER;
+  case 0x300D:
+  case 0x300F:
+    return QUOTE_CORNER_END;
   default:
     if (cp >= 0x2018 && cp <= 0x201F)
       return cp < 0x201C ? QUOTE_CURLY1 : QUOTE_CURLY2;
@@ -119,8 +125,10 @@ enum repair_quote repair_quote_at(const struct repair *r, size_t i, size_t *len)
 }
 
 bool repair_closes(enum repair_quote open, enum repair_quote close) {
-  if (open == QUOTE_NONE || open == close)
-    return open != QUOTE_NONE;
+  if (open == QUOTE_NONE || open == QUOTE_CORNER)
+    return open == QUOTE_CORNER && close == QUOTE_CORNER_END;
+  if (open == close)
+    return true;
   return (close == QUOTE_DOUBLE && open == QUOTE_CURLY2) ||
          (close == QUOTE_SINGLE && (open == QUOTE_TICK || open == QUOTE_CURLY1)) ||
          (close == QUOTE_TICK && open == QUOTE_CURLY1);
@@ -255,8 +263,6 @@ static size_t decode_escape(struct repair *r, size_t i, size_t end) {
       return end;
   }
   repair_note(r, "bad_escape", i);
-  if (c == '\n' || c == '\r') /* a line continued in the way of JavaScript: keep the line break */
-    return i + 1;
   buf_append(&r->buf, LIT("\\"));
   return i + 1;
 }
@@ -561,6 +567,19 @@ static bool mark_follows(struct repair *r, const struct repair_reading *s, size_
   }
 }
 
+/* Returns true if the closers at i close all that is open, and nothing but marks follows. */
+static bool closes_all(struct repair *r, size_t i) {
+  size_t depth = r->depth;
+  for (; depth > 0 && i < r->n; i = repair_junk(r, i + 1, false), depth--) {
+    char kind = r->stack[depth - 1];
+    if (r->t[i] != (kind == '[' ? ']' : '}') || kind == '(')
+      return false;
+  }
+  while (i < r->n && (jscan_one_of(";)", r->t[i]) || repair_space(r, i)))
+    i++;
+  return depth == 0 && (i >= r->n || repair_fence_at(r, i));
+}
+
 static enum repair_verdict repair_judge_value(struct repair *r, struct repair_reading *s, size_t q,
                                               size_t after, size_t next, size_t *end) {
   size_t len;
@@ -575,7 +594,7 @@ static enum repair_verdict repair_judge_value(struct repair *r, struct repair_re
     return REPAIR_END;
   if (c == '}' || c == ']') {
     if (s->inner_brackets)
-      return REPAIR_INNER;
+      return closes_all(r, next) ? REPAIR_END : REPAIR_INNER;
     bool open = repair_in(r, c == '}' ? '{' : '[');
     return open ? REPAIR_END : REPAIR_PERHAPS;
   }
@@ -824,7 +843,10 @@ static void find_end(struct repair *r, struct repair_reading *s) {
       size_t next = i + 1;
       while (next < r->n && repair_space(r, next) == 1)
         next++;
-      s->inner_brackets += next < r->n && r->t[next] == '"';
+      size_t behind = next + (next < r->n && r->t[next] == '"');
+      while (behind > next && behind < r->n && repair_space(r, behind) == 1)
+        behind++;
+      s->inner_brackets += behind > next && behind < r->n && !jscan_one_of(",]}", r->t[behind]);
     } else if ((r->t[i] == '}' || r->t[i] == ']') && s->inner_brackets) {
       s->inner_brackets--;
     }

@@ -2,11 +2,12 @@
 #include "extract/schema_check.h"
 
 #include "base/str.h"
+#include "extract/internal.h"
 #include "format/json_value.h"
 
 #include <string.h>
 
-enum { REF_HOPS = 8 };
+enum { REF_HOPS = 8, LABEL_WORK = 1000000000 }; /* comparisons */
 
 /* Follows references inside the document by plain member names; escapes (~0, ~1) are not worth it
  * here. */
@@ -27,6 +28,42 @@ const json_t *extract_schema_root(const json_t *doc) {
     at = found;
   }
   return at;
+}
+
+/* Returns whether no word goes on at text[i]. */
+static bool word_border(struct str text, size_t i) {
+  return i == 0 || i == text.n || !jscan_word_byte(text.p[i - 1]) || !jscan_word_byte(text.p[i]);
+}
+
+/* Returns the length of the label at text[i]; 0 if it is not there as words of its own. */
+static size_t label_at(struct str text, size_t i, const json_t *label) {
+  size_t n = json_string_length(label);
+  bool here = n > 0 && text.n - i >= n && memcmp(text.p + i, json_string_value(label), n) == 0 &&
+              word_border(text, i) && word_border(text, i + n);
+  return here ? n : 0;
+}
+
+bool extract_label(const json_t *doc, struct str text, const json_t **label) {
+  const json_t *root = extract_schema_root(doc), *only = json_object_get(root, "const");
+  json_auto_t *labels = only ? json_pack("[O]", only) : json_incref(json_object_get(root, "enum"));
+  text = extract_behind_reasoning(text);
+  *label = NULL;
+  if (json_array_size(labels) > LABEL_WORK / (text.n + 1))
+    return false;
+  for (size_t i = 0, step; i < text.n; i += step) {
+    const json_t *found = NULL;
+    size_t longest = 0;
+    for (size_t k = 0; k < json_array_size(labels); k++) {
+      size_t n = label_at(text, i, json_array_get(labels, k));
+      found = n > longest ? json_array_get(labels, k) : found;
+      longest = n > longest ? n : longest;
+    }
+    step = longest ? longest : 1;
+    if (found && *label && found != *label)
+      return false;
+    *label = found ? found : *label;
+  }
+  return *label != NULL;
 }
 
 static bool schema_check_passes(void *ctx, const json_t *value) {

@@ -10,6 +10,7 @@
 #ifndef SEGUE_EXTRACT_SCHEMA_CHECK_H
 #define SEGUE_EXTRACT_SCHEMA_CHECK_H
 
+#include "base/str.h"
 #include "extract/extract.h"
 #include "schema/schema.h"
 
@@ -26,6 +27,10 @@ enum extract_want extract_schema_want(const json_t *doc);
 
 /* Returns whether an answer holds this key: the key is required or, where none is, named. */
 bool extract_schema_key(const json_t *doc, const char *name, size_t n);
+
+/* Sets *label to the one value of the root's enum (or const) of texts that the text names, as words
+ * of its own and in the same letters, behind reasoning. False: it names none, or several. */
+bool extract_label(const json_t *doc, struct str text, const json_t **label);
 
 /* The subschema that a root of nothing but {"$ref": "#/..."} stands for; doc itself otherwise. */
 const json_t *extract_schema_root(const json_t *doc);

@@ -8,6 +8,34 @@
 #include <assert.h>
 #include <string.h>
 
+/* Returns the length of the white space at i, with what copying adds to it: BOM, ZWSP, NBSP; 0 for
+ * none. */
+static size_t extract_space(const char *text, size_t n, size_t i) {
+  if (str_is_space(text[i]))
+    return 1;
+  if (n - i >= 2 && memcmp(text + i, LIT("\xC2\xA0")) == 0) /* NBSP */
+    return 2;
+  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
+                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
+    return 3;
+  return 0;
+}
+
+struct str extract_trim(struct str s) {
+  size_t len;
+  while (s.n > 0 && (len = extract_space(s.p, s.n, 0)) > 0)
+    s = (struct str){s.p + len, s.n - len};
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t k = 1; k <= 3 && k <= s.n && !again; k++)
+      if (extract_space(s.p, s.n, s.n - k) == k) {
+        s.n -= k;
+        again = true;
+      }
+  }
+  return s;
+}
+
 enum { EXTRACT_ECHO_WORK = 1 << 20 }; /* steps that comparing two values may take */
 
 /* --- a reply that is one value alone --- */

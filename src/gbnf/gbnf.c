@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Makes all up to "</think>", then blank space: one state for each beginning of the end mark. */
-static const struct gb_node *think_node(struct gb *g) {
+static const struct gb_node *think_node(struct gb *g, bool opened) {
   static const char end[] = "</think>";
   uint32_t states[sizeof end - 1];
   for (size_t i = 0; i + 1 < sizeof end; i++)
@@ -22,14 +22,17 @@ static const struct gb_node *think_node(struct gb *g) {
     const struct gb_node *again = i ? gb_seq(g, gb_word(g, "<"), gb_ref(g, states[1])) : &gb_never;
     g->rules[states[i]].node = gb_alt(g, off, on, again);
   }
-  return gb_seq(g, gb_word(g, "<think>"), gb_ref(g, states[0]));
+  const struct gb_node *mark = gb_word(g, "<think>");
+  return gb_seq(g, opened ? gb_maybe(g, "mark", mark) : mark, gb_ref(g, states[0]));
 }
 
-static void convert(struct gb *g, bool think, struct buf *out) {
+static void convert(struct gb *g, const struct gbnf_opts *opts, struct buf *out) {
   gb_primitives_reserve(g);
   uint32_t root = gb_rule_new(g, "root", NULL);
   const struct gb_node *value = gb_schema_node(g, "json");
-  const struct gb_node *before = think ? gb_maybe(g, "thinking", think_node(g)) : &gb_empty;
+  const struct gb_node *before = &gb_empty;
+  if (opts && (opts->think || opts->thinking))
+    before = gb_maybe(g, "thinking", think_node(g, opts->thinking));
   const struct gb_node *all = gb_seq(g, before, value, gb_space(g));
   g->rules[root].node = all; /* the rules may have moved */
   gb_sets_build(g);
@@ -99,7 +102,7 @@ enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
   if (!schema_compiler_run(&g->compiler, doc))
     g->status = gbnf_status_of(g->compiler.status);
   else
-    convert(g, opts && opts->think, &text);
+    convert(g, opts, &text);
   if (g->status == GBNF_OK) {
     out->length = text.n;
     out->text = buf_take(&text);

@@ -56,6 +56,7 @@ struct gbnf_opts {
   bool think;                             /* "<think>...</think>" may come before the JSON */
   const struct schema_registry *registry; /* may be NULL */
   const char *default_draft;              /* as in schema_opts */
+  bool thinking; /* the template may have written "<think>" already: also without it */
 };
 
 struct gbnf_result {

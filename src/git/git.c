@@ -5,9 +5,11 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "format/json_object.h"
+#include "git/run.h"
 #include "os/clock.h"
 #include "os/fs.h"
 #include "os/loop.h"
+#include "os/orphans.h"
 #include "os/sandbox.h"
 
 #include <assert.h>
@@ -324,6 +326,13 @@ void git_drop_lock(const char *folder, const char *name) {
   buf_auto_t lock = {0};
   buf_printf(&lock, "%s/%s.lock", folder, name);
   (void)unlink(buf_c(&lock));
+}
+
+void git_drop_dead_lock(const char *folder, const char *common, const char *ref) {
+  struct stat st;
+  buf_auto_t lock = buf_of("%s/%s.lock", common, ref);
+  if (lstat(buf_c(&lock), &st) == 0 && !orphan_at_work(folder, GIT_PROGRAM, &st))
+    (void)unlink(buf_c(&lock));
 }
 
 /* --- without a loop --- */

@@ -100,5 +100,7 @@ void git_answer_deinit(struct git_answer *answer);
 void git_complaint(const struct git_answer *answer, struct buf *out);
 /* Removes a lock that a killed git left in git's folder. */
 void git_drop_lock(const char *folder, const char *name);
+/* Does the same for a ref, if nobody has the lock open and no git is at work below the folder. */
+void git_drop_dead_lock(const char *folder, const char *common, const char *ref);
 
 #endif

@@ -7,6 +7,7 @@
 #include "git/repo_config.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -183,6 +184,20 @@ bool repo_make_worktrees(const struct repo *repo, struct err *err) {
   buf_auto_t path = buf_of("%s/worktrees", buf_c(&repo->common));
   return mkdir(buf_c(&path), 0777) == 0 || errno == EEXIST ||
          err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+}
+
+void repo_worktree_name(const char *common, const char *path, struct buf *name) {
+  buf_auto_t folder = buf_of("%s/worktrees", common), wanted = buf_of("%s/.git", path);
+  DIR *dir = opendir(buf_c(&folder));
+  for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+    buf_auto_t file = buf_of("%s/%s/gitdir", buf_c(&folder), entry->d_name), named = {0};
+    if (read_name(buf_c(&file), "", &named) && str_eq(buf_view(&named), buf_view(&wanted))) {
+      buf_clear(name);
+      buf_puts(name, entry->d_name);
+    }
+  }
+  if (dir != NULL)
+    (void)closedir(dir);
 }
 
 /* Copies which files a sparse tree has; git itself copies their patterns. */

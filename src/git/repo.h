@@ -38,6 +38,9 @@ bool repo_enter(const char *folder, struct repo *repo, struct err *err) MUST_CHE
  * stand-in until then, and the settings of which files it has (sparse). */
 bool repo_make_worktrees(const struct repo *repo, struct err *err) MUST_CHECK;
 bool repo_worktree_made(const struct repo *repo, const char *path, struct err *err) MUST_CHECK;
+/* Sets NAME of worktrees/NAME, where the repository knows of a linked tree, which may be gone or
+ * have the place of another that was moved. Nothing is set if it does not. */
+void repo_worktree_name(const char *common, const char *path, struct buf *name);
 
 /* Where HEAD of a working tree is. */
 struct repo_head {

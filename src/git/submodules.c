@@ -2,6 +2,7 @@
  * the main repository. */
 #include "git/submodules.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "format/json_object.h"
@@ -183,6 +184,15 @@ static bool make_store(const struct submodule_keeping *k, struct store_pair *pai
   return ok;
 }
 
+/* A new store's history ends where that of the worktree's does, if it was not fetched whole. */
+static bool copy_shallow(const struct submodule_keeping *k, const struct store_pair *pair) {
+  buf_auto_t from = buf_of("%s/shallow", pair->from), to = buf_of("%s/shallow", pair->to);
+  buf_auto_t ends = {0};
+  return kind_of(from.p, from.n, "") != S_IFREG || kind_of(to.p, to.n, "") != 0 ||
+         (file_read(buf_c(&from), LIMIT_TREE_LIST_BYTES, &ends, k->err) &&
+          file_write_new(buf_c(&to), buf_view(&ends), k->err));
+}
+
 static bool write_kept_refs(const struct submodule_keeping *k, const struct store_pair *pair,
                             struct str tips, long highest) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
@@ -192,10 +202,12 @@ static bool write_kept_refs(const struct submodule_keeping *k, const struct stor
     char ref[96];
     struct str tip = str_next_line(&tips);
     print_into(ref, sizeof ref, "refs/segue/%.60s/%ld", k->where->session, ++highest);
+    git_drop_dead_lock(pair->to, pair->to, ref);
     buf_printf(&refs, "create %s " STR_FMT "\n", ref, STR_ARG(tip));
     json_array_append_new(kept, kept_entry(pair->name, str_from(ref), tip));
   }
-  return STORE_GIT(pair, true, buf_view(&refs), &answer, k->err, "update-ref", "--stdin") &&
+  return STORE_GIT(pair, true, buf_view(&refs), &answer, k->err, "update-ref", "--create-reflog",
+                   "--stdin") &&
          json_array_extend(k->kept, kept) == 0;
 }
 
@@ -213,9 +225,10 @@ static bool copy_store(const struct submodule_keeping *k, struct store_pair *pai
     return false;
   if (tips.n == 0)
     return true;
+  bool is_new = without.n == 0;
   buf_str(&without, buf_view(&tips));
   buf_printf(&pack, "%s/objects/pack/pack", pair->to);
-  return make_store(k, pair, buf_view(&tips)) &&
+  return make_store(k, pair, buf_view(&tips)) && (!is_new || copy_shallow(k, pair)) &&
          STORE_GIT(pair, true, buf_view(&without), &answer, k->err, "pack-objects", "--quiet",
                    "--revs", "--non-empty", buf_c(&pack)) &&
          write_kept_refs(k, pair, buf_view(&tips), highest);
@@ -288,18 +301,48 @@ static bool keep_embedded(const struct submodule_keeping *k) {
 bool submodules_keep(const struct submodules_where *where, json_t *kept, struct err *err) {
   struct repo repo;
   const struct submodule_keeping k = {.where = where, .repo = &repo, .kept = kept, .err = err};
-  const char *last = strrchr(where->worktree, '/');
-  buf_auto_t from = {0}, to = {0};
+  buf_auto_t from = {0}, to = {0}, name = {0};
   char_auto_t *real = realpath(where->repo, NULL);
-  if (last == NULL || real == NULL)
+  if (real == NULL)
     return true;
   if (!repo_find(real, &repo))
     buf_puts(&repo.common, real); /* a bare one */
-  buf_printf(&from, "%s/worktrees%s/modules", buf_c(&repo.common), last);
+  repo_worktree_name(buf_c(&repo.common), where->worktree, &name);
+  buf_printf(&from, "%s/worktrees/%s/modules", buf_c(&repo.common), buf_c(&name));
   buf_printf(&to, "%s/modules", buf_c(&repo.common));
   bool ok = keep_below(&k, buf_c(&from), buf_c(&to), "", 0) && keep_embedded(&k);
   repo_deinit(&repo);
   return ok;
+}
+
+static void list_stores(const char *folder, const char *name, int depth, json_t *stores) {
+  bool store = name[0] != '\0' && has_folder(folder, "") && has_folder(folder, "/objects") &&
+               !leads_away(folder, folder);
+  buf_auto_t below = buf_of("%s%s", folder, store ? "/modules" : "");
+  bool more = depth < SUBMODULE_DEPTH && has_folder(folder, "") && has_folder(buf_c(&below), "");
+  DIR *dir = more ? opendir(buf_c(&below)) : NULL;
+  if (store)
+    json_array_append_new(
+        stores, json_pack("[oo]", json_text(str_from(name)), json_text(str_from(folder))));
+  for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+    buf_auto_t path = buf_of("%s/%s", buf_c(&below), entry->d_name);
+    buf_auto_t inner = buf_of("%s%s%s", name, name[0] ? "/" : "", entry->d_name);
+    if (!str_among(str_from(entry->d_name), ". .."))
+      list_stores(buf_c(&path), buf_c(&inner), depth + 1, stores);
+  }
+  if (dir != NULL)
+    (void)closedir(dir);
+}
+
+json_t *submodules_stores(const char *repo) {
+  struct repo own;
+  json_t *stores = json_array();
+  if (!repo_find(repo, &own))
+    buf_puts(&own.common, repo);
+  buf_puts(&own.common, "/modules");
+  list_stores(buf_c(&own.common), "", 0, stores);
+  repo_deinit(&own);
+  return stores;
 }
 
 /* --- checking out --- */

@@ -2,6 +2,7 @@
  * that are made in them are kept.
  *
  *   submodules_keep(&where, kept, &err)   before a merge, and before anything is removed
+ *   submodules_stores(repo)               where the refs are that it made
  *
  * git gives each worktree stores of its own for its submodules, and removes them with it: a commit
  * that was made there and not pushed is then nowhere, although the branch names it. So what these
@@ -50,6 +51,9 @@ struct submodules_where { /* all borrowed */
  * the submodule that could not be copied. */
 bool submodules_keep(const struct submodules_where *where, json_t *kept,
                      struct err *err) MUST_CHECK;
+/* Returns the stores of the main repository: a new array of [submodule, folder]. repo: a folder of
+ * it, without links. */
+json_t *submodules_stores(const char *repo);
 
 struct submodules;
 /* source: a folder of the repository; base: the commit that is checked out, or NULL if agents have

@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "git/git.h"
+#include "git/repo.h"
 #include "git/run.h"
 
 #include <dirent.h>
@@ -66,21 +68,35 @@ static bool is_plausible(const struct work_where *where, struct err *err) {
                        where->session);
 }
 
+/* Finds git's own folder, also of a bare repository. */
+static void work_common(const struct work_look *l, struct buf *out) {
+  AUTO(repo_deinit) struct repo repo = {0};
+  char_auto_t *real = realpath(l->repo, NULL);
+  bool found = real != NULL && repo_find(real, &repo);
+  buf_puts(out, found ? buf_c(&repo.common) : l->repo);
+}
+
 /* New; NULL: err says why not. */
 static struct work_look *look_new(const struct work_where *where, struct work *w, struct err *err) {
   *err = (struct err){0};
   if (!is_plausible(where, err))
     return NULL;
   struct work_look *l = xcalloc(1, sizeof *l);
-  const char *path = where->worktree, *last = path ? strrchr(path, '/') : NULL;
+  const char *path = where->worktree;
   bool there = file_is_folder(path);
   l->where = where;
   l->w = w;
   l->repo = file_is_folder(where->repo) || !there ? where->repo : path;
   l->at = there ? path : l->repo;
   print_into(l->name, sizeof l->name, "HEAD");
-  if (path != NULL && !there) /* git may still know where it stood */
-    print_into(l->name, sizeof l->name, "worktrees%s/HEAD", last ? last : "/");
+  if (path != NULL && !there) { /* git may still know where it stood */
+    buf_auto_t common = {0}, name = {0};
+    work_common(l, &common);
+    repo_worktree_name(buf_c(&common), path, &name);
+    if (name.n == 0) /* it was moved: git keeps the name */
+      buf_puts(&name, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    print_into(l->name, sizeof l->name, "worktrees/%s/HEAD", buf_c(&name));
+  }
   print_into(l->ref, sizeof l->ref, "refs/heads/%s", where->branch ? where->branch : "");
   return l;
 }
@@ -192,6 +208,22 @@ static json_t *unheld(const struct work_look *l, const struct buf *commits, bool
   return heads;
 }
 
+/* Lists the branches that have one of the loose commits; of too many the oldest are asked for. */
+static bool list_holders(const struct work_look *l, struct git_answer *answer, struct err *err) {
+  enum { FIXED = 3, MOST = 30 };
+  struct git_ask ask = {
+      .folder = l->repo,
+      .words = {"for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads"}};
+  size_t count = json_object_size(l->loose), at = 0, words = FIXED;
+  JSON_MEMBERS(l->loose, commit, value) {
+    if (at++ + MOST < count)
+      continue;
+    ask.words[words++] = "--contains";
+    ask.words[words++] = commit;
+  }
+  return git_now(&ask, answer, err);
+}
+
 static bool is_astray(const struct work_look *l, struct str commit) {
   return json_object_getn(l->loose, commit.p, commit.n) != NULL;
 }
@@ -217,16 +249,14 @@ static bool read_loose(struct work_look *l, json_t **lost, struct err *err) {
   if (heads == NULL || json_array_size(heads) == 0)
     return heads != NULL;
   *lost = unheld(l, &commits, true, "", NULL, err);
-  if (*lost == NULL || !git_run(l->repo, &answer, err, "for-each-ref",
-                                "--format=%(objectname) %(refname:lstrip=2)", "refs/heads", NULL))
+  if (*lost == NULL || !list_holders(l, &answer, err))
     return false;
   struct str rest = buf_view(&answer.out);
   while (rest.n > 0) {
     struct str line = str_next_line(&rest), commit = str_cut(&line, ' ');
-    json_t *name = is_astray(l, commit) ? json_stringn(line.p, line.n) : NULL;
-    if (name != NULL)
-      json_array_append_new(
-          l->w->others, json_pack("{so ss%}", "branch", name, "commit", commit.p, (int)commit.n));
+    json_array_append_new(l->w->others,
+                          json_pack("{so ss%}", "branch", json_stringn(line.p, line.n), "commit",
+                                    commit.p, (int)commit.n));
   }
   return true;
 }
@@ -472,17 +502,21 @@ static long next_ref(const struct work_look *l, struct err *err) {
 static bool write_refs(const struct work_look *l, const json_t *commits, bool moves, json_t *kept,
                        struct err *err) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
-  buf_auto_t text = {0};
+  buf_auto_t text = {0}, common = {0};
   json_auto_t *made = json_array();
   long number = json_array_size(commits) > 0 ? next_ref(l, err) : 1;
   if (number == 0)
     return false;
+  work_common(l, &common);
   JSON_EACH(commits, i, commit) {
     char ref[96];
     print_into(ref, sizeof ref, "refs/segue/%.36s/%ld", l->where->session, number + (long)i);
+    git_drop_dead_lock(l->repo, buf_c(&common), ref);
     buf_printf(&text, "create %s %s\n", ref, json_string_value(commit));
     json_array_append_new(made, json_pack("{ss sO}", "ref", ref, "commit", commit));
   }
+  if (moves && strstr(l->ref, l->where->session) != NULL) /* nobody else's branch */
+    git_drop_dead_lock(l->repo, buf_c(&common), l->ref);
   if (moves && l->w->tip[0])
     buf_printf(&text, "option no-deref\nupdate %s %s %s\n", l->ref, l->w->head, l->w->tip);
   else if (moves)

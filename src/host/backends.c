@@ -8,6 +8,7 @@
 #include "host/call_queue.h"
 #include "host/daily_usage.h"
 #include "host/paths.h"
+#include "host/prices.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/schema_delivery.h"
@@ -132,6 +133,7 @@ struct provider_registry *backends_new(const struct config *config, struct err *
     err_wrap(err, "config.yaml");
   else if (backends_check(config, reg, err)) {
     day_set_keep(reg, config->budget);
+    prices_keep(reg);
     return reg;
   }
   registry_free(reg);

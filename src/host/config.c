@@ -16,6 +16,7 @@
 #include "host/paths.h"
 #include "host/sandbox_config.h"
 #include "host/workspace_set.h"
+#include "provider/words.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -117,7 +118,8 @@ const struct config_key config_keys[] = {
     {"model", NULL, "--model", NULL, "its model"},
     {"options", NULL, "--option", NULL, "sampling: temperature, seed, max_tokens, effort"},
     {"fallback", NULL, NULL, NULL, "for each backend, which ones to ask when it cannot continue"},
-    {"prices", NULL, NULL, NULL, "US dollars per million tokens, by model: input, output, cached"},
+    {"prices", NULL, NULL, NULL,
+     "US dollars per million tokens, by model: input, output, cached, cache_write, reasoning"},
     {"notify", NULL, NULL, NULL,
      "a program to notify of questions, stops and ends, as a list of words"},
     {"budget", NULL, NULL, NULL,
@@ -142,6 +144,9 @@ const struct config_key config_keys[] = {
      "where sessions are kept, instead of in a folder: postgres://HOST/DATABASE"},
     {"shared_paths", NULL, NULL, NULL,
      "folders that several machines share, and the label of those machines: {/srv/work: nfs1}"},
+    {"words", NULL, NULL, NULL,
+     "what words for a failure mean, before the table of segue's own: [{class: quota, match: "
+     "...}]"},
     {"providers", NULL, NULL, NULL,
      "settings for individual backends; segue providers show NAME lists them"},
     {0},
@@ -220,7 +225,7 @@ static bool config_read_fallback(struct config *config, const char *path,
   return true;
 }
 
-/* Reads prices. They are never looked up elsewhere: they change, and differ by contract. */
+/* Reads the user's own prices, which go before those of lists: they differ by contract. */
 static bool config_read_prices(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
   static const char *const wanted =
@@ -235,7 +240,7 @@ static bool config_read_prices(struct config *config, const char *path,
     for (size_t k = 0; k < price->count; k++) {
       struct str name = price->pairs[k].key->text;
       const struct yaml_node *usd = price->pairs[k].value;
-      if (!str_eq_c(name, "input") && !str_eq_c(name, "output") && !str_eq_c(name, "cached"))
+      if (!str_is_one(name, price_names))
         return yaml_wrong(err, path, price->pairs[k].key, "%s", wanted);
       if ((usd->kind != YAML_INTEGER && usd->kind != YAML_REAL) || usd->real < 0 ||
           usd->real > LIMIT_COST_USD)
@@ -244,6 +249,19 @@ static bool config_read_prices(struct config *config, const char *path,
   }
   config->prices = yaml_to_json(node);
   return true;
+}
+
+/* Takes the user's words for failures. A log holds only what came of them. */
+static bool config_read_words(struct config *config, const char *path, const struct yaml_node *node,
+                              struct err *err) {
+  json_auto_t *rows = yaml_to_json(node);
+  struct err why;
+  size_t at;
+  (void)config;
+  if (words_take(rows, &at, &why))
+    return true;
+  return yaml_wrong(err, path, node->kind == YAML_LIST && at < node->count ? node->items[at] : node,
+                    "%s", why.text);
 }
 
 static bool config_read_workspace(struct config *config, const char *path,
@@ -429,6 +447,7 @@ static const struct {
     {"store", config_read_store},
     {"providers", config_read_providers},
     {"shared_paths", config_read_shared_paths},
+    {"words", config_read_words},
 };
 
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
@@ -444,7 +463,7 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
       "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, hidden_tests, store, "
-      "shared_paths or providers";
+      "shared_paths, words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
 

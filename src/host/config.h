@@ -17,6 +17,7 @@
  *   sandbox: guard          what confines agents and commands, see sandbox_config.h
  *   hidden_tests: {dir, command, ...}   see hidden_tests.h
  *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
+ *   words: [{class: quota, match: ...}]   what words for a failure mean, see provider/words.h
  *   providers: {NAME: {...}}  settings of single backends; each defines its own
  *
  * Only the user's file may set these: a project's .segue/ holds nothing but facets. A missing file

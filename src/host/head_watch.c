@@ -34,6 +34,16 @@ struct head_watch {
   void *ctx;
 };
 
+static void heads_read_main(struct repo *main, struct watched_heads *heads) {
+  buf_auto_t index = buf_of("%s/index", buf_c(&main->git_dir));
+  repo_read_head(main, &heads->main);
+  heads->has_main = true;
+  heads->main_top = realpath(buf_c(&main->top), NULL);
+  if (lstat(buf_c(&index), &heads->main_index) != 0)
+    heads->main_index = (struct stat){0};
+  repo_deinit(main);
+}
+
 static void heads_read(const char *folder, struct watched_heads *heads) {
   struct repo repo, main;
   char *real = realpath(folder, NULL);
@@ -45,16 +55,8 @@ static void heads_read(const char *folder, struct watched_heads *heads) {
   struct stat st;
   heads->moves = lstat(buf_c(&log), &st) == 0 ? st.st_size : 0;
   repo_read_head(&repo, &heads->here);
-  heads->has_main = repo_main(&repo, &main);
-  if (heads->has_main) {
-    buf_auto_t index = {0};
-    repo_read_head(&main, &heads->main);
-    heads->main_top = realpath(buf_c(&main.top), NULL);
-    buf_printf(&index, "%s/index", buf_c(&main.git_dir));
-    if (lstat(buf_c(&index), &heads->main_index) != 0)
-      heads->main_index = (struct stat){0};
-    repo_deinit(&main);
-  }
+  if (repo_main(&repo, &main))
+    heads_read_main(&main, heads);
   repo_deinit(&repo);
 }
 
@@ -110,8 +112,14 @@ static json_t *heads_tell(const struct head_watch *w) {
                                    .commits_only = true};
   AUTO(work_deinit) struct work work = {0};
   struct err err;
-  if (!after->is_repo)
+  if (!after->is_repo) { /* the folder is gone: what it did elsewhere counts all the same */
+    json_t *main = heads_place(&before->here);
+    tell_main(main, before, after, w->seen);
+    if (json_object_get(main, "main") != NULL)
+      return main;
+    json_decref(main);
     return NULL;
+  }
   json_t *told = heads_place(&after->here);
   if (w->known == NULL || !heads_same(&before->here, &after->here))
     json_object_set_new(told, "was", heads_place(&before->here));
@@ -123,6 +131,8 @@ static json_t *heads_tell(const struct head_watch *w) {
       json_object_set_new(told, "work", json_string(work_state_name(work.state)));
     if (work.lacks[0] != '\0')
       json_object_set_new(told, "lacks", json_string(work.lacks));
+    if (json_array_size(work.others) > 0 && !heads_same(&before->here, &after->here))
+      json_object_set(told, "others", work.others);
   } else if (strays || moves) {
     log_warn("%s", err.text);
   }
@@ -134,7 +144,10 @@ static json_t *heads_tell(const struct head_watch *w) {
 
 static void watch_work(void *ctx) {
   struct head_watch *w = ctx;
+  struct repo main;
   heads_read(w->folder, w->ends ? &w->after : &w->before);
+  if (w->ends && !w->after.is_repo && w->before.main_top && repo_find(w->before.main_top, &main))
+    heads_read_main(&main, &w->after);
   if (w->ends)
     w->told = heads_tell(w);
 }

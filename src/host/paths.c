@@ -309,6 +309,15 @@ static void make_folders(char *path) {
   (void)mkdir(path, 0700);
 }
 
+bool paths_make_folders_of(char *path) {
+  char *slash = strrchr(path, '/');
+  *slash = '\0';
+  make_folders(path);
+  bool there = file_is_folder(path);
+  *slash = '/';
+  return there;
+}
+
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) {
   char below[64];
   print_into(below, sizeof below, "/%s", name);

@@ -32,6 +32,8 @@ void paths_workflows(const char *cwd, paths_tell *tell, void *ctx);
 
 /* Gives a folder of this name in the user's state folder, made if missing. */
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
+/* Makes the folders above a file of the user's. Returns false if they cannot be there. */
+bool paths_make_folders_of(char *path);
 /* Gives the folders that are searched when one workflow calls another by name: the user's and
  * segue's own; "" for a missing one. The project's is not searched: a user's workflow must not run
  * programs of a project's choice. */

@@ -8,6 +8,7 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/daily_usage.h"
+#include "host/prices.h"
 #include "provider/probe.h"
 #include "store/summary.h"
 
@@ -103,17 +104,26 @@ static double part_calls(const struct movement *m, enum reachable_role role, siz
   return sum * (double)votes;
 }
 
+/* Says once what is not known, and of whom: "no price is known for the model of codex, gemini". */
 static void plan_unknown(struct planning *plan, const char *what, struct str name) {
   buf_auto_t text = buf_of("%s " STR_FMT, what, STR_ARG(name));
-  for (size_t i = 0; i < json_array_size(plan->unknown); i++)
-    if (str_eq_c(buf_view(&text), json_string_value(json_array_get(plan->unknown, i))))
-      return;
+  for (size_t i = 0; i < json_array_size(plan->unknown); i++) {
+    struct str known = json_view(json_array_get(plan->unknown, i)), names = known;
+    if (!str_drop(&names, what))
+      continue;
+    while (names.n > 0)
+      if (str_eq(str_trim(str_cut(&names, ',')), name))
+        return;
+    buf_clear(&text);
+    buf_printf(&text, STR_FMT ", " STR_FMT, STR_ARG(known), STR_ARG(name));
+    json_array_set_new(plan->unknown, i, json_text(buf_view(&text)));
+    return;
+  }
   json_array_append_new(plan->unknown, json_text(buf_view(&text)));
 }
 
 /* Returns the most that one answer can cost, in dollars, from the dearest who can be asked. */
 static double answer_cost(struct planning *plan, const struct reachable_part *part) {
-  const json_t *prices = json_object_get(plan->p->config, "prices");
   const json_t *tokens = json_object_get(part->options, "max_tokens");
   const json_t *flag = json_object_get(json_object_get(plan->p->config, "options"), "max_tokens");
   double most = 0;
@@ -121,16 +131,18 @@ static double answer_cost(struct planning *plan, const struct reachable_part *pa
     tokens = flag;
   for (size_t i = 0; i < part->count; i++) {
     const struct reachable_who *who = &part->who[i];
-    const json_t *price = json_object_getn(prices, who->model.n ? who->model.p : "", who->model.n);
-    double output = json_number_value(json_object_get(price, "output"));
+    const struct provider *p = registry_find(plan->p->registry, who->provider);
+    double output = prices_of_output(plan->p->registry, plan->p->config, who->provider, who->model);
     if (str_eq_c(who->provider, "script"))
       continue;
-    if (price == NULL)
+    if (output < 0)
       plan_unknown(plan, "no price is known for the model of", who->provider);
-    if (!json_is_integer(tokens))
+    if (!json_is_integer(tokens) && p != NULL && (p->capability.options & OPTION_MAX_TOKENS) == 0)
+      plan_unknown(plan, "nothing bounds an answer of", who->provider);
+    else if (!json_is_integer(tokens))
       plan_unknown(plan, "no max_tokens in the options of",
                    plan->p->workflow->movements[part->movement].name);
-    double cost = output * json_number_value(tokens) / 1e6;
+    double cost = (output > 0 ? output : 0) * json_number_value(tokens) / 1e6;
     most = cost > most ? cost : most;
   }
   return most;
@@ -189,18 +201,17 @@ static void add_unseen(json_t *budget, const char *what, struct str provider, co
 static void plan_budget_see(json_t *budget, const struct workflow *wf, const json_t *config,
                             const struct reachable_part *part,
                             const struct provider_registry *registry) {
-  const json_t *prices = json_at(config, "prices");
   bool tokens = is_bounded(wf, part->movement, BUDGET_TOKENS);
   bool cost = is_bounded(wf, part->movement, BUDGET_COST);
   for (size_t i = 0; i < part->count && (tokens || cost); i++) {
     const struct reachable_who *who = &part->who[i];
     const struct provider *p = registry_find(registry, who->provider);
-    const char *model = who->model.n > 0 ? who->model.p : "";
     if (p == NULL || str_eq_c(who->provider, "script") || str_eq_c(who->provider, "command"))
       continue;
     if (tokens && p->capability.tells_no_tokens)
       add_unseen(budget, "tokens", who->provider, "it reports none");
-    if (cost && json_object_getn(prices, model, who->model.n) == NULL)
+    if (cost && !p->capability.tells_cost &&
+        prices_of_output(registry, config, who->provider, who->model) < 0)
       add_unseen(budget, "cost", who->provider, "no price for its model, and it may report none");
   }
 }

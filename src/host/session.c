@@ -20,6 +20,7 @@
 #include "host/folder_lock.h"
 #include "host/head_watch.h"
 #include "host/hidden_tests.h"
+#include "host/prices.h"
 #include "host/report_files.h"
 #include "host/test_reports.h"
 #include "host/worktree.h"
@@ -505,6 +506,14 @@ static void bound_structured(struct call_result *result) {
              deep ? "levels" : "bytes");
 }
 
+/* Returns what the call has used with its cost by a list of prices, if the backend told none. A new
+ * reference. */
+static json_t *price_call(const struct open_call *call, const json_t *usage) {
+  const struct session *s = call->session;
+  return prices_of_usage(s->registry, s->core.config, call->request.provider, call->request.model,
+                         usage);
+}
+
 /* Passes pieces of text to whoever watches, and makes records of the rest. */
 static void on_news(void *ctx, const struct provider_news *news) {
   struct open_call *call = ctx;
@@ -522,10 +531,11 @@ static void on_news(void *ctx, const struct provider_news *news) {
       s->watcher->delta(s->watcher_ctx, call->request.turn, call->call, thinking, news->text);
     return;
   }
+  json_auto_t *used = news->kind == NEWS_USAGE ? price_call(call, news->data) : NULL;
   struct event ev = {.kind = EVENT_CALL_NEWS,
                      .call = call->call,
                      .news_kind = provider_news_name(news->kind),
-                     .news = news->data};
+                     .news = used != NULL ? used : news->data};
   session_event(s, &ev);
 }
 
@@ -652,6 +662,9 @@ void session_call_done(void *ctx, struct call_result *result) {
     result->class = call->ends_as;
   call->result = *result;
   *result = (struct call_result){0};
+  json_t *used = price_call(call, call->result.usage);
+  json_decref(call->result.usage);
+  call->result.usage = used;
   bound_structured(&call->result);
   if (call->request.tests.n > 0 && call->result.has_exit && call->result.class == CLASS_NONE) {
     loop_do(s->host->loop, count_tests, after_tests, call);

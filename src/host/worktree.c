@@ -961,6 +961,14 @@ static void adopt_work(void *ctx) {
             job->branch, w.tip, w.head);
   else if (!follows || work_adopt(&where, &w, &job->err))
     job->adopted = json_pack("{ss sO ss}", "branch", job->branch, "from", from, "commit", w.head);
+  json_auto_t *kept = json_array(); /* what git knows of the folder goes when it is made again */
+  struct work_where stays = where;
+  stays.branch = NULL;
+  if (job->then != NULL && job->err.code == ERR_NONE)
+    (void)!work_keep(&stays, &w, kept, &job->err);
+  JSON_EACH(kept, i, ref)
+    log_warn("%.10s is on no other branch and stays as %s", json_word_at(ref, "commit"),
+             json_word_at(ref, "ref"));
 }
 
 /* --- a job: its steps, and what the session hears --- */

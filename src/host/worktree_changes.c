@@ -114,6 +114,9 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   char number[24];
   if (str_eq_c(type, "session_start") && r->t->cwd == NULL) {
     take_start(r->t, record);
+  } else if (str_eq_c(type, "carried")) {
+    print_into(r->t->parent, sizeof r->t->parent, "%s",
+               json_word_at(json_object_get(record, "parent"), "session"));
   } else if (str_eq_c(type, "turn_start")) {
     print_into(number, sizeof number, "%" JSON_INTEGER_FORMAT,
                json_integer_value(json_object_get(record, "turn")));
@@ -143,8 +146,8 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
 
 /* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
 static bool tells_of_trees(struct str line) {
-  static const char *const types[] = {"\"session_start\"", "\"turn_start\"", "\"workspace\"",
-                                      "\"files\":[{", "\"was\":{"};
+  static const char *const types[] = {"\"session_start\"", "\"carried\"",  "\"turn_start\"",
+                                      "\"workspace\"",     "\"files\":[{", "\"was\":{"};
   for (size_t i = 0; i < ARRAY_LEN(types); i++)
     if (memmem(line.p, line.n, types[i], strlen(types[i])) != NULL)
       return true;

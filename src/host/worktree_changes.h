@@ -40,7 +40,7 @@ struct tree_item {
 };
 
 struct trees {
-  char session[STORE_ID_BYTES];
+  char session[STORE_ID_BYTES], parent[STORE_ID_BYTES]; /* parent: of a fork; or "" */
   char *cwd;       /* where it was started: a folder in the repository */
   char *task;      /* its first line */
   json_t *config;  /* of its start; or NULL */

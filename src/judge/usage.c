@@ -32,6 +32,7 @@ void usage_add(json_t **sum, const json_t *more) {
   add_tokens(*sum, more, "output");
   add_tokens(*sum, more, "cached");
   add_tokens(*sum, more, "reasoning");
+  add_tokens(*sum, more, "cache_write");
   if (known && total >= 0 && total < 1e9)
     json_object_set_new(*sum, "cost_usd", json_real(total));
   else

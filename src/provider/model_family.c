@@ -2,29 +2,18 @@
 #include "provider/model_family.h"
 
 #include "base/buf.h"
+#include "base/resource.h"
 
-struct model_family_word {
-  const char *word, *family;
-};
-
-/* Providers behind which there is one maker. */
-static const struct model_family_word makers[] = {
-    {"claude", "claude"}, {"anthropic", "claude"},  {"codex", "gpt"},
-    {"openai", "gpt"},    {"openai-chat", "gpt"},   {"gemini", "gemini"},
-    {"qwen", "qwen"},     {"deepseek", "deepseek"}, {"mistral", "mistral"},
-};
-
-/* Models whose name does not begin with their family's. */
-static const struct model_family_word models[] = {
-    {"opus", "claude"}, {"sonnet", "claude"}, {"haiku", "claude"},
-    {"o", "gpt"},       {"chatgpt", "gpt"},   {"codex", "gpt"},
-};
-
-static struct str model_family_in(const struct model_family_word *words, size_t n,
-                                  struct str word) {
-  for (size_t i = 0; i < n; i++)
-    if (str_eq_c(word, words[i].word))
-      return str_from(words[i].family);
+/* Returns the family of a word of this kind, "provider" or "model", by the table families.txt; n 0:
+ * it names none. */
+static struct str family_named(const char *kind, struct str word) {
+  const struct resource *table = resource_find("provider/families.txt");
+  struct str rest = {table->p, table->n};
+  while (rest.n > 0) {
+    struct str line = str_next_line(&rest), of = str_cut(&line, ' '), name = str_cut(&line, ' ');
+    if (str_eq_c(of, kind) && str_eq(name, word))
+      return line;
+  }
   return (struct str){NULL, 0};
 }
 
@@ -44,10 +33,10 @@ static void put_model_word(struct str model, struct buf *out) {
 }
 
 static void put_family(struct str provider, struct str model, struct buf *out) {
-  struct str known = model_family_in(makers, ARRAY_LEN(makers), provider);
+  struct str known = family_named("provider", provider);
   if (known.n == 0) {
     put_model_word(model, out);
-    known = model_family_in(models, ARRAY_LEN(models), buf_view(out));
+    known = family_named("model", buf_view(out));
   }
   if (known.n > 0) {
     buf_set(out, known);

@@ -19,7 +19,8 @@ static const char *const reply_keys[] = {
     "structured", "error",   "delay_ms", "write",        "chunks", "provider_session",
     "usage",      "cost",    "tools",    "usage_so_far", "mark",   NULL};
 
-static const char *const usage_keys[] = {"input", "output", "cached", "reasoning", NULL};
+static const char *const usage_keys[] = {"input",     "output",      "cached",
+                                         "reasoning", "cache_write", NULL};
 
 static const char *const error_keys[] = {"class", "retry_after_ms", "message", NULL};
 

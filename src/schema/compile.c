@@ -474,6 +474,11 @@ static void emit_all(struct emit *e) {
                    "unevaluatedProperties");
 }
 
+bool schema_names_any(const json_t *names) {
+  const char *type = json_string_value(json_object_get(names, "type"));
+  return json_object_size(names) == 1 && type != NULL && strcmp(type, "string") == 0;
+}
+
 void schema_entry_keywords(const struct schema *s, uint32_t entry,
                            const json_t *have[KEYWORD_COUNT]) {
   const json_t *schema = s->entries[entry].schema;
@@ -488,6 +493,8 @@ void schema_entry_keywords(const struct schema *s, uint32_t entry,
     if (k && (!only_ref || k->id == K_REF) && (k->vocabulary & vocabularies || k->id == K_FORMAT))
       have[k->id] = json_object_iter_value(at);
   }
+  if (schema_names_any(have[K_PROPERTY_NAMES]))
+    have[K_PROPERTY_NAMES] = NULL;
 }
 
 static bool schema_compile_entry(struct compiler *c, uint32_t entry) {

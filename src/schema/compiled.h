@@ -327,6 +327,8 @@ struct compiler {
  * before. The caller owns c->schema and calls schema_free, also after a failure. */
 bool schema_compiler_run(struct compiler *c, const json_t *doc);
 void schema_compiler_deinit(struct compiler *c);
+/* Returns true for {"type": "string"}, as some generators write `propertyNames` for each map. */
+bool schema_names_any(const json_t *names);
 /* Gets the keywords of an entry, by keyword_id, that its dialect and vocabularies know; `true` and
  * `false` have none. */
 void schema_entry_keywords(const struct schema *s, uint32_t entry,

@@ -197,6 +197,19 @@ static bool find_fields(struct walk *walk, struct outline *outline) {
 
 /* --- the outline --- */
 
+/* Returns the types that alternatives name. */
+static unsigned forms_of(const struct schema *s, const struct op *op) {
+  unsigned types = 0;
+  if (op->code != OP_ANY_OF && op->code != OP_ONE_OF)
+    return 0;
+  for (uint32_t i = 0; i < op->u.list->count; i++) {
+    uint32_t node = op->u.list->nodes[i];
+    if (node < s->node_count && s->nodes[node].types != TYPE_ANY)
+      types |= s->nodes[node].types;
+  }
+  return types;
+}
+
 bool outline_of(struct walk *walk, struct place place, struct outline *out) {
   assert(walk->schema && (place.count == 0 || place.nodes));
   struct gathering g = {.walk = walk};
@@ -219,6 +232,7 @@ bool outline_of(struct walk *walk, struct place place, struct outline *out) {
       const struct op *op = &s->ops[node->first + k];
       if (op->code == OP_FALSE)
         out->never = true;
+      out->forms |= forms_of(s, op);
       if (op->code != OP_REF && op->code != OP_DYNAMIC_REF && op->code != OP_ALL_OF &&
           op->code != OP_FALSE)
         out->ops[out->op_count++] = op;
@@ -293,7 +307,8 @@ unsigned outline_hint(const struct outline *outline) {
   }
   if (is_fixed)
     return fixed & outline->types;
-  return hint & outline->types;
+  /* A keyword for one type does not narrow alternatives that name others. */
+  return outline->forms & ~hint ? 0 : hint & outline->types;
 }
 
 const json_t *outline_raw(const struct walk *walk, uint32_t node, const char *keyword) {

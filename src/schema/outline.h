@@ -48,6 +48,7 @@ struct outline {
   unsigned types;    /* type mask */
   bool never;        /* a `false` schema, or no type is left */
   bool has_format;   /* asserted or not */
+  unsigned forms;    /* type mask of all alternatives that have a type of their own */
   const struct op **ops;
   uint32_t op_count;
   struct outline_field *fields; /* in the order of the schema */

@@ -167,13 +167,27 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
     check_runs(r, spec, index, runs, run_count);
 }
 
-static json_t *check_object(const struct reask_reading *r, size_t index, long call) {
+/* Returns true if no constraint can have been at work on such an answer. */
+static bool is_unenforced(const struct reask_reading *r) {
+  bool loose = r->outcome == REASK_OUTCOME_PARSE;
+  for (size_t i = 0; r->outcome == REASK_OUTCOME_SCHEMA && i < json_array_size(r->errors); i++) {
+    const json_t *e = json_array_get(r->errors, i);
+    struct str keyword = str_from(json_word_at(e, "keyword"));
+    loose = loose || str_among(keyword, "required additionalProperties") ||
+            (str_eq_c(keyword, "type") && json_word_at(e, "pointer")[0] == '\0');
+  }
+  return loose;
+}
+
+static json_t *check_object(const struct reask_reading *r, size_t index, long call, bool enforced) {
   const struct answer *a = &r->answer;
   bool valid = r->outcome == REASK_OUTCOME_VALID;
   json_t *o = json_object();
   json_put(o, "number", json_integer((json_int_t)index + 1));
   json_put(o, "call", json_integer(call));
   json_put(o, "outcome", json_string(outcomes[r->outcome]));
+  json_put_true(o, "unenforced", enforced && is_unenforced(r));
+  json_put_true(o, "ambiguous", a->ambiguous);
   if (a->where != NULL)
     json_put(o, "extract_stage", json_string(a->where));
   json_put_true(o, "repaired", a->repaired);
@@ -308,7 +322,7 @@ void reask_next(const struct reask_spec *spec, const json_t *checks,
     step->value = json_incref(r.answer.value);
   } else {
     step->action = REASK_CHECKED;
-    step->object = check_object(&r, index, replies[index].call);
+    step->object = check_object(&r, index, replies[index].call, replies[index].enforced);
   }
   answer_deinit(&r.answer);
   json_decref(r.errors);
@@ -331,6 +345,10 @@ json_t *reask_close(const json_t *checks, const struct reask_step *step) {
     if (i != REASK_OUTCOME_VALID && count > 0)
       json_object_set_new_nocheck(failures, outcomes[i], json_integer((json_int_t)count));
   }
+  json_int_t unenforced = 0;
+  JSON_EACH(checks, i, check)
+    unenforced += json_is_true(json_at(check, "unenforced"));
+  json_put_count(failures, "unenforced", unenforced);
   json_put(o, "attempts", json_integer((json_int_t)json_array_size(checks)));
   json_put(o, "first_pass", json_boolean(first_pass));
   json_put(o, "failures", failures);

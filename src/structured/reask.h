@@ -28,9 +28,12 @@
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
  * be run outside (a command, a model) follow in order, up to the first that does not hold.
  *
- * A check object: {"number", "call", "outcome", "extract_stage"?, "repaired"?, "repairs"?,
- * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as
- * in reply_check.h. The number counts replies from 1. */
+ * An answer is `unenforced` that no constraint could have let through although there was one:
+ * without a value, with another root, with a member missing or too many.
+ *
+ * A check object: {"number", "call", "outcome", "unenforced"?, "ambiguous"?, "extract_stage"?,
+ * "repaired"?, "repairs"?, "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..],
+ * "errors_dropped"?}; errors as in reply_check.h. The number counts replies from 1. */
 #ifndef SEGUE_STRUCTURED_REASK_H
 #define SEGUE_STRUCTURED_REASK_H
 
@@ -63,6 +66,7 @@ struct reask_reply { /* one generation that is over; borrowed */
   const char *text;
   size_t n;
   const json_t *structured; /* value from the backend, or NULL */
+  bool enforced;            /* the backend was to keep it to the schema, in whatever way */
   int64_t duration_ms, tokens;
 };
 

@@ -204,6 +204,15 @@ static void parse_error(struct answer *a, const struct extract_result *r, const 
   json_array_append_new(a->errors, error);
 }
 
+/* Returns true if the text ends inside the value, so that more than a bracket may be missing. */
+static bool is_cut(const struct extract_result *r) {
+  static const char names[] = "truncated dropped_member dropped_item";
+  bool cut = false;
+  for (size_t i = 0; r->truncated && i < r->repairs_listed; i++)
+    cut = cut || str_among(str_from(r->repairs[i].name), names);
+  return cut;
+}
+
 static void answer_read_text(struct answer *a, const struct answer_spec *spec, const char *text,
                              size_t n) {
   struct extract_schema asked = {spec->document, spec->schema};
@@ -219,7 +228,13 @@ static void answer_read_text(struct answer *a, const struct answer_spec *spec, c
     opts.want = EXTRACT_WANT_ANY;
     (void)extract(text, n, &opts, &r);
   }
-  if (r.value != NULL) {
+  a->ambiguous = r.ambiguous;
+  if (is_cut(&r)) {
+    r.error.code = EXTRACT_ERR_TRUNCATED;
+    r.error.offset = n;
+    print_into(r.error.message, sizeof r.error.message, "the text ends inside the value");
+    parse_error(a, &r, text, n);
+  } else if (r.value != NULL) {
     a->repaired = r.repaired;
     a->truncated = r.truncated;
     if (r.repaired || r.duplicate_key) {

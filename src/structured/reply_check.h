@@ -41,6 +41,7 @@ struct answer {
   json_t *value;     /* owned; the valid one, or the refused one; NULL with ANSWER_PARSE */
   const char *where; /* native, direct, code_block, brace; NULL without a value */
   bool repaired, truncated;
+  bool ambiguous;  /* another value that passes, before it in the text, is not the same */
   json_t *repairs; /* owned array of names, or NULL */
   /* Owned array, sorted by place in the value; empty when valid. Each is {"path", "pointer",
    * "keyword", "message"}; of ANSWER_PARSE the keyword is what is wrong (syntax, truncated,

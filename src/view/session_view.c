@@ -768,6 +768,8 @@ static void spans_deinit(struct spans *s) {
 
 /* Keeps an open turn as it was before its last span was closed for a viewer. */
 struct open_turn {
+  struct spend spend; /* as it stood in the movement's sums, if it was over before */
+  int64_t duration_ms;
   size_t index, span_count;
   struct view_span last;
 };
@@ -1067,6 +1069,8 @@ static void view_unfinish(struct view_reading *r) {
   for (size_t i = 0; i < r->open_count; i++) {
     struct view_turn *turn = &v->turns[r->open[i].index];
     turn->span_count = r->open[i].span_count;
+    turn->spend = r->open[i].spend;
+    turn->duration_ms = r->open[i].duration_ms;
     if (turn->span_count > 0)
       turn->spans[turn->span_count - 1] = r->open[i].last;
     turn->provider = turn->what = turn->leads_to = turn->method = turn->why = STR("");
@@ -1099,9 +1103,13 @@ static void keep_open(struct view_reading *r) {
     if (r->open_count % 16 == 0)
       r->open = xrealloc(r->open, (r->open_count + 16) * sizeof *r->open);
     r->open[r->open_count++] = (struct open_turn){
+        .spend = turn->spend,
+        .duration_ms = turn->duration_ms,
         .index = (size_t)(turn - r->v->turns),
         .span_count = turn->span_count,
         .last = turn->span_count > 0 ? turn->spans[turn->span_count - 1] : (struct view_span){0}};
+    if (turn->over) /* resumed: its line has all that it used */
+      sum_in_movement(r->v, turn, -1);
     keep_line(r, line, turn);
     turn->doing = arena_array(&r->of_open, 1, sizeof *turn->doing);
     *turn->doing = (struct view_doing){.told_tokens = line->told_tokens};

@@ -12,6 +12,10 @@
 
 #define PRESETS "schemas/presets/"
 
+const char *preset_invariant(struct str name) {
+  return str_eq_c(name, "entities") ? "all(entities, start < end)" : NULL;
+}
+
 json_t *preset_schema(struct str name) {
   char key[128];
   if (name.n > 64)

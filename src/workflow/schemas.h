@@ -13,6 +13,8 @@
 
 /* Returns the built-in schema of that name, a new reference; NULL if there is none. */
 json_t *preset_schema(struct str name);
+/* Returns what must hold of a built-in schema's values and no keyword says, static; or NULL. */
+const char *preset_invariant(struct str name);
 /* "address, entities, ...", static. */
 const char *preset_names(void);
 /* Returns true for a text that can only be a preset's name. */

@@ -87,7 +87,11 @@ static inline const char *adapt_subset_llamacpp(const json_t *schema) {
   const char *type = json_string_value(json_object_get(schema, "type"));
   const char *pattern = json_string_value(json_object_get(schema, "pattern"));
   for (size_t i = 0; i < 4; i++) {
-    if (json_object_get(schema, bounds[i]) && (!type || strcmp(type, "integer") != 0))
+    const json_t *types = json_object_get(schema, "type"); /* it goes through a list one by one */
+    bool integers = json_array_size(types) == 2 &&
+                    !strcmp(json_string_value(json_array_get(types, 0)), "integer") &&
+                    !strcmp(json_string_value(json_array_get(types, 1)), "null");
+    if (json_object_get(schema, bounds[i]) && !integers && (!type || strcmp(type, "integer") != 0))
       return "a bound on what may not be an integer";
     if (json_number_value(json_object_get(schema, counts[i])) > 1999)
       return "a count over 1999";

@@ -70,8 +70,6 @@ struct play {
   struct core_out out;
 };
 
-static const char *const play_models[] = {"think-", NULL}; /* that take an effort */
-
 #define PLAY_ANSWERS .summary = "test", .can_judge = true, .takes_model = true
 static const struct capability play_providers[] = {
     {.name = "sim",
@@ -87,7 +85,6 @@ static const struct capability play_providers[] = {
      .sessions = true,
      .structured = "tool",
      .judge_effort = "low",
-     .effort_models = play_models,
      PLAY_ANSWERS},
     {.name = "command", .summary = "test", .structured = "none"},
     {0},

@@ -311,7 +311,7 @@ def case_several_refused():
             if name in body and scenario == "chat":
                 return 400, {"error": {"message": f"{name} is not supported", "param": name}}
         if scenario == "needed":
-            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: 8192 > 4096"}}
+            return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: this is odd"}}
         return stream(dialect_of(request["path"]), "fine")
     with closing(FakeApi(answer)) as server:
         got = drive({"chat": {"type": "vllm", "base_url": server.url("chat") + "/v1"}, "needed": provider(server, "needed", "anthropic")},
@@ -368,6 +368,51 @@ def case_unconstrained():
         expect(got["wrong"]["structured"] == {"reason": "r", "step": 7} and got["wrong"]["notes"] == [], got["wrong"])
         expect(got["wrapped"]["structured"] == {"reason": "r", "step": 1}, got["wrapped"])
         expect(got["worded"].get("structured") is None and got["worded"]["notes"] == [], got["worded"])  # for who asked to read
+
+
+def case_unenforced():
+    """A server that ignores the format: the next request is a correction with answer and error, and counts."""
+    asked = []
+
+    def answer(scenario, request):
+        dialect = dialect_of(request["path"])
+        asked.append((schema_of(request["body"])[1], json.dumps(request["body"])))
+        if scenario == "refuses":
+            return stream(dialect, "I cannot help with that.")
+        return stream(dialect, '{}' if len(asked) == 1 else '{"reason": "r", "step": 2}')
+    with closing(FakeApi(answer)) as server, Box() as box:
+        box.config({"providers": {s: provider(server, s, "ollama") for s in ("ignores", "refuses")}})
+        schema = box.file("schema.json", json.dumps(SCHEMA))
+        ask = ("ask", "--schema", schema, "--model", "m", "--json", "Judge it.")
+        got = json.loads(box.segue(*ask, "-p", "ignores", status=0).stdout)
+        expect(got["attempts"] == 2 and got["first_pass"] is False and got["value"]["step"] == 2, got)
+        expect(got["failures"] == {"schema": 1, "unenforced": 1}, got)
+        expect(got["checks"][0]["unenforced"] is True and "unenforced" not in got["checks"][1], got)
+        expect([where for where, _ in asked] == ["native", "json"], asked)
+        expect("is missing" in asked[1][1] and "{}" in asked[1][1], asked[1])
+        asked.clear()
+        got = json.loads(box.segue(*ask, "-p", "refuses", status=1).stdout)
+        expect(got["attempts"] == len(asked) == 2 and got["failures"] == {"parse": 2, "unenforced": 1}, got, asked)
+
+
+def case_thinks_within_a_grammar():
+    """llama.cpp and vLLM: the grammar has a place for thoughts where they are wanted, and nowhere else."""
+    def answer(scenario, request):
+        return stream(dialect_of(request["path"]), '{"reason": "r", "step": 2}')
+    with closing(FakeApi(answer)) as server:
+        base = {"type": "llamacpp", "schema_mode": "grammar"}
+        settings = {"chat": {**base, "think": True}, "raw": {**base, "think": True, "endpoint": "completion"},
+                    "no": {**base, "think": False}, "as": base}
+        for name, one in settings.items():
+            one["base_url"] = server.url(name)
+        got = drive({k: dict(v) for k, v in settings.items()},
+                    [{"id": s, "provider": s, "schema": SCHEMA, "prompt": f"P-{s}-P"} for s in settings])
+        sent = {s: next(r["body"] for r in server.requests if r["body"] and f"P-{s}-P" in json.dumps(r["body"])) for s in settings}
+        for name, thinks in (("chat", True), ("raw", True), ("no", False), ("as", False)):
+            expect(got[name]["structured"] == {"reason": "r", "step": 2}, got[name])
+            expect(("think" in sent[name]["grammar"]) == thinks, name, sent[name]["grammar"][:200])
+            if name != "raw":
+                expect(sent[name]["chat_template_kwargs"] == {"enable_thinking": thinks}, name, sent[name])
 
 
 def case_thinking():

@@ -50,6 +50,35 @@ def a_wrong_answer_is_corrected(box):
     expect(json.loads(again.stdout) == json.loads(GOOD) and not again.stderr, told(again))
 
 
+def two_values_are_told(box):
+    done = ask(box, [{"text": GOOD.replace("0.9", "0.2") + " or rather " + GOOD}], "x", "--json")
+    result = json.loads(done.stdout)
+    expect(result["value"] == json.loads(GOOD) and result["ambiguous"] is True, result)
+    expect(b"another value that fits" in done.stderr, told(done))
+    done = ask(box, [{"text": GOOD + " as I said: " + GOOD}], "x", "--json")
+    expect("ambiguous" not in json.loads(done.stdout) and not done.stderr, told(done))
+
+
+def what_is_cut_is_no_value(box):
+    schema = box.file("s.json", json.dumps({"type": "object", "properties": {
+        "a": {"type": "string"}, "n": {"type": "array", "items": {"type": "integer"}}}, "required": ["a"]}))
+    for text in ('{"a": "half a sen', '{"a": "x", "n": [1, 2', '{"a": "x", "n": 1'):
+        done = ask(box, [{"text": text, "times": 0}], "x", "--repair", "--json", schema=schema)
+        result = json.loads(done.stdout)
+        expect(done.returncode == 1 and result["errors"][0]["keyword"] == "truncated", result)
+    done = ask(box, [{"text": '{"a": "x"'}], "x", "--repair", schema=schema)
+    expect(json.loads(done.stdout) == {"a": "x"}, told(done))
+
+
+def entities_stand_in_order(box):
+    wrong = {"entities": [{"text": "Ann", "type": "person", "start": 9, "end": 2}]}
+    right = {"entities": [{"text": "Ann", "type": "person", "start": 2, "end": 5}]}
+    replies = [{"purpose": "execute", "text": json.dumps(wrong)},
+               {"purpose": "reask", "contains": "start < end", "text": json.dumps(right)}]
+    done = ask(box, replies, "Hi Ann", schema="entities")
+    expect(json.loads(done.stdout) == right, told(done))
+
+
 def formats_are_asserted_when_asked(box):
     schema = box.file("day.json", json.dumps({"type": "object", "properties": {
         "day": {"type": "string", "format": "date"}}, "required": ["day"]}))
@@ -405,7 +434,7 @@ def every_ready_schema_is_there(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, formats_are_asserted_when_asked,
+    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, two_values_are_told, what_is_cut_is_no_value, entities_stand_in_order, formats_are_asserted_when_asked,
                    without_a_value,
                    what_else_must_hold, usage_is_checked, every_option_fits_the_log,
                    the_schema_is_told_as_asked,

@@ -14,6 +14,7 @@ from support import Box, chance, expect, main, of_type, records, sample, verifie
 
 SEED = chance()
 PLAYED = 32 if sample.ALL else 12
+MODELS = ("structured_output", "phase3_tag", "ai_judge")
 FIGURES = ("calls", "duration_ms", "input", "output", "unpriced")
 KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
         "outcome", "rule", "day", "stage", "reason", "to", "workflow,movement,day", "stage,provider,reason"]
@@ -194,7 +195,7 @@ def same(got, want, *what):
 def each_session():
     """A session's judging and work are its `spent`, and so for each of its movements."""
     rng = random.Random(SEED)
-    with Box() as box:
+    with DaemonBox() as box:
         paths = bed(box, rng)
         verified(box, *paths)
         logs = [records(p) for p in paths]
@@ -216,7 +217,9 @@ def each_session():
             if "all judging" in said:
                 n = int(re.search(r"all judging ([\d,]+) call", said)[1].replace(",", ""))
                 same(n, judging["calls"], path, said)
+            shown(box, path)
         whole(box, paths)
+        elsewhere(box, paths)
         return f"{len(paths)} sessions: {shares} with a shared reply, {forks} forked, {resumed} resumed; seed {SEED}"
 
 
@@ -240,6 +243,48 @@ def whole(box, paths):
             told["nano"] = sum(round(float(r[name + "cost_usd"]) * 1e9) for r in rows)
             same(told, {k: v for k, v in of.items() if k != "unpriced"}, key, "csv")
     same(total(*(j["use"] for j in got["totals"]["judges"])), judging, "judges")
+
+
+def of_judgments(path):
+    """The judging of the turns that a judge decided: others stopped while they were judged, or a person decided."""
+    log = records(path)
+    turns = {j["turn"] for j in of_type(log, "judgment") if any(s["stage"] in MODELS for s in j["stages"])}
+    starts = {(r["turn"], r["call"]) for r in of_type(log, "call_start") if "stage" in r and r["turn"] in turns}
+    return total(*({"calls": 1, **r.get("usage", {})} for r in of_type(log, "call_end") if (r["turn"], r["call"]) in starts))
+
+
+def shown(box, path):
+    """The session as it is shown: by turns and by movements, and in the list."""
+    view = json.loads(box.segue("show", path, "--as", "view", status=0).stdout)
+    want = total(spent(path))
+    same(total(view["spent"]), want, path, "show")
+    parts = {k: v for k, v in want.items() if k != "duration_ms"}  # theirs is the time of the turns
+    for name in ("movements", "turns"):
+        rows = [r for r in view[name] if not r.get("group") and not r.get("inherited")]
+        got = total(*({"unpriced": 0, **r, "cost_usd": r["cost_usd"] or 0} for r in rows))
+        same({k: got[k] for k in parts}, parts, path, "show", name)
+
+
+def elsewhere(box, paths):
+    """The same of all in the list, in a report, and where it is judged again; from the daemon as well."""
+    want = plus(*(total(spent(p)) for p in paths))
+    rows = [json.loads(x) for x in box.segue("ls", "--json", "--logs", box.logs, status=0).stdout.splitlines()]
+    same(plus(*(total(r["spent"]) for r in rows)), want, "ls")
+    page = box.segue("report", box.logs, "-o", "-", status=0).stdout.decode()
+    said = re.search(r"Sessions that ended or stopped used ([\d,]+) tokens, \$([\d.,]+)", page)
+    same((int(said[1].replace(",", "")), float(said[2].replace(",", ""))),
+         (want["input"] + want["output"], float(f"{want['nano'] / 1e9:.4f}")), "report")
+    dry = box.segue("rejudge", box.logs, "--dry-run", status=0).stdout.decode()
+    judging, judged = plus(*(counted(p)[0] for p in paths)), plus(*(of_judgments(p) for p in paths))
+    said = re.search(r"their judging took ([\d,]+) calls?, \$([\d.,]+) then", dry)
+    same((int(said[1].replace(",", "")), float(said[2])), (judged["calls"], float(f"{judged['nano'] / 1e9:.4f}")), dry)
+    box.serve()
+    got = box.get("/v1/audit")["totals"]
+    same(total(got["use"]), judging, "/v1/audit")
+    same(total(got["work"]), plus(*(counted(p)[1] for p in paths)), "/v1/audit work")
+    rows = box.get("/v1/sessions?limit=200")["sessions"]
+    same(plus(*(total(r["spent"]) for r in rows if r.get("spent"))), want, "/v1/sessions")
+    box.end()
 
 
 def one_reply_two_stages(box: DaemonBox):

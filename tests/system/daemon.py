@@ -134,7 +134,7 @@ class DaemonBox(Box):
         return self.get("/v1/sessions/" + sid)
 
     def submit(self, workflow, scenario=None, **more):
-        body = {"workflow": workflow, "cwd": self.cwd, **more}
+        body = {"workflow": workflow, "cwd": self.cwd, **({"trust": "--trust"} if self.trusts else {}), **more}
         if scenario is not None:
             body["scenario"] = scenario
         status, value = self.ask("POST", "/v1/sessions", body)

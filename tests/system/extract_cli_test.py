@@ -186,6 +186,32 @@ def a_schema_chooses(box):
            "an answer with the schema's keys that is no schema")
 
 
+def two_values_are_told():
+    with Box() as box:
+        schema = box.file("s.json", json.dumps(JUDGMENT))
+        one, two = '{"step": 1, "reason": "r"}', '{"step": 2, "reason": "r"}'
+        out, err = extract_in(box, "--schema", schema, text=f"{one}\n\nno: {two}")
+        expect(out == '{"step":2,"reason":"r"}\n' and "another value that fits" in err, out, err)
+        out, _ = extract_in(box, "--json", "--schema", schema, text=f"{one}\n\nno: {two}")
+        expect(json.loads(out)["ambiguous"] is True, out)
+        for text in (f"{one}\n\nagain: {one}", f"<think>{one}</think>{two}", two):
+            out, err = extract_in(box, "--json", "--schema", schema, text=text)
+            expect("ambiguous" not in json.loads(out) and not err, out, err)
+
+
+def a_label_out_of_prose():
+    with Box() as box:
+        schema = box.file("s.json", json.dumps({"enum": ["SPAM", "NOT_SPAM", "very good"]}))
+        for text, label in (("It is NOT_SPAM.", "NOT_SPAM"), ("SPAM or NOT_SPAM", None), ("spam", None),
+                            ("**SPAM**: SPAM it is", "SPAM"), ("SPAMMER", None), ("no idea", None),
+                            ("It was very good, really", "very good"), ("<think>SPAM</think>NOT_SPAM", "NOT_SPAM"),
+                            ("see {1} and [x]:\n\n\"SPAM\"", "SPAM")):
+            out, _ = extract_in(box, "--schema", schema, "--enum", text=text, status=0 if label else 1)
+            expect(out == (json.dumps(label) + "\n" if label else ""), text, out)
+        extract_in(box, "--schema", schema, text="It is SPAM.", status=1)
+        extract_in(box, "--enum", text="SPAM", status=2)
+
+
 def formats_are_asserted_when_asked():
     schema = json.dumps({"type": "object", "properties": {"day": {"format": "date"}}})
     text = 'First {"day": "2024-02-28"}, then {"day": "30.2.2024"}.'
@@ -415,7 +441,7 @@ if __name__ == "__main__":
     sys.exit(main([
         the_three_stages, a_file_or_standard_input, values_are_exact,
         nothing_found_is_told_precisely, repair_is_on_and_can_be_off, what_ends_with_a_cut_text_is_left_out, explain_tells_the_candidates,
-        what_is_wanted, a_schema_chooses, formats_are_asserted_when_asked, bad_schemas_are_named,
+        what_is_wanted, a_schema_chooses, two_values_are_told, a_label_out_of_prose, formats_are_asserted_when_asked, bad_schemas_are_named,
         batch_answers_in_order,
         a_line_names_a_ready_schema, batch_takes_the_options, batch_survives_a_line_without_end, batch_answers_each_line_at_once,
         many_schemas_in_a_batch, the_own_corpus, the_public_corpus, on_a_terminal, hostile_texts,

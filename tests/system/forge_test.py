@@ -202,6 +202,10 @@ def the_address_is_that_of_the_start():
             expect(git(box, "branch", at=away) == "", "it was pushed")
             git(box, *(("config", "remote.origin.url", box.dir + "/remote.git") if key == "url" else
                        ("config", "--unset", "remote.origin.pushurl")))
+        git(box, "config", "remote.origin.url", away)  # of a fork, too, which began later
+        box.segue("fork", "last", "--from", "test", "--cwd", box.cwd, "--logs", box.logs, status=0)
+        expect(b"nothing is pushed" in box.segue("pr", "last", "--logs", box.logs, status=2).stderr, "a fork")
+        git(box, "config", "remote.origin.url", box.dir + "/remote.git")
         git(box, "remote", "add", "late", away)
         done = box.segue("pr", "last", "--remote", "late", "--logs", box.logs, status=2)
         expect(b"was not there when the session began" in done.stderr, done)

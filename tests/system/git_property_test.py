@@ -82,6 +82,8 @@ def scenario(seed):
 
 NOTE = """cd "$M" || exit
 { echo "at $W"
+echo "when $1"
+git rev-list --all --reflog | sed 's/^/has /'
 git worktree list --porcelain
 git for-each-ref --format='ref %(objectname) %(refname)'
 sed 's/^/stash /' .git/logs/refs/stash
@@ -150,7 +152,9 @@ class Play:
 
     def deeds(self, name, lines):
         text = "".join(f"( {line} ) > /dev/null 2>&1 < /dev/null\n" for line in lines)
-        text = f"export W=\"$PWD\"\n{text}sh {self.box.dir}/note\n"
+        names = "".join(f" {name}='{self.box.env[name]}'" for name in ("M", "X", "XDG_STATE_HOME"))  # no call gets them from segue
+        note = f"sh {self.box.dir}/note"
+        text = f"export W=\"$PWD\"{names}\n{note} start\n{text}{note} end\n"
         return json.dumps(["sh", self.box.file(name + ".sh", text)])
 
     def flow(self):
@@ -175,12 +179,14 @@ class Play:
     def read_notes(self):
         """What calls left since the last time. Kept: each with the worktree that it was taken in."""
         for path in sorted(n for n in os.listdir(self.box.dir) if n.startswith("noted.")):
-            text, note = Path(f"{self.box.dir}/{path}").read_bytes(), {"heads": {}, "refs": {}, "main": None}
+            text, note = Path(f"{self.box.dir}/{path}").read_bytes(), {"heads": {}, "refs": {}, "main": None, "has": set()}
             os.remove(f"{self.box.dir}/{path}")
             for line in text.decode().splitlines():
                 word, _, rest = line.partition(" ")
-                if word in ("at", "worktree"):
+                if word in ("at", "when", "worktree"):
                     note[word] = rest
+                elif word == "has":
+                    note["has"].add(rest)
                 elif word == "HEAD" and rest.strip("0"):
                     note["heads"][note["worktree"]] = rest
                     self.commits.setdefault(rest, "HEAD of " + os.path.basename(note["worktree"])[-12:])
@@ -195,7 +201,20 @@ class Play:
                 elif word == "part":
                     self.parts.setdefault(rest, "part")
             self.tokens |= set(TOKEN.findall(text))
+            note["has"] |= set(TOKEN.findall(text))
             self.notes.append(note)
+
+    def by_segue(self, gone):
+        """Which of them were lost while no agent and no person was at work: after a call's end, before the next one's start."""
+        found = set()
+        for x in gone:
+            seen = max((i for i, note in enumerate(self.notes) if x in note["has"]), default=-1) + 1
+            began = collections.Counter({"start": 1, "end": -1}[n["when"]] for n in self.notes[:seen])
+            if sum(k * count for k, count in began.items()) <= 0 and (seen == len(self.notes) or self.notes[seen]["when"] == "start"):
+                pair = [n["at"] for n in self.notes[max(seen - 1, 0):seen + 1]]
+                if len(pair) < 2 or pair[0] == pair[1] or not all(re.search(r"-\d+$", at) for at in pair):  # siblings overlap
+                    found.add(x)
+        return found
 
     def refs(self):
         """name -> commit, and HEAD of each worktree under its path, and what the main tree is on."""
@@ -238,11 +257,13 @@ class Play:
         there |= dropped
         there |= self.dropped & set(self.git("rev-list", "--reflog").split()) if self.dropped else set()
         self.dropped |= dropped
-        gone = {c: where for c, where in self.commits.items() if c not in there}
+        lost = self.by_segue(c for c in self.commits if c not in there)
+        gone = {c: where for c, where in self.commits.items() if c in lost}
+        self.commits = {c: where for c, where in self.commits.items() if c in there}
         self.check(not gone, "LOST commit by", words, "which was", ", ".join(sorted(set(gone.values()))))
-        gone = self.tokens - self.lines_in_trees()
+        gone = self.by_segue(self.tokens - self.lines_in_trees())
         if gone:
-            gone -= set(TOKEN.findall(self.git("log", "--all", "--format=", "-p", "-m", *stashed).encode()))
+            gone -= set(TOKEN.findall(self.git("log", "--all", "--format=", "-p", "-m", *stashed, *self.dropped).encode()))
         if gone and self.made["part"]:
             for store in self.stores():
                 gone -= set(TOKEN.findall(self.git("log", "--all", "--format=", "-p", "-m", at=store).encode()))
@@ -292,7 +313,7 @@ class Play:
 
     def command(self, line):
         if line[0] == "$":
-            subprocess.run(["sh", "-c", line[2:] + "; export W=$M; sh $X/note"], cwd=self.box.cwd, env=self.box.env,
+            subprocess.run(["sh", "-c", "W=$M sh $X/note start\n" + line[2:] + "\nW=$M sh $X/note end"], cwd=self.box.cwd, env=self.box.env,
                            capture_output=True, check=False)
             return
         s, before = self.session, self.refs()
@@ -324,7 +345,8 @@ class Play:
             has = set(TOKEN.findall(self.git("grep", "-ohE", r"t[0-9]+x[0-9]+", target).encode()))
             self.check(lines <= has or (head or tip or "-")[:7] in self.said, words, "says merged, but the target lacks", sorted(lines - has))
         else:
-            others = [c for n, c in before.items() if n in self.agents_refs and n not in self.start and n.startswith("refs/heads/")]
+            others = [c for n, c in before.items()  # what was done in a worktree of the agent's own stays there, like a person's
+                      if n in self.agents_refs and n not in self.start and n.startswith("refs/heads/") and "/extra/" not in n]
             missing = self.missing([head, tip, *others], target)
             self.check(not missing, words, "says merged, but commits are not in the target and not named:", missing)
         self.uncommitted_is_said(words)
@@ -412,7 +434,8 @@ class Play:
         self.nothing_is_lost("run")
         after = self.refs()
         self.remember(after)
-        self.said += json.dumps([r for r in log if r["type"] in ("workspace", "session_stop")])
+        self.said += json.dumps([r for r in log if r["type"] in ("workspace", "session_stop")])  # what it says in full
+        self.said += json.dumps([r["head"] for r in of_type(log, "call_end") if "head" in r])
         own = [n for n in self.notes if n["at"] == s.path]
         if done.returncode == 0 and s.branch:
             ends = [after.get(s.path), after.get(f"refs/heads/{s.branch}")]
@@ -421,7 +444,7 @@ class Play:
             stolen = {n["main"] for n in own} - {self.on}
             self.check(not stolen, "run ends COMPLETE, and the main tree was moved to", stolen)
         joined = [r for r in of_type(log, "call_end") if r.get("exit") is not None][-1:] if s.children else []
-        if joined and joined[0]["exit"] == 0 and done.returncode == 0 and len(self.notes) == len(self.made["movements"]) + len(s.children):
+        if joined and joined[0]["exit"] == 0 and done.returncode == 0 and len(self.notes) == 2 * (len(self.made["movements"]) + len(s.children)):
             missing = self.missing([after.get(path) for path, _ in s.children], after[s.path])
             self.check(not missing, "integrate ends with 0, but a child's commits are not in it:", missing)
 
@@ -494,6 +517,8 @@ SMALL = [(deeds, commands) for deeds, commands in (
     ([["git checkout -q other; " + COMMIT]], ["integrate BRANCH"]), ([["git checkout -qBmine other; " + COMMIT]], ["integrate BRANCH"]),
     ([["git checkout -qb mine; " + COMMIT], [COMMIT]], ["fork ID --from LAST"]), ([[COMMIT]], ["$ git checkout -q other", "merge ID"]),
     ([[COMMIT], ["git reset -q --hard main", "git checkout -qb mine; " + COMMIT]], ["integrate BRANCH"]),
+    ([["git worktree move $W $W.moved", DETACHED], ["git checkout -q --detach main; " + COMMIT, "cd $M; rm -rf $W"]], []),
+    ([[COMMIT], ["git branch -qf mine; git reset -q --hard HEAD~1"]], []), ([["git worktree move $W $W.moved", "git -C $M checkout -qb stolen"]], []),
     ([[DETACHED, "git branch -qD $(git branch --list --format='%(refname:short)' 'segue/*')"], [WRITE[0]]], ["discard ID --yes --force"]))]
 CHILDREN = [[[DETACHED], ["git stash -qu"]], [["git merge -qm m other"], ["git checkout -q other", "git reset -q --hard HEAD~1"]]]
 
@@ -504,6 +529,9 @@ def those_that_failed_once():
     cases += [{**plain, "movements": [["git rebase -q other"]], "children": children, "commands": [command]}
               for children in CHILDREN for command in ("rm ID --force", "discard ID --yes --force")]
     cases += [{**plain, "part": True, "movements": [[deed]], "commands": ["merge ID"]} for deed in IN_PART[:3]]
+    cases += [{**plain, "movements": [["echo t1x$$ >> new; git add -A; git commit -qm c1"], ["git checkout -q other; echo t2x$$ >> new"]],
+               "children": [[COMMIT], ["true"]], "commands": ["resume ID"]},
+              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]}]
     with Box() as box:
         template(box)
         for made in cases:

@@ -69,7 +69,7 @@ def given_to_the_daemon(box: DaemonBox):
     done = box.segue("submit", w, "--task", "use " + KEY, env={"SOME_API_KEY": KEY})
     said = (done.stdout + done.stderr).decode()
     expect(done.returncode == 2 and "the task holds the value of SOME_API_KEY" in said, said)
-    body = {"workflow": w, "cwd": box.cwd, "task": "use " + FORM}
+    body = {"workflow": w, "cwd": box.cwd, "task": "use " + FORM, "trust": "--trust"}
     status, reply = box.ask("POST", "/v1/sessions", body)
     expect(status == 422 and "what looks like a key" in json.dumps(reply), status, reply)
     status, reply = box.ask("POST", "/v1/sessions", {**body, "allow_secret": 1})

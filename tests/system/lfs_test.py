@@ -180,5 +180,22 @@ def one_setting(box):
     after(box, "discard", "last", "--yes", status=0)
 
 
+def pr_says_that_no_contents_are_sent(box):
+    """A forge would refuse pointers to what it does not have, or show them as they are."""
+    needs("git-lfs")
+    repository(box)
+    os.mkdir(box.dir + "/bin")
+    gh = Path(box.file("bin/gh", "#!/bin/sh\ncase $2 in list) echo '[]';; create) cat > /dev/null; echo https://forge.example/1;; esac\n"))
+    gh.chmod(0o755)
+    box.env["PATH"] = f"{box.dir}/bin:" + box.env["PATH"]
+    git(box, "init", "-q", "--bare", box.dir + "/up.git")
+    git(box, "remote", "add", "origin", box.dir + "/up.git")
+    for command, told in (("echo two > a", False), ("echo new > new.bin", True)):
+        _, made = run(box, command)
+        done = after(box, "pr", "last", status=0)
+        expect((f"git lfs push origin {made['branch']} does" in done.stderr.decode()) == told, done)
+
+
 if __name__ == "__main__":
-    sys.exit(main([work_and_merge, without_the_filter, objects_that_are_not_here, whose_filters_run, one_setting]))
+    sys.exit(main([work_and_merge, without_the_filter, objects_that_are_not_here, whose_filters_run, one_setting,
+                   pr_says_that_no_contents_are_sent]))

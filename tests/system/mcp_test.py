@@ -24,9 +24,9 @@ MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
 
 
 class Server:
-    def __init__(self, box):
+    def __init__(self, box, env=None):
         self.process = subprocess.Popen([SEGUE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=box.env, cwd=box.cwd)
+                                        stderr=subprocess.PIPE, env=env or box.env, cwd=box.cwd)
         box.started.append(self.process)
         self.number = 0
         self.early = {}
@@ -249,6 +249,70 @@ class Api(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def what_a_list_must_say_is_said():
+    """2026-07-28: how long a result may be kept and by whom, and who gave it; nothing of it before."""
+    with DaemonBox() as box:
+        server = Server(box)
+        for method, scope in (("server/discover", "private"), ("tools/list", "public"), ("resources/list", "private"),
+                              ("resources/templates/list", "private")):
+            got = server.ask(method, MODERN)["result"]
+            expect(got["resultType"] == "complete" and got["cacheScope"] == scope and got["ttlMs"] >= 0, method, got)
+            expect(got["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "segue", method, got)
+        got = server.ask("tools/list")["result"]
+        expect("ttlMs" not in got and "_meta" not in got, got)
+
+
+def bare(box):
+    """The environment that clients hand on."""
+    return {"HOME": box.env["HOME"], "PATH": box.env["PATH"]}
+
+
+def a_daemon_is_found_without_variables():
+    with DaemonBox() as box:
+        server = Server(box, bare(box))
+        got = server.ask("tools/call", {"name": "list", "arguments": {}})["result"]
+        expect("no session fits in " + box.env["HOME"] in got["content"][0]["text"], got)
+        box.serve()
+        note = box.env["HOME"] + "/.local/state/segue/daemon"
+        expect(os.stat(note).st_mode & 0o77 == 0, os.stat(note))
+        server, flow = Server(box, bare(box)), box.file("tiny.yaml", WORKFLOW)
+        subprocess.run([SEGUE, "trust", flow], env=bare(box), cwd=box.cwd, capture_output=True, timeout=WAIT_S, check=True)
+        got = server.ask("tools/call", {"name": "submit", "arguments": {"workflow": flow, "cwd": box.cwd}})["result"]
+        expect(not got["isError"], got)
+        got = server.ask("tools/call", {"name": "list", "arguments": {}})["result"]
+        expect(json.loads(got["content"][0]["text"].splitlines()[0])["workflow"] == "tiny", got)
+        os.chmod(note, 0o666)  # whoever can write it could lead elsewhere
+        got = Server(box, bare(box)).ask("tools/call", {"name": "submit", "arguments": {"workflow": flow, "cwd": box.cwd}})["result"]
+        expect(got["isError"] and "no daemon" in got["content"][0]["text"], got)
+
+
+OFFICIAL = """
+import { Client } from "%s";
+import { StdioClientTransport } from "%s";
+const client = new Client({ name: "t", version: "1" }%s);
+await client.connect(new StdioClientTransport({ command: process.argv[2], args: ["mcp"], env: { HOME: process.env.HOME, PATH: process.env.PATH } }));
+const { tools } = await client.listTools(), { resources } = await client.listResources();
+const list = await client.callTool({ name: "list", arguments: {} });
+console.log(JSON.stringify([client.getServerVersion().name, tools.length, resources.length, list.content.length]));
+await client.close();
+"""
+
+
+def the_official_clients_are_served():
+    """Versions 1 and 2, from SEGUE_REAL_CLIENTS_DIR/mcp: npm i @modelcontextprotocol/sdk@1 @modelcontextprotocol/client@2"""
+    folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", "") + "/mcp"
+    if os.environ.get("SEGUE_REAL_CLIENTS") != "1" or not os.path.isdir(folder + "/node_modules"):
+        skip("SEGUE_REAL_CLIENTS is not 1, or SEGUE_REAL_CLIENTS_DIR has no mcp")
+    for words in (("@modelcontextprotocol/sdk/client/index.js", "@modelcontextprotocol/sdk/client/stdio.js", ""),
+                  ("@modelcontextprotocol/client", "@modelcontextprotocol/client/stdio", ', { versionNegotiation: { mode: "auto" } }')):
+        with DaemonBox() as box:
+            program = box.file("client.mjs", OFFICIAL % words)
+            os.symlink(folder + "/node_modules", os.path.dirname(program) + "/node_modules")
+            done = subprocess.run([shutil.which("node"), program, SEGUE], capture_output=True, cwd=box.cwd, timeout=WAIT_S,
+                                  env=bare(box), check=False)
+            expect(done.returncode == 0 and json.loads(done.stdout) == ["segue", 9, 0, 1], words, done.stdout, done.stderr)
+
+
 def claude_drives_a_workflow():
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", "")
     claude = folder + "/claude/node_modules/.bin/claude"
@@ -273,4 +337,5 @@ def claude_drives_a_workflow():
 
 if __name__ == "__main__":
     sys.exit(main([both_eras_are_spoken, a_session_is_driven_by_it, a_watch_holds_up_nobody, an_answer_is_told_apart_from_a_persons, texts_are_judged_and_read,
-                   mistakes_are_told_and_end_nothing, claude_drives_a_workflow]))
+                   mistakes_are_told_and_end_nothing, what_a_list_must_say_is_said,
+                   a_daemon_is_found_without_variables, the_official_clients_are_served, claude_drives_a_workflow]))

@@ -300,6 +300,9 @@ def over_the_socket():
                     (("approve", {"name": "boss"}), ("approve", None), ("reject", {}), ("answer", {"text": "y"}), ("steer", {"text": "y"}),
                      ("dismiss", {"why": "y"}))]
             asks += [(f"/v1/sessions/{undecided}/resume", {"rule": 1}), ("/v1/web/codes", None)]
+            more = {"cwd": box.cwd, "workflow": {"text": MAKES % ""}, "task": "x"}
+            asks += [("/v1/sessions", more), ("/v1/sessions", {**more, "workflow": box.dir + "/b.yaml", "trust": "--trust"}),
+                     ("/v1/ask", {"prompt": "x", "schema": {"type": "object"}, "scenario": {"text": '{"replies": []}'}, "provider": "script", "invariants": [{"command": ["true"]}]})]
             box.file("work/ask.py", ASKED % {"socket": box.socket, "asks": asks})
             box.file("work/Makefile", f"all:\n\t@python3 ask.py{far}; {SEGUE} approve {asked} --socket {box.socket}; true\n")
             own = box.submit(box.file("b.yaml", MAKES % ""), task="x")

@@ -83,6 +83,21 @@ def the_cost_is_bounded_where_it_can_be(box):
     told = plan(box, box.file("v.yaml", text.replace(", options: {max_tokens: 100}", "")))
     expect(told["cost"]["answers_usd"] is None, told["cost"])
     expect(told["cost"]["unknown"] == ["no max_tokens in the options of write"], told["cost"])
+    # what is not known is said once, with the names of all
+    again = """name: w
+provider: codex
+movements:
+  - {name: a, instruction: Do it., rules: [{condition: when(true), next: b}]}
+  - {name: b, instruction: Do it., rules: [{condition: when(true), next: c}]}
+  - {name: c, provider: qwen, instruction: Do it., rules: [{condition: when(true), next: COMPLETE}]}
+"""
+    box.config({"providers": {name: {"program": "/bin/true"} for name in ("codex", "qwen", "claude")}})
+    told = plan(box, box.file("x.yaml", again))
+    expect(told["cost"]["unknown"] == ["no price is known for the model of codex, qwen", "nothing bounds an answer of codex, qwen"],
+           told["cost"])
+    # a shipped price, and a client that tells its cost, are no unseen ones
+    money = again.replace("provider: codex", "budget: {cost: 1}\nprovider: claude").replace("provider: qwen", "provider: codex, model: gpt-6.2-sol")
+    expect(plan(box, box.file("y.yaml", money))["budget"]["unseen"] == [], plan(box, box.file("y.yaml", money))["budget"])
 
 
 def what_the_last_ones_used(box):

@@ -24,13 +24,13 @@ from support import BUILD, Box, expect, needs, of_type, read_until, records, ski
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
 PACKAGES = {
-    "claude": "@anthropic-ai/claude-code@2.1.329",
-    "codex": "@openai/codex@0.169.0",
+    "claude": "@anthropic-ai/claude-code@2.1.332",
+    "codex": "@openai/codex@0.171.0",
     "opencode": "opencode-ai@1.18.33",
     "gemini": "@google/gemini-cli@0.61.0",
     "qwen": "@qwen-code/qwen-code@0.24.4",
     "copilot": "@github/copilot@1.0.102",
-    "pi": "@earendil-works/pi-coding-agent@0.74.2",
+    "pi": "@earendil-works/pi-coding-agent@1.6.0",
 }
 # What holds them: SEGUE_REAL_SANDBOX=strict and SEGUE_REAL_MECHANISM=bwrap try the others. Their
 # packages may be anywhere.
@@ -44,7 +44,7 @@ DRIVEN = {
     "claude native": None,
     "codex native": None,
     "opencode native": None,
-    "claude acp": "@agentclientprotocol/claude-agent-acp@0.100.0",
+    "claude acp": "@agentclientprotocol/claude-agent-acp@0.101.0",
     "codex acp": "@agentclientprotocol/codex-acp@2.6.0",
     "opencode acp": None,
     "gemini acp": None,
@@ -52,6 +52,8 @@ DRIVEN = {
     "copilot acp": None,
 }
 COLUMNS = list(PACKAGES) + list(DRIVEN)
+COST = {"input": 2, "output": 10, "cache_read": 0.5}  # dollars a million, of a model that no client knows
+PI_COST = {"input": 2, "output": 10, "cacheRead": 0.5, "cacheWrite": 0}
 WORKFLOW = """name: one
 movements:
   - name: work
@@ -164,7 +166,7 @@ def setup_client(column, box, api, scenario, folder):
     elif name == "opencode":
         config = {"provider": {"m": {"npm": "@ai-sdk/openai-compatible",
                                      "options": {"baseURL": url + "/v1", "apiKey": "sk-dummy"},
-                                     "models": {"mock": {"name": "mock", "tool_call": True,
+                                     "models": {"mock": {"name": "mock", "tool_call": True, "cost": COST,
                                                          "limit": {"context": 100000,
                                                                    "output": 8000}}}}}}
         env = {"OPENCODE_CONFIG": box.file("opencode.json", json.dumps(config))}
@@ -190,7 +192,7 @@ def setup_client(column, box, api, scenario, folder):
         with open(home + "/.pi/agent/models.json", "w") as f:
             json.dump({"providers": {"mock": {
                 "baseUrl": url + "/v1", "apiKey": "dummy-invented", "api": "openai-completions",
-                "models": [{"id": "mock"}]}}}, f)
+                "models": [{"id": "mock", "cost": PI_COST}]}}}, f)
         settings["args"] = ["--offline", "--provider", "mock"]
         settings["model"] = "mock"
     os.makedirs(home + "/config/segue", exist_ok=True)
@@ -285,6 +287,7 @@ def continued(box, env, name):
     first, second = (end.get("usage", {}) for end in ends)
     expect(resumed is True, "no conversation was gone on with:", of_type(log, "call_start")[1].get("session"))
     expect([first.get(k) for k in ("input", "output")] == [second.get(k) for k in ("input", "output")], first, second)
+    expect(round(first.get("cost_usd", 0) * 1e9) == round(second.get("cost_usd", 0) * 1e9), first, second)
     told = f"{second['input']}+{second['output']} tokens each" if "input" in second else "no usage told"
     return f"ok, {told}{', begun anew' if lost else ''}"
 

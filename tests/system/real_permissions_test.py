@@ -126,13 +126,36 @@ def tool_names(request):
             for n in (t.get("functionDeclarations") if "functionDeclarations" in t else [t])]
 
 
-def tokens_cell(end, work):
-    """Whether the tokens are those of all its requests: each tells 1011, with a cache's 1211."""
-    usage = end.get("usage") or {}
-    if usage.get("told"):
-        return usage["told"]
-    right = sum(1211 if "max_tokens" in r["body"] and "system" in r["body"] else 1011 for r in work)
-    return "right" if usage.get("input") == right else f"WRONG: {usage.get('input')} of {right}"
+def is_anthropic(request):
+    return "max_tokens" in request["body"] and "system" in request["body"]
+
+
+def tokens_cell(log, requests):
+    """Whether the tokens of all calls are those of all requests that the API has seen, titles and memories too:
+    each tells 1011, with a cache's 1211."""
+    usages = [end.get("usage") or {} for end in of_type(log, "call_end")]
+    told = {u["told"] for u in usages if "told" in u}
+    if told:
+        return "none" if told == {"none"} else "partial"
+    got = sum(u.get("input", 0) for u in usages)
+    right = sum(1211 if is_anthropic(r) else 1011 for r in requests)
+    return "right" if got == right else f"WRONG: {got} of {right} in {len(requests)} requests"
+
+
+# Dollars of a request at the client's own prices, where it knows some: 11 tokens read, 1000 from a cache, 200 to
+# one, 7 written.
+PRICES = {"claude": (11 * 4 + 1000 * 0.2 + 200 * 5 + 7 * 20) / 1e6, "pi": (11 * 2 + 1000 * 0.5 + 7 * 10) / 1e6,
+          "opencode": (11 * 2 + 1000 * 0.5 + 7 * 10) / 1e6}
+
+
+def cost_cell(column, log, requests):
+    usages = [end.get("usage") or {} for end in of_type(log, "call_end")]
+    if not all("cost_usd" in u for u in usages) or any("cost_from" in u for u in usages):
+        return "none"
+    if any("told" in u for u in usages):
+        return "partial"
+    got, right = sum(u["cost_usd"] for u in usages), PRICES.get(column.split()[0], 0) * len(requests)
+    return "right" if abs(got - right) < 1e-9 else f"WRONG: ${got:.6f} of ${right:.6f} in {len(requests)} requests"
 
 
 def one(column, word, folder, scratch):
@@ -171,12 +194,12 @@ def one(column, word, folder, scratch):
             expect(judges and judged and judged[0].get("rule") == 1, "no verdict", judged)
             size = sum(len(body_text(r).encode()) for r in judges) / 1000
             cells["judge"] = f"{size:.1f} KB, {max(len(tool_names(r)) for r in judges)} tools"
-            cells["tokens"] = tokens_cell(end, work)
-            wrong += ["tokens"] if "WRONG" in cells["tokens"] else []
+            cells["tokens"], cells["cost"] = tokens_cell(log, requests), cost_cell(column, log, requests)
+            wrong += [k for k in ("tokens", "cost") if "WRONG" in cells[k]]
         return cells, wrong
 
 
-ROWS = ("readonly", "edit", "full", "judge", "tokens")
+ROWS = ("readonly", "edit", "full", "judge", "tokens", "cost")
 
 
 def column_of(column, folder, scratch):
@@ -202,8 +225,9 @@ def write_table(rows):
                 "write one outside the working directory, run the program that `run` names, run "
                 "another. The cell is what happened. What was refused was told to the model, and every "
                 "call ended well. `judge` is what one judgment sends, in bytes, and the tools that it "
-                "offers; `tokens` are `right` when the call's are the sum of its requests', `partial` "
-                "when the client tells the last request only, `none` when it tells none.\n\n"
+                "offers; `tokens` and `cost` are `right` when those of all calls are the sum of all "
+                "requests that the API has seen, `partial` when the log says that some are missing, "
+                "`none` when the client tells none.\n\n"
                 "| | " + " | ".join(ROWS) + " |\n|---|" + "---|" * len(ROWS) + "\n")
         for column, cells in rows.items():
             f.write(f"| {column} | " + " | ".join(cells.get(r, "") for r in ROWS) + " |\n")

@@ -136,6 +136,41 @@ def never_checked_out(box):
     expect(git(box, "log", "-1", "--format=%s", "origin/main", at=box.cwd + "/sub") == "later", "it has no remote")
 
 
+def a_shallow_one_never_checked_out(box):
+    repositories(box, checked_out=False)
+    Path(box.dir + "/up/sub/i").write_text("later\n")
+    git(box, "commit", "-qam", "later", at=box.dir + "/up/sub")
+    git(box, "-C", "sub", "pull", "-q", at=box.dir + "/up/main")
+    for words in (("sub.url", f"file://{box.dir}/up/sub"), ("sub.shallow", "true")):
+        git(box, "config", "--file", ".gitmodules", "submodule." + words[0], words[1], at=box.dir + "/up/main")
+    git(box, "commit", "-qam", "later", at=box.dir + "/up/main")
+    git(box, "pull", "-q")
+    run(box, "cd sub; test -s $(git rev-parse --git-dir)/shallow; echo more >> i; git commit -qam more")
+    after(box, "merge", "last", status=0)
+    expect(has(box, "sub", "more"), "lost")
+    git(box, "submodule", "update", "--init")
+    expect(Path(box.cwd + "/sub/i").read_text() == "later\nmore\n", "sub is not updated")
+
+
+def their_refs_are_listed_and_removed(box):
+    repositories(box)
+    run(box, DEEP)
+    after(box, "discard", "last", "--yes", status=0)
+    words = ["worktrees", "--refs", "--cwd", box.cwd]
+    listed = [line.split(":")[0] for line in box.segue(*words, status=0).stdout.decode().splitlines()]
+    expect(listed[-2:] == ["sub", "sub/nest"], listed)
+    rows = [json.loads(line) for line in box.segue(*words, "--remove", "--older-than", "0s", "--json", status=0).stdout.splitlines()]
+    expect([row.get("submodule") for row in rows][-2:] == ["sub", "sub/nest"] and all(row["removed"] for row in rows), rows)
+    other = box.dir + "/other"
+    repository(box, other, "private")
+    git(box, "update-ref", "refs/segue/x/1", "HEAD", at=other)
+    os.symlink(other + "/.git", box.cwd + "/.git/modules/linked")
+    os.rename(box.cwd + "/.git/modules/sub/refs", box.dir + "/refs")
+    os.symlink(other + "/.git/refs", box.cwd + "/.git/modules/sub/refs")
+    box.segue(*words, "--remove", "--older-than", "0s", status=0, err="no refs of segue in")
+    expect(git(box, "for-each-ref", "refs/segue", at=other) != "", "another repository's")
+
+
 def made_by_the_agent(box):
     """A repository in the worktree itself, which segue's own commit names."""
     repositories(box)
@@ -183,5 +218,6 @@ def links_are_not_followed(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([merged_then_updated, removed, what_cannot_be_copied, never_checked_out, made_by_the_agent,
+    sys.exit(main([merged_then_updated, removed, what_cannot_be_copied, never_checked_out, a_shallow_one_never_checked_out,
+                   their_refs_are_listed_and_removed, made_by_the_agent,
                    where_addresses_lead, addresses_of_strangers, links_are_not_followed]))

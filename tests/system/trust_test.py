@@ -4,9 +4,11 @@ changes what is below .segue, which the next run would run."""
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from daemon import ROOT, DaemonBox
@@ -264,6 +266,70 @@ def submit_asks_at_once():
         box.end()
 
 
+def a_daemon_takes_what_is_trusted_or_given():
+    with DaemonBox() as box:
+        box.trusts = []
+        box.serve()
+        os.makedirs(box.cwd + "/.segue/workflows")
+        flow = box.file("work/.segue/workflows/w.yaml", FLOW)
+        body = {"cwd": box.cwd, "task": "x", "inputs": {"check": "true"}}
+        posts = lambda workflow, **more: box.ask("POST", "/v1/sessions", {"workflow": workflow, **body, **more})
+        for path in (flow, box.file("work/typed.yaml", FLOW)):
+            status, value = posts(path)
+            expect(status == 422 and "work: runs 'sh' '-c' " in value["detail"], status, value)
+        expect(posts(flow, workflow_sha256="0" * 64)[0] == 422 and box.ask("GET", "/v1/sessions")[1]["sessions"] == [], "another one")
+        expect(posts(box.file("held.yaml", HELD), inputs={})[0] == 201, "it asks for nothing")
+        expect(posts({"text": FLOW})[0] == 201, "a text is its sender's word")
+        status, value = posts(flow, trust="--trust")
+        box.wait_status(value["id"], "complete")
+        first = records(f"{box.logs}/{value['id']}.ndjson")[0]
+        expect(status == 201 and first["config"]["trust"] == "--trust", first["config"])
+        expect(posts(flow, workflow_sha256=first["workflow_sha256"])[0] == 201, "the one that was looked at")
+        box.segue("trust", "w", status=0)
+        expect(posts(flow)[0] == 201, "trusted")
+        box.file("work/.segue/workflows/w.yaml", FLOW.replace("sh, -c", "bash, -c"))
+        expect(posts(flow)[0] == 422 and posts(flow, workflow_sha256=first["workflow_sha256"])[0] == 422, "another one")
+        box.check_all()
+        box.end()
+
+
+def swapped(box, flow, text, *words):
+    """What `submit` says if the file is another one when the daemon reads it."""
+    with socket.socket(socket.AF_UNIX) as gate:
+        Path(box.dir + "/run/gate.sock").unlink(missing_ok=True)
+        gate.bind(box.dir + "/run/gate.sock")
+        os.chmod(box.dir + "/run/gate.sock", 0o600)
+        gate.listen()
+
+        def serve():
+            near, far = gate.accept()[0], socket.socket(socket.AF_UNIX)
+            far.connect(box.socket)
+            asked = near.recv(1 << 20)
+            Path(flow).write_text(text, encoding="utf-8")
+            far.sendall(asked)
+            threading.Thread(target=lambda: [near.sendall(got) for got in iter(lambda: far.recv(65536), b"")], daemon=True).start()
+            for more in iter(lambda: near.recv(65536), b""):
+                far.sendall(more)
+        threading.Thread(target=serve, daemon=True).start()
+        return box.segue("submit", flow, "-t", "x", "-i", "check=true", "--socket", box.dir + "/run/gate.sock", *words)
+
+
+def a_file_that_is_swapped_on_the_way_is_refused():
+    with DaemonBox() as box:
+        box.trusts = []
+        box.serve()
+        evil = FLOW.replace('"{input:check}"', f'"touch {box.dir}/GOT"')
+        for before, words in ((FLOW, ()), (FLOW, ("--trust",)), (HELD + "params: {check: {description: c}}\n", ())):
+            flow = box.file("work/s.yaml", before)
+            done = swapped(box, flow, evil, *words)
+            expect(done.returncode != 0 and b"is not the one that was looked at" in done.stderr, done)
+        done = swapped(box, box.file("work/s.yaml", FLOW), FLOW, "--trust")
+        expect(done.returncode == 0, done)
+        box.wait_status(done.stdout.decode().strip(), "complete")
+        expect(not os.path.exists(box.dir + "/GOT") and len(box.ask("GET", "/v1/sessions")[1]["sessions"]) == 1, "only that one ran")
+        box.end()
+
+
 def agent(box, script):
     program = box.file("stranger", f"#!/bin/sh\nmark=$(grep -o ':N\\] [a-z0-9]*' | sed 's/.* //')\n{script}\nprintf \"Done.\\n\\n[WORK:1] $mark\\n\"\n")
     os.chmod(program, 0o755)
@@ -343,5 +409,5 @@ if __name__ == "__main__":
                    what_a_program_ran_is_not_remembered,
                    a_command_with_the_agents_sandbox_asks_for_nothing, what_it_can_ask_for, in_ci_it_is_taken_as_given,
                    a_person_is_asked_at_the_terminal, what_ships_and_what_init_wrote_is_trusted, a_name_that_hides_a_shipped_one_is_said,
-                   submit_asks_at_once, a_change_below_segue_stops_the_session, what_does_not_change_it_goes_on,
+                   submit_asks_at_once, a_daemon_takes_what_is_trusted_or_given, a_file_that_is_swapped_on_the_way_is_refused, a_change_below_segue_stops_the_session, what_does_not_change_it_goes_on,
                    outside_a_repository_it_is_seen_too, with_bwrap_nothing_is_written, no_sandbox_reaches_what_is_trusted]))

@@ -123,6 +123,22 @@ def it_may_be_given_up():
         nothing_is_lost(box)
 
 
+def a_lock_of_a_killed_git_is_in_nobodys_way():
+    """One of the session's own refs, that nobody holds; else it is told with its age."""
+    for words in (["merge", "last"], ["discard", "last", "--yes"], ["rm", "last"]):
+        with Box() as box:
+            session, path, _ = begun(box, "c w0")
+            in_tree(box, path, "c w1; git checkout -q --detach; c w2; git commit -q --amend -m w3")
+            for ref in (f"refs/heads/segue/{session}", f"refs/segue/{session}/1", f"refs/segue/{session}/2"):
+                os.makedirs(os.path.dirname(f"{box.cwd}/.git/{ref}"), exist_ok=True)
+                Path(f"{box.cwd}/.git/{ref}.lock").touch()
+            if words[0] == "merge":
+                with open(f"{box.cwd}/.git/refs/heads/segue/{session}.lock", "rb"):
+                    expect(f"process {os.getpid()} holds it" in asked(box, *words, status=2).stderr.decode(), "held")
+            asked(box, *words)
+            nothing_is_lost(box)
+
+
 def refs_are_listed_and_removed(box):
     session, path, _ = begun(box, "c w1 w2")
     expect(b"no refs of segue in" in asked(box, "worktrees", "--refs", "--cwd", box.cwd).stderr, "none yet")
@@ -268,6 +284,6 @@ def random_agents(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([it_is_followed, what_is_left_behind_needs_a_person, it_may_be_given_up, refs_are_listed_and_removed,
+    sys.exit(main([it_is_followed, what_is_left_behind_needs_a_person, it_may_be_given_up, a_lock_of_a_killed_git_is_in_nobodys_way, refs_are_listed_and_removed,
                    a_fork_begins_where_the_work_is, every_diff_has_one_base, names_that_are_no_branch,
                    without_a_commit, a_part_of_a_worktree_goes_too, random_agents]))

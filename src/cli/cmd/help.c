@@ -29,7 +29,7 @@ const struct cli_command *cli_find_verb(const struct cli_noun *noun, const char 
 }
 
 /* Groups the commands by purpose. Those not named here are listed last. */
-static const struct { const char *title, *names[12]; } help_pages[] = {COMMAND_PAGES};
+static const struct { const char *title, *names[16]; } help_pages[] = {COMMAND_PAGES};
 
 static bool is_grouped(const char *name) {
   for (size_t g = 0; g < ARRAY_LEN(help_pages); g++)

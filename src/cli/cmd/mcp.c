@@ -3,9 +3,13 @@
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "daemon/socket.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/config.h"
+#include "host/paths.h"
 #include "os/fs.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,6 +32,7 @@
 enum { RPC_INVALID_REQUEST = -32600, RPC_NO_METHOD = -32601, RPC_INVALID_PARAMS = -32602 };
 enum { MCP_NO_SUCH_VERSION = -32022 }; /* MCP 2026-07-28, UnsupportedProtocolVersionError */
 enum { MCP_WATCH_S = 30, MCP_WATCH_MAX_S = 600, MCP_WORDS_MAX = 128, MCP_SESSIONS = 50 };
+enum { MCP_TOOLS_MS = 3600000 };
 
 static const char *const eras[] = {"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26",
                                    "2024-11-05"};
@@ -47,9 +52,29 @@ static bool is_known_version(const json_t *version) {
   return false;
 }
 
+static json_t *server_info(void) {
+  return json_pack("{ssssss}", "name", "segue", "title", "segue", "version", SEGUE_VERSION);
+}
+
+/* Says what the era without a handshake requires: of each result who gave it, of what can be kept
+ * how long. Only the list of tools stays the same while this program runs. */
+static void mcp_complete(const char *method, json_t *result) {
+  bool kept = str_is_one(str_from(method),
+                         (const char *const[]){"server/discover", "tools/list", "resources/list",
+                                               "resources/templates/list", "resources/read", NULL});
+  bool stays = strcmp(method, "tools/list") == 0;
+  json_object_set_new(result, "resultType", json_string("complete"));
+  json_object_set_new(result, "_meta",
+                      json_pack("{so}", "io.modelcontextprotocol/serverInfo", server_info()));
+  if (kept) {
+    json_object_set_new(result, "ttlMs", json_integer(stays ? MCP_TOOLS_MS : 0));
+    json_object_set_new(result, "cacheScope", json_string(stays ? "public" : "private"));
+  }
+}
+
 static json_t *mcp_result(const json_t *message, json_t *result) {
   if (modern_version(json_object_get(message, "params")) != NULL)
-    json_object_set_new(result, "resultType", json_string("complete"));
+    mcp_complete(cli_text(message, "method"), result);
   return json_pack("{sssOso}", "jsonrpc", "2.0", "id", json_object_get(message, "id"), "result",
                    result);
 }
@@ -86,10 +111,6 @@ static json_t *tools_list(void) {
   return json_pack("{so}", "tools", tools);
 }
 
-static json_t *server_info(void) {
-  return json_pack("{ssssss}", "name", "segue", "title", "segue", "version", SEGUE_VERSION);
-}
-
 static json_t *capabilities(void) {
   return json_pack("{s{}s{}}", "tools", "resources");
 }
@@ -103,6 +124,20 @@ static json_t *initialize(const json_t *params) {
                    "serverInfo", server_info(), "instructions",
                    "segue runs coding agents through workflows and judges each step. submit "
                    "starts a session, watch waits for it, show explains each judgment.");
+}
+
+/* ---- where sessions are ---- */
+
+/* A client hands on HOME and PATH only: without a word of where sessions are, they are where the
+ * daemon that was noted has them. */
+static void mcp_follow_daemon(void) {
+  char path[SOCKET_PATH_BYTES], logs[PATHS_BYTES], found[SOCKET_PATH_BYTES];
+  struct err ignored;
+  bool chosen =
+      getenv("SEGUE_LOGS") != NULL || getenv("XDG_STATE_HOME") != NULL || config_store()[0] != '\0';
+  if (!chosen && socket_noted(path, logs) && socket_find(NULL, found, &ignored) &&
+      strcmp(path, found) == 0 && socket_may_ask(path, &ignored))
+    (void)setenv("SEGUE_LOGS", logs, 1);
 }
 
 /* ---- a tool is run ---- */
@@ -258,6 +293,18 @@ static json_t *told_result(const struct program *p) {
   return result;
 }
 
+/* Says of an empty list where it looked. */
+static json_t *listed_result(const struct program *p) {
+  char where[PATHS_BYTES];
+  struct err ignored;
+  buf_auto_t text = {0};
+  if (p->status != 0 || p->out.n > 0 || !paths_logs(NULL, where, &ignored))
+    return told_result(p);
+  buf_printf(&text, "no session fits in %s (SEGUE_LOGS in this server's env names another place)\n",
+             store_is_address(where) ? "the shared store" : where);
+  return text_result(buf_view(&text), false);
+}
+
 /* Runs segue with these words. Returns NULL if it could not be run. */
 static json_t *run_segue(struct mcp_run *run, json_t *(*tell)(const struct program *),
                          struct err *err) {
@@ -300,7 +347,10 @@ static json_t *tools_call(const json_t *message) {
   bool ok = mcp_words(&run, tool, json_object_get(params, "arguments"), &err);
   if (watches && (run.timeout_s < 1 || run.timeout_s > MCP_WATCH_MAX_S))
     run.timeout_s = MCP_WATCH_S;
-  json_t *result = ok ? run_segue(&run, told_result, &err) : NULL;
+  bool lists = strcmp(name, "list") == 0;
+  json_t *result = NULL;
+  if (ok)
+    result = run_segue(&run, lists ? listed_result : told_result, &err);
   return mcp_result(message, result ? result : text_result(str_from(err.text), true));
 }
 
@@ -374,9 +424,9 @@ static json_t *mcp_answer(const json_t *message) {
     return answer;
   }
   if (strcmp(method, "server/discover") == 0)
-    return mcp_result(message, json_pack("{s[ss]sososiss}", "supportedVersions", eras[0], eras[1],
-                                         "capabilities", capabilities(), "serverInfo",
-                                         server_info(), "ttlMs", 0, "cacheScope", "private"));
+    return mcp_result(message,
+                      json_pack("{s[ss]soso}", "supportedVersions", eras[0], eras[1],
+                                "capabilities", capabilities(), "serverInfo", server_info()));
   if (strcmp(method, "initialize") == 0)
     return mcp_result(message, initialize(params));
   if (strcmp(method, "ping") == 0)
@@ -483,6 +533,7 @@ static int mcp_run(const struct cli_args *args) {
   char_auto_t *line = NULL;
   size_t room = 0;
   ssize_t n;
+  mcp_follow_daemon();
   while ((n = getline(&line, &room, stdin)) >= 0) {
     if (n > MCP_LINE_BYTES)
       send_unreadable("this line is longer than 16 MiB");

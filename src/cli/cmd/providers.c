@@ -5,8 +5,8 @@
 #include "host/backends.h"
 #include "os/clock.h"
 #include "provider/agent/agent.h"
+#include "provider/agent/classify.h"
 #include "provider/agent/replay_recording.h"
-#include "provider/agent/subscription.h"
 #include "provider/probe.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
     return providers_fail(&err);
   bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
   if (ok) {
-    subscription_check(&result, clock_real_ms()); /* this is what happens when a call ends */
+    classify_settle(&result, clock_real_ms()); /* this is what happens when a call ends */
     json_io_put(replay_end_json(&result));
   }
   return cli_done("providers", ok, &err);

@@ -129,6 +129,19 @@ static bool pr_address_stands(const struct pr *p, const char *remote, const char
                  remote, now, then ? "led to " : "was not there", then ? then : "", p->own->branch);
 }
 
+/* segue's git runs no hooks, so none that sends the contents behind pointers. */
+static bool pr_tell_lfs(const struct pr *p, struct err *err) {
+  char_auto_t *pointers =
+      git_line(p->trees.cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
+               "-G^oid sha256:[0-9a-f]*$", p->own->base, p->own->branch, "--", NULL);
+  if (pointers != NULL && pointers[0] != '\0')
+    cli_say(stderr,
+            "segue: it has files of Git LFS, whose contents this does not push: "
+            "git lfs push %s %s does\n",
+            p->forge.remote, p->own->branch);
+  return pointers != NULL;
+}
+
 static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
   const struct forge *f = &p->forge;
   char_auto_t *shown = repo_address(str_from(f->url));
@@ -138,7 +151,7 @@ static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
     return false;
   if (!json)
     cli_say(stderr, "pushing %s to %s\n", p->own->branch, shown);
-  return true;
+  return pr_tell_lfs(p, err);
 }
 
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
@@ -180,6 +193,28 @@ static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) 
   return true;
 }
 
+/* A fork goes on from what agents did before its own start: the addresses are those of the first
+ * session that is still there. */
+static void pr_take_remotes(struct pr *p, const struct store_ref *ref) {
+  enum { FORKS = 64 }; /* a forged log may name itself */
+  char parent[STORE_ID_BYTES];
+  struct store store;
+  struct err ignored;
+  store_of(ref, &store);
+  memcpy(parent, p->trees.parent, sizeof parent);
+  for (int i = 0; i < FORKS && parent[0] != '\0'; i++) {
+    AUTO(trees_deinit) struct trees before = {0};
+    struct store_ref of;
+    store_ref(&store, parent, &of);
+    bool known = trees_read(&before, &of, &ignored);
+    memcpy(parent, before.parent, sizeof parent);
+    if (known && before.remotes != NULL) {
+      json_decref(p->trees.remotes);
+      p->trees.remotes = json_incref(before.remotes);
+    }
+  }
+}
+
 static int pr_run(const struct cli_args *args) {
   struct store_ref ref;
   struct pr p = {0};
@@ -189,8 +224,10 @@ static int pr_run(const struct cli_args *args) {
   bool ok = resolve_id_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err) &&
             resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
-            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err) &&
-            pr_may_push(&p, cli_flag(args, "json"), &err);
+            forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
+  if (ok)
+    pr_take_remotes(&p, &ref);
+  ok = ok && pr_may_push(&p, cli_flag(args, "json"), &err);
   if (ok)
     pr_take_title(&p, cli_value(args, "title"));
   ok = ok && pr_send(&p, args, &made, &err);

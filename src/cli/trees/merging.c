@@ -68,14 +68,12 @@ bool merging_adopt(const struct work_where *where, const char *target, FILE *out
   if (!work_find(where, &w, err))
     return false;
   if (!work_adopt(where, &w, &first)) {
-    bool enough = w.state == WORK_LEFT_BEHIND && lacks_nothing(where, &w, target, err);
-    if (!enough)
-      err_set(err, first.code, "%.300s: %.700s", where->branch, first.text);
-    return enough;
-  }
-  work_tell(where, &w, &text);
-  if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN)
+    if (w.state != WORK_LEFT_BEHIND || !lacks_nothing(where, &w, target, err))
+      return err_set(err, first.code, "%.300s: %.700s", where->branch, first.text);
+  } else if (w.state == WORK_AHEAD || w.state == WORK_REWRITTEN) {
+    work_tell(where, &w, &text);
     cli_say(out, "%s\n", buf_c(&text));
+  }
   JSON_EACH(w.others, i, other)
     cli_say(stderr, "segue: %s (%.10s) has more of its work, and is left alone\n",
             json_word_at(other, "branch"), json_word_at(other, "commit"));
@@ -249,7 +247,15 @@ struct giving {
   const char *folder;
   struct git_answer raw; /* git diff-tree --raw */
   struct buf all, kept;  /* names, NUL each: all of them, and those that were there before */
+  struct buf theirs;     /* '1' for each new one that stood there, which git left alone; else '0' */
 };
+
+static void giving_deinit(struct giving *g) {
+  git_answer_deinit(&g->raw);
+  buf_deinit(&g->all);
+  buf_deinit(&g->kept);
+  buf_deinit(&g->theirs);
+}
 
 struct giving_file {
   const char *name;
@@ -334,9 +340,14 @@ static bool look_at_files(struct giving *g, struct err *err) {
     struct str hash = {0};
     if (strchr(f.name, '\n') == NULL && there && S_ISREG(st.st_mode))
       hash = str_trim(str_next_line(&rest));
-    bool known = !there || str_eq_c(hash, f.will) || str_eq_c(hash, f.was);
-    if (!known && !is_gits_own(g, &f, path, &st, err))
+    struct err why = {0};
+    bool ours = !there || str_eq_c(hash, f.will) || str_eq_c(hash, f.was) ||
+                is_gits_own(g, &f, path, &st, &why);
+    if (!ours && (f.status != 'A' || why.code != ERR_USAGE)) {
+      *err = why;
       return false;
+    }
+    buf_putc(&g->theirs, ours ? '0' : '1');
     if (strcmp(f.mode, "160000") == 0)
       continue; /* a submodule's folder is its own */
     buf_printf(&g->all, "%s%c", f.name, '\0');
@@ -348,10 +359,10 @@ static bool look_at_files(struct giving *g, struct err *err) {
 
 static void remove_added(const struct giving *g) {
   struct giving_file f;
-  for (size_t at = 0; next_file(g, &at, &f);) {
+  for (size_t at = 0, i = 0; next_file(g, &at, &f); i++) {
     char path[PATH_MAX];
     print_into(path, sizeof path, "%s/%s", g->folder, f.name);
-    if (f.status != 'A' || unlink(path) != 0)
+    if (f.status != 'A' || g->theirs.p[i] == '1' || unlink(path) != 0)
       continue;
     char *slash = strrchr(path, '/');
     while (slash != NULL && slash > path + strlen(g->folder)) {
@@ -388,9 +399,7 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
   if (ok)
     remove_added(&g);
   ok = ok && ask_of_names(&g, reset, &g.all, err) && ask_of_names(&g, checkout, &g.kept, err);
-  git_answer_deinit(&g.raw);
-  buf_deinit(&g.all);
-  buf_deinit(&g.kept);
+  giving_deinit(&g);
   return ok;
 }
 
@@ -399,11 +408,11 @@ static bool give_back(const char *folder, const char *tree, struct err *err) {
 /* Undoes it in a session's own worktree, where all that is not committed is the merge's. */
 static bool undo_own(const struct merging_note *n, struct err *err) {
   struct giving g = {.folder = n->folder};
-  bool ok =
-      git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) && list_files(&g, n->tip, err);
-  if (ok) /* none of these existed before, or git would have refused */
+  bool ok = git_did(n->folder, err, "reset", "--hard", "--quiet", NULL) &&
+            list_files(&g, n->tip, err) && look_at_files(&g, err);
+  if (ok)
     remove_added(&g);
-  git_answer_deinit(&g.raw);
+  giving_deinit(&g);
   return ok;
 }
 

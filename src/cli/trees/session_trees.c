@@ -30,6 +30,39 @@ bool trees_is_clean(const char *folder, struct err *err) {
 
 /* --- where the work is --- */
 
+/* Names a commit of a child that neither the session's branch nor the target has. */
+static bool tell_child(const struct trees *t, const struct tree_item *child, const char *target,
+                       const char *branch, const char *commit, struct err *err) {
+  if (commit[0] == '\0')
+    return true;
+  char_auto_t *more = git_line(t->cwd, err, "rev-list", "--max-count=1", commit, "--not", target,
+                               trees_own(t, err)->branch, child->base, NULL);
+  if (more != NULL && more[0] != '\0')
+    cli_say(stderr, "segue: %s (%.10s) has work of its child %s, which is left alone\n", branch,
+            commit, child->movement);
+  return more != NULL;
+}
+
+static bool tell_children(const struct trees *t, const char *target, struct err *err) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->count; i++) {
+    const struct tree_item *child = &t->items[i];
+    AUTO(work_deinit) struct work w = {0};
+    struct work_where where;
+    trees_where(t, child, &where);
+    where.commits_only = true;
+    if (child->turn == 0)
+      continue;
+    ok = work_find(&where, &w, err) &&
+         tell_child(t, child, target, w.on[0] ? w.on : "a detached HEAD", w.head, err) &&
+         (strcmp(w.tip, w.head) == 0 || tell_child(t, child, target, child->branch, w.tip, err));
+    JSON_EACH(w.others, k, other)
+      ok = ok && tell_child(t, child, target, json_word_at(other, "branch"),
+                            json_word_at(other, "commit"), err);
+  }
+  return ok;
+}
+
 bool trees_is_settled(const struct trees *t, const char *target, FILE *out, struct err *err) {
   struct work_where where;
   const struct tree_item *own = trees_own(t, err);
@@ -44,7 +77,8 @@ bool trees_is_settled(const struct trees *t, const char *target, FILE *out, stru
                    own->path);
   trees_where(t, own, &where);
   where.commits_only = true;
-  return merging_adopt(&where, target, out, err);
+  return merging_adopt(&where, target, out, err) &&
+         tell_children(t, target ? target : own->branch, err);
 }
 
 bool trees_may_go(const struct trees *t, struct err *err) {

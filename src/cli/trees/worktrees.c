@@ -5,6 +5,8 @@
 #include "cli/resolve_id.h"
 #include "cli/trees/session_trees.h"
 #include "core/worktree.h"
+#include "format/json_object.h"
+#include "git/submodules.h"
 #include "host/config.h"
 #include "host/paths.h"
 #include "os/clock.h"
@@ -96,34 +98,43 @@ static long ref_time(const struct git_answer *logs, const char *ref, struct str 
   return at;
 }
 
+/* The refs of one repository: the main one, or the store of a submodule. */
+struct ref_list {
+  const struct cli_args *args;
+  const char *folder;
+  const char *submodule; /* or NULL */
+  int64_t since_ms;
+  size_t count;
+};
+
 /* Returns false if it could not be removed. */
-static bool take_ref(const char *folder, const char *ref, const char *commit, const char *subject,
-                     long at, const struct cli_args *args, struct err *err) {
+static bool take_ref(const struct ref_list *list, const char *ref, const char *commit,
+                     const char *subject, long at, struct err *err) {
   char age[24];
-  if (cli_flag(args, "remove") && !git_did(folder, err, "update-ref", "-d", ref, commit, NULL))
+  bool removes = cli_flag(list->args, "remove");
+  const char *in = list->submodule;
+  if (removes && !git_did(list->folder, err, "update-ref", "-d", ref, commit, NULL))
     return false;
   put_days(at, age, sizeof age);
-  if (cli_flag(args, "json"))
-    json_io_put(json_pack("{ss ss sI so sb}", "ref", ref, "commit", commit, "made", (json_int_t)at,
-                          "subject", json_io_string(subject), "removed", cli_flag(args, "remove")));
+  if (cli_flag(list->args, "json"))
+    json_io_put(json_pack("{ss so* ss sI so sb}", "ref", ref, "submodule",
+                          in ? json_io_string(in) : NULL, "commit", commit, "made", (json_int_t)at,
+                          "subject", json_io_string(subject), "removed", removes));
   else
-    cli_say(stdout, "%s%s  %4s  %.10s  %s\n", cli_flag(args, "remove") ? "removed: " : "", ref, age,
-            commit, subject);
+    cli_say(stdout, "%s%s%s%s  %4s  %.10s  %s\n", removes ? "removed: " : "", in ? in : "",
+            in ? ": " : "", ref, age, commit, subject);
   return true;
 }
 
-static bool list_refs(const struct cli_args *args, int64_t since_ms, struct err *err) {
+static bool list_refs(struct ref_list *list, struct err *err) {
   AUTO(git_answer_deinit) struct git_answer refs = {0}, logs = {0};
-  const char *cwd = cli_value_or(args, "cwd", ".");
-  char_auto_t *folder = realpath(cwd, NULL);
-  if (folder == NULL)
-    return err_set_errno(err, errno, "%.300s", cwd);
+  const char *folder = list->folder;
   if (!git_run(folder, &refs, err, "for-each-ref",
                "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)",
                "refs/segue", NULL))
     return false;
   if (refs.exit != 0)
-    return git_complain(cwd, &refs, err);
+    return git_complain(folder, &refs, err);
   if (refs.out.n > 0 && !git_run(folder, &logs, err, "log", "--walk-reflogs", "--glob=refs/segue/*",
                                  "--date=unix", "--no-show-signature", "--format=%gD", NULL))
     return false;
@@ -134,10 +145,27 @@ static bool list_refs(const struct cli_args *args, int64_t since_ms, struct err 
     struct str commit = str_cut(&line, '\0'), date = str_cut(&line, '\0');
     char_auto_t *subject = xstrndup(line.n > 0 ? line.p : "", line.n);
     long at = ref_time(&logs, ref.p, date);
-    if (at * 1000 < since_ms)
-      ok = take_ref(folder, ref.p, commit.p, subject, at, args, err);
+    list->count++;
+    if (at * 1000 < list->since_ms)
+      ok = take_ref(list, ref.p, commit.p, subject, at, err);
   }
-  if (refs.out.n == 0 && !cli_flag(args, "json"))
+  return ok;
+}
+
+static bool list_all_refs(const struct cli_args *args, int64_t since_ms, struct err *err) {
+  const char *cwd = cli_value_or(args, "cwd", ".");
+  char_auto_t *folder = realpath(cwd, NULL);
+  if (folder == NULL)
+    return err_set_errno(err, errno, "%.300s", cwd);
+  struct ref_list list = {.args = args, .folder = folder, .since_ms = since_ms};
+  bool ok = list_refs(&list, err);
+  json_auto_t *stores = ok ? submodules_stores(folder) : NULL;
+  JSON_EACH(stores, i, store) {
+    list.submodule = json_string_value(json_array_get(store, 0));
+    list.folder = json_string_value(json_array_get(store, 1));
+    ok = ok && list_refs(&list, err);
+  }
+  if (ok && list.count == 0 && !cli_flag(args, "json"))
     fprintf(stderr, "no refs of segue in %s\n", resolve_id_shown(folder));
   return ok;
 }
@@ -151,7 +179,7 @@ static int refs_run(const struct cli_args *args) {
   if (!resolve_id_since(age, &since_ms, &err))
     return cli_refuse("worktrees",
                       "--older-than %.60s: write how long ago (90m, 12h, 3d, 2w), or a date", age);
-  return cli_done("worktrees", list_refs(args, since_ms, &err), &err);
+  return cli_done("worktrees", list_all_refs(args, since_ms, &err), &err);
 }
 
 /* --- the command --- */

@@ -45,6 +45,7 @@ struct acp {
   bool ids;          /* messages carry ids: those without one are asides */
   json_t *inputs;    /* tools' inputs by id; true: already reported; or NULL */
   json_t *own_usage; /* {"input", "output", "cached"}, reported before the end */
+  json_t *cost;      /* dollars that it told last, by the protocol of its whole session; or NULL */
   json_t *allowing;  /* in a replay: ids of options that allow something, as the agent named them */
 };
 
@@ -123,7 +124,18 @@ static json_t *acp_usage(const json_t *usage) {
     json_object_set_new(out, "cached", json_integer(cached));
   if (thinks)
     json_object_set_new(out, "reasoning", json_integer(thought));
+  if (written > 0)
+    json_object_set_new(out, "cache_write", json_integer(written));
   return out;
+}
+
+/* Notes what the session has cost so far, if that is told in dollars. */
+static void acp_note_cost(struct acp *acp, const json_t *cost) {
+  const json_t *amount = json_object_get(cost, "amount");
+  double usd = json_number_value(amount);
+  if (acp->prompting && str_eq_c(json_view_at(cost, "currency"), "USD") && usd > 0 &&
+      usd <= LIMIT_COST_USD)
+    json_keep(&acp->cost, amount);
 }
 
 /* --- texts --- */
@@ -259,6 +271,8 @@ static void acp_update(struct acp *acp, const json_t *params) {
     acp_say_piece(acp, update);
   } else if (str_eq_c(what, "agent_thought_chunk")) {
     stream_tell_thinking(acp->d, json_view_at(json_object_get(update, "content"), "text"));
+  } else if (str_eq_c(what, "usage_update")) {
+    acp_note_cost(acp, json_object_get(update, "cost"));
   } else if (str_eq_c(what, "session_info_update")) {
     /* That the client tries again, only codex-acp says: _meta.codex.error. */
     const json_t *error =
@@ -559,10 +573,15 @@ static void on_stopped(struct acp *acp, const json_t *result) {
   }
   /* Some agents report the tokens of the last request only. */
   const char *told = json_string_value(json_object_get(acp->d->profile->acp, "usage"));
-  if (usage != NULL && told != NULL)
-    json_object_set_new(usage, "told", json_string(told));
-  if (usage != NULL)
+  if (usage != NULL || acp->cost != NULL) {
+    json_t *turn = usage != NULL ? usage : json_object();
+    if (acp->cost != NULL)
+      json_object_set(turn, "cost_usd", acp->cost);
+    usage = stream_usage_turn(acp->d, json_object(), turn);
+    if (told != NULL)
+      json_object_set_new(usage, "told", json_string(told));
     stream_usage(acp->d, usage);
+  }
   stream_end_message(acp->d, (struct str){0});
   char message[80];
   snprintf(message, sizeof message, "the agent stopped: %.48s", reason ? reason : "");
@@ -751,6 +770,7 @@ static void acp_close(struct driver *d) {
   json_decref(acp->initialized);
   json_decref(acp->opened);
   json_decref(acp->own_usage);
+  json_decref(acp->cost);
   json_decref(acp->inputs);
   json_decref(acp->used);
   json_decref(acp->allowing);

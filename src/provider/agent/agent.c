@@ -13,11 +13,11 @@
 #include "os/random.h"
 #include "os/tmpdir.h"
 #include "os/tree_work.h"
+#include "provider/agent/classify.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/program_version.h"
 #include "provider/agent/project_files.h"
 #include "provider/agent/schema_delivery.h"
-#include "provider/agent/subscription.h"
 #include "provider/api/internal.h"
 #include "provider/child.h"
 #include "provider/git_trace.h"
@@ -438,7 +438,7 @@ static void agent_cleanup_work(uv_work_t *work) {
 static void agent_cleanup_after(uv_work_t *work, int status) {
   struct agent_run *run = work->data;
   (void)status;
-  subscription_check(&run->result, clock_real_ms());
+  classify_settle(&run->result, clock_real_ms());
   if (run->result.class == CLASS_NONE && run->result.usage == NULL)
     run->result.usage = json_pack("{ss}", "told", "none");
   run->sink.done(run->sink.ctx, &run->result);

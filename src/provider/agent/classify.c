@@ -1,27 +1,34 @@
-/* Classifies errors of agents by the statuses and words that vendors use. */
+/* Finds what a failure means: by fields and statuses first, by words second. */
 #include "provider/agent/classify.h"
 
 #include "base/err.h"
 #include "format/json_object.h"
+#include "provider/moment.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum error_class classify_of_status(int status) {
   switch (status) {
   case 401:
   case 403:
+  case 407:
     return CLASS_AUTH;
   case 402:
     return CLASS_QUOTA;
   case 404:
+  case 410:
     return CLASS_NOT_FOUND;
   case 408:
     return CLASS_NETWORK;
+  case 409:
+  case 425:
+    return CLASS_OVERLOADED;
   case 429:
     return CLASS_RATE_LIMIT;
+  case 501:
+  case 505:
+    return CLASS_BAD_REQUEST;
   default:
     if (status >= 500)
       return CLASS_OVERLOADED;
@@ -29,72 +36,68 @@ enum error_class classify_of_status(int status) {
   }
 }
 
-/* Returns true if the text has one of the phrases, which stand a | apart, in any case (ASCII). */
-static bool classify_has(struct str text, const char *phrases) {
-  for (size_t n; *phrases != '\0'; phrases += n + (phrases[n] == '|')) {
-    n = strcspn(phrases, "|");
-    for (size_t i = 0; i + n <= text.n; i++)
-      if (strncasecmp(text.p + i, phrases, n) == 0)
-        return true;
-  }
-  return false;
+struct meaning classify_failure(const struct failure_said *f) {
+  unsigned skip = 0;
+  if (f->by_status == CLASS_RATE_LIMIT) /* it names tokens a minute, not those of the prompt */
+    skip |= 1u << CLASS_BAD_REQUEST;
+  if (f->param.n > 0 && !str_eq_c(f->param, "model")) /* the model lacks that parameter only */
+    skip |= 1u << CLASS_NOT_FOUND;
+  struct meaning m = {.row = words_find(f->codes, f->message, false, skip)};
+  m.class = m.row ? m.row->class : f->by_status;
+  if (m.class == CLASS_NONE && (m.row = words_find(f->codes, f->message, true, 0)) != NULL)
+    m.class = m.row->class;
+  m.elsewhere = m.class == CLASS_BAD_REQUEST && (m.row == NULL || m.row->weak);
+  return m;
 }
-
-bool classify_of_quota(struct str text) {
-  static const char phrases[] =
-      "insufficient_quota|credit balance|out of credit|enforced_spend_limit|spend limit|"
-      "payment required|billing|insufficient credits|insufficient funds|quota exceeded|"
-      "current quota|daily quota";
-  return classify_has(text, phrases) && classify_retry_after_ms(text) == 0;
-}
-
-/* The words are tried in this order, more specific ones first. Only words that name a reason count,
- * none that a program uses in passing. */
-static const struct {
-  const char *phrases; /* a | apart */
-  enum error_class class;
-} known[] = {
-    {"blocked due to safety|safety settings|content filter|content_filter|prohibited_content|"
-     "usage policy|usage policies|can't help with this",
-     CLASS_REFUSED},
-    {"prompt is too long|input is too long|exceeds the maximum length|context_length_exceeded|"
-     "maximum context length|context window|request too large|payload too large|"
-     "entity too large",
-     CLASS_BAD_REQUEST},
-    {"max_output_tokens|output token maximum|max_tokens", CLASS_LENGTH},
-    {"model does not exist|model not found|model_not_found|is not found for api version|"
-     "unknown model|issue with the selected model|session not found|no conversation found|"
-     "no session found|no saved session|not_found",
-     CLASS_NOT_FOUND},
-    {"permission_denied|unauthorized|unauthenticated|authentication|invalid api key|"
-     "invalid_api_key|incorrect api key|api key not|no api key|missing api key|not logged in|"
-     "please log in|please run /login|please sign in|login required|an auth method",
-     CLASS_AUTH},
-    {"rate limit|rate_limit|ratelimit|too many requests|resource_exhausted|exhausted your|"
-     "usage limit",
-     CLASS_RATE_LIMIT},
-    {"overloaded|at capacity|high demand|temporarily unavailable|service unavailable|"
-     "internal server error|server_error|bad gateway",
-     CLASS_OVERLOADED},
-    {"econnrefused|econnreset|enotfound|etimedout|eai_again|connection_failed|"
-     "connection error|connection refused|connection reset|connection dropped|"
-     "connection closed|connect error|network error|stream disconnected|error sending request|"
-     "error decoding response body|unexpected eof|unexpected end of file|socket hang up|"
-     "socket connection|fetch failed|other side closed|request timed out|premature close",
-     CLASS_NETWORK},
-    {"unknown option|unknown argument|unexpected argument|unrecognized|not a valid|"
-     "invalid value|invalid_request|invalid_argument|must be provided|no prompt provided|"
-     "cannot be used with root",
-     CLASS_BAD_REQUEST},
-};
 
 enum error_class classify_of_words(struct str text) {
-  if (classify_of_quota(text))
-    return CLASS_QUOTA;
-  for (size_t i = 0; i < ARRAY_LEN(known); i++)
-    if (classify_has(text, known[i].phrases))
-      return known[i].class;
-  return CLASS_NONE;
+  return classify_failure(&(struct failure_said){.message = text}).class;
+}
+
+void classify_wait(const struct words_row *row, struct str text, int64_t now_ms,
+                   enum error_class *class, int64_t *wait_ms) {
+  bool lasts = row != NULL && row->lasts;
+  int64_t said_ms = lasts ? 0 : moment_in_text(text, now_ms);
+  if (*class == CLASS_QUOTA && said_ms > 0) /* there will be more */
+    *class = CLASS_RATE_LIMIT;
+  if (lasts || (*class != CLASS_RATE_LIMIT && *class != CLASS_OVERLOADED))
+    *wait_ms = 0;
+  else if (*wait_ms <= 0)
+    *wait_ms = said_ms;
+  if (*class == CLASS_RATE_LIMIT && *wait_ms <= 0 && row != NULL && row->until != NULL)
+    *wait_ms = moment_of_value(str_from(row->until), now_ms);
+}
+
+/* Returns the client's own words in an error's text: the first line, without its "Error:". */
+static struct str error_words(const char *message) {
+  static const char *const heads[] = {"API Error:", "Error:", "429"};
+  struct str rest = str_from(message), line = str_trim(str_next_line(&rest));
+  for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+    if (str_starts_fold(line, heads[i]))
+      line = str_trim((struct str){line.p + strlen(heads[i]), line.n - strlen(heads[i])});
+  return line;
+}
+
+void classify_settle(struct call_result *r, int64_t now_ms) {
+  bool answered = r->class == CLASS_NONE;
+  struct str text = answered ? str_trim(buf_view(&r->text.bytes)) : error_words(r->message);
+  const struct words_row *report;
+  char words[sizeof r->message];
+  if (r->structured != NULL || (answered && r->by_model) || r->class == CLASS_CANCELLED ||
+      r->class == CLASS_TIMEOUT)
+    return;
+  struct meaning m = {.class = r->class};
+  /* A stray word of an error is not enough to change a class; a whole report is. */
+  if ((answered || r->class == CLASS_CRASHED || r->class == CLASS_OVERLOADED) &&
+      (report = words_report(text)) != NULL) {
+    m = classify_failure(&(struct failure_said){.message = text, .by_status = report->class});
+    print_into(words, sizeof words, STR_FMT, STR_ARG(text));
+    call_result_fail(r, m.class, "%s", words);
+  } else if (!answered) {
+    m.row = words_find(STR(""), text, false, 0);
+  }
+  if (r->class != CLASS_NONE)
+    classify_wait(m.row, str_from(r->message), now_ms, &r->class, &r->retry_after_ms);
 }
 
 /* Returns three digits from 400 to 599 that stand alone at `i`, else 0. */
@@ -122,63 +125,6 @@ int classify_status(struct str text) {
     }
   }
   return status;
-}
-
-double classify_duration_part(struct str text, size_t *i) {
-  static const struct {
-    const char *unit;
-    double ms;
-  } units[] = {{"ms", 1},    {"millisecond", 1}, {"s", 1000},
-               {"m", 60000}, {"h", 3600000.0},   {"d", 86400000.0}};
-  char digits[24];
-  size_t n = 0;
-  while (*i < text.n && n + 1 < sizeof digits &&
-         (isdigit((unsigned char)text.p[*i]) || (n > 0 && text.p[*i] == '.')))
-    digits[n++] = text.p[(*i)++];
-  digits[n] = '\0';
-  if (n == 0)
-    return 0;
-  while (*i < text.n && text.p[*i] == ' ')
-    ++*i;
-  double factor = 1000;
-  for (size_t u = 0; u < ARRAY_LEN(units); u++) {
-    size_t unit_n = strlen(units[u].unit);
-    if (*i + unit_n <= text.n && strncasecmp(text.p + *i, units[u].unit, unit_n) == 0) {
-      factor = units[u].ms;
-      break;
-    }
-  }
-  while (*i < text.n && isalpha((unsigned char)text.p[*i]))
-    ++*i;
-  return strtod(digits, NULL) * factor;
-}
-
-int64_t classify_duration_ms(struct str text) {
-  double value = 0, part;
-  size_t i = 0;
-  do {
-    size_t from = i;
-    part = classify_duration_part(text, &i);
-    value += part;
-    if (i == from || !isalpha((unsigned char)text.p[i - 1]))
-      break; /* "6m0s" is one duration, "30 2" is not */
-  } while (i < text.n && isdigit((unsigned char)text.p[i]));
-  return value > 0 && value < 1e13 ? (int64_t)ceil(value) : 0;
-}
-
-int64_t classify_retry_after_ms(struct str text) {
-  static const char *const before[] = {"try again in ", "retry in ",     "retry after ",
-                                       "retry-after: ", "retry_after: ", "reset after "};
-  for (size_t w = 0; w < ARRAY_LEN(before); w++) {
-    size_t n = strlen(before[w]);
-    for (size_t i = 0; i + n < text.n; i++)
-      if (strncasecmp(text.p + i, before[w], n) == 0) {
-        int64_t ms = classify_duration_ms((struct str){text.p + i + n, text.n - i - n});
-        if (ms > 0)
-          return ms;
-      }
-  }
-  return 0;
 }
 
 void classify_logged(struct str log, struct str word, struct buf *out) {

@@ -183,8 +183,8 @@ static void codex_on_item(struct codex *c, const json_t *item, bool completed) {
 
 static json_t *codex_counts(const json_t *told) {
   static const char *const names[] = {"inputTokens", "outputTokens", "cachedInputTokens",
-                                      "reasoningOutputTokens"};
-  static const char *const ours[] = {"input", "output", "cached", "reasoning"};
+                                      "reasoningOutputTokens", "cacheWriteInputTokens"};
+  static const char *const ours[] = {"input", "output", "cached", "reasoning", "cache_write"};
   json_t *out = json_object();
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     const json_t *value = json_object_get(told, names[i]);

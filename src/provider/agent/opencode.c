@@ -326,7 +326,7 @@ static void opencode_note_error(struct driver *d, const json_t *error) {
 
 /* --- tokens: those of all messages of the call are added up --- */
 
-static const char *const counts[] = {"input", "output", "cached", "reasoning"};
+static const char *const counts[] = {"input", "output", "cached", "reasoning", "cache_write"};
 
 static json_int_t opencode_count_of(const json_t *object, const char *name) {
   json_int_t count = json_integer_value(json_object_get(object, name));
@@ -340,12 +340,12 @@ static void note_usage(struct opencode *o, const json_t *info) {
   if (!json_is_integer(json_object_get(tokens, "input")))
     return;
   json_t *usage = json_pack(
-      "{s:I, s:I, s:I, s:I}", counts[0],
+      "{s:I, s:I, s:I, s:I, s:I}", counts[0],
       opencode_count_of(tokens, "input") + opencode_count_of(cache, "read") +
           opencode_count_of(cache, "write"),
       counts[1], opencode_count_of(tokens, "output") + opencode_count_of(tokens, "reasoning"),
       counts[2], opencode_count_of(cache, "read"), counts[3],
-      opencode_count_of(tokens, "reasoning"));
+      opencode_count_of(tokens, "reasoning"), counts[4], opencode_count_of(cache, "write"));
   if (cost > 0 && cost < 1e9) /* 0: it knows no price */
     json_object_set_new(usage, "cost_usd", json_real(cost));
   json_object_set_new(o->tokens, id ? id : "", usage);
@@ -365,8 +365,9 @@ static void opencode_say_usage(struct driver *d) {
     priced = priced && (json_object_get(usage, "cost_usd") != NULL ||
                         json_integer_value(json_object_get(usage, "output")) == 0);
   }
-  if (json_integer_value(json_object_get(sum, "reasoning")) == 0)
-    json_object_del(sum, "reasoning");
+  for (size_t i = 3; i < ARRAY_LEN(counts); i++)
+    if (json_integer_value(json_object_get(sum, counts[i])) == 0)
+      json_object_del(sum, counts[i]);
   if (priced && cost > 0)
     json_object_set_new(sum, "cost_usd", json_real(cost));
   stream_usage(d, sum);

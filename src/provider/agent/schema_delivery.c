@@ -48,9 +48,8 @@ void schema_delivery(struct schema_delivery *place, const struct profile *profil
   const char *dialect =
       own ? json_string_value(json_object_get(own, "dialect")) : profile->schema_dialect;
   place->enforced = schema_delivery_enforced(profile, transport);
-  bool fits = strcmp(place->enforced, "prompt") != 0 && place_take(place, dialect, schema);
-  if (fits && transport == TRANSPORT_EXEC && profile->schema_by == SCHEMA_BY_TEXT)
-    fits = json_dumpb(place->sent, NULL, 0, JSON_COMPACT) < LIMIT_AGENT_ARGV_BYTES;
+  bool fits = strcmp(place->enforced, "prompt") != 0 && place_take(place, dialect, schema) &&
+              json_dumpb(place->sent, NULL, 0, JSON_COMPACT) <= LIMIT_SCHEMA_SENT_BYTES;
   if (fits)
     return;
   schema_delivery_deinit(place);

@@ -8,8 +8,10 @@
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "format/pointer.h"
+#include "os/clock.h"
 #include "provider/agent/classify.h"
 #include "provider/child.h"
+#include "provider/moment.h"
 #include "json/scan.h"
 
 #include <ctype.h>
@@ -293,7 +295,8 @@ void stream_usage(struct driver *d, json_t *data) {
   stream_tell(d, NEWS_USAGE, (struct str){0}, data);
 }
 
-static const char *const usage_names[] = {"input", "output", "cached", "reasoning", "cost_usd"};
+static const char *const usage_names[] = {"input",     "output",      "cached",
+                                          "reasoning", "cache_write", "cost_usd"};
 
 static void put_told(json_t *to, enum usage_field name, const struct profile_value *from,
                      const json_t *at) {
@@ -311,6 +314,8 @@ json_t *stream_usage_added(const json_t *a, const json_t *b, int sign) {
   for (size_t i = 0; i < ARRAY_LEN(usage_names); i++) {
     const json_t *one = json_object_get(a, usage_names[i]),
                  *two = json_object_get(b, usage_names[i]);
+    if (sign < 0 && two == NULL && json_object_get(b, "input") != NULL)
+      continue; /* an older log knew nothing of it: nor can the difference */
     double n = json_number_value(one) + sign * json_number_value(two);
     if (n < 0) {
       json_decref(sum);
@@ -353,6 +358,8 @@ static bool is_of_conversation(const json_t *all, const json_t *before, const js
   double output = used_of(all, USAGE_OUTPUT) - used_of(own, USAGE_OUTPUT);
   if (was <= 0 || is < was)
     return false;
+  if (json_object_get(own, "input") == NULL) /* the protocol says so, and nothing else does */
+    return true;
   if (json_object_get(all, "input") == NULL && (tokens = dear_tokens(before)) > 0)
     return is >= was / 2 + was / tokens * dear_tokens(own);
   if (json_object_get(before, "input") == NULL)
@@ -360,33 +367,30 @@ static bool is_of_conversation(const json_t *all, const json_t *before, const js
   return input >= used_of(before, USAGE_INPUT) && output >= used_of(before, USAGE_OUTPUT);
 }
 
-/* Adds the tokens of one more turn of the call, with the call's share of the cost; takes `data`.
- * What was told stays in `total`, for the call that continues the conversation. */
-static void turn_usage(struct driver *d, const struct profile_rule *r, const json_t *at,
-                       json_t *data) {
-  json_t *all = json_object(), *own = stream_usage_added(data, d->usage, 1);
+/* The total keeps what was told, for the call that continues the conversation. */
+json_t *stream_usage_turn(const struct driver *d, json_t *all, json_t *data) {
+  json_t *own = stream_usage_added(data, d->usage, 1);
   const json_t *before = d->resumed ? d->before : NULL;
   double cost = used_of(data, USAGE_COST);
-  put_told(all, USAGE_INPUT, &r->usage[USAGE_ALL_INPUT], at);
-  put_told(all, USAGE_OUTPUT, &r->usage[USAGE_ALL_OUTPUT], at);
   if (cost > 0) {
     json_object_set_new(all, "cost_usd", json_real(cost));
     bool sum = is_of_conversation(all, before, own);
-    if (json_object_get(all, "input") == NULL) { /* as many as are known */
-      json_t *known = stream_usage_added(own, sum ? before : NULL, 1);
+    if (json_object_get(all, "input") == NULL && json_object_get(own, "input") != NULL) {
+      json_t *known = stream_usage_added(own, sum ? before : NULL, 1); /* as many as are known */
       json_object_update_missing(all, known);
       json_decref(known);
     }
     if (sum)
       cost = round((cost - used_of(before, USAGE_COST)) * 1e12) / 1e12;
     json_object_set_new(own, "cost_usd", json_real(cost));
+    json_object_set_new(own, "cost_of", json_string(sum ? "conversation" : "call"));
     json_object_set(own, "total", all);
   } else if (json_object_get(d->usage, "total") != NULL) {
     json_object_set(own, "total", json_object_get(d->usage, "total"));
   }
   json_decref(all);
   json_decref(data);
-  stream_usage(d, own);
+  return own;
 }
 
 /* Counts requests: a client that keeps asking, whatever the reply, would go on for as long as it
@@ -405,7 +409,7 @@ static void count_request(struct driver *d) {
 
 static void stream_event_say_usage(struct driver *d, const struct profile_rule *r,
                                    const json_t *at) {
-  json_t *data = json_object();
+  json_t *data = json_object(), *all;
   for (enum usage_field i = USAGE_INPUT; i <= USAGE_COST; i++)
     put_told(data, i, &r->usage[i], at);
   if (json_object_size(data) == 0) {
@@ -425,7 +429,10 @@ static void stream_event_say_usage(struct driver *d, const struct profile_rule *
     stream_usage_total(d, data);
     return;
   case USAGE_OF_TURN:
-    turn_usage(d, r, at, data);
+    all = json_object();
+    put_told(all, USAGE_INPUT, &r->usage[USAGE_ALL_INPUT], at);
+    put_told(all, USAGE_OUTPUT, &r->usage[USAGE_ALL_OUTPUT], at);
+    stream_usage(d, stream_usage_turn(d, all, data));
     return;
   }
   BUG("tokens of nobody");
@@ -1144,28 +1151,28 @@ static enum error_class class_of_kind_names(struct str kinds) {
   return CLASS_NONE;
 }
 
-/* Classifies trouble: by the profile's own words first, then by what every vendor's statuses and
- * words mean. */
-static enum error_class class_of_trouble(struct driver *d) {
+/* Classifies trouble: by the profile's own words first, then by what every vendor's words and
+ * statuses mean. */
+static enum error_class class_of_trouble(struct driver *d, struct str message, bool *elsewhere) {
   const struct trouble *t = &d->trouble;
-  struct str message = buf_view(&t->message), kinds = buf_view(&t->kinds);
+  struct str kinds = buf_view(&t->kinds);
   int status = t->status > 0 ? t->status : classify_status(message);
   enum error_class class = t->class;
+  bool vague = class == CLASS_RATE_LIMIT || class == CLASS_BAD_REQUEST;
   if (class == CLASS_NONE)
     class = class_of_patterns(d, message);
-  if (class == CLASS_NONE && (classify_of_quota(message) || classify_of_quota(kinds)))
-    class = CLASS_QUOTA;
-  if (class == CLASS_NONE && status > 0)
-    class = profile_status_class(d->profile, status);
-  if (class == CLASS_NONE)
-    class = classify_of_status(status);
-  if (class == CLASS_NONE)
-    class = class_of_kind_names(kinds);
-  if (class == CLASS_NONE)
-    class = classify_of_words(message);
-  if (class == CLASS_NONE)
-    class = classify_of_words(kinds);
-  return class;
+  if (class != CLASS_NONE && !vague)
+    return class;
+  enum error_class by_status =
+      class != CLASS_NONE ? class : profile_status_class(d->profile, status);
+  if (by_status == CLASS_NONE)
+    by_status = classify_of_status(status);
+  if (by_status == CLASS_NONE)
+    by_status = class_of_kind_names(kinds);
+  struct meaning m = classify_failure(
+      &(struct failure_said){.by_status = by_status, .codes = kinds, .message = message});
+  *elsewhere = m.elsewhere && class == CLASS_NONE;
+  return m.class;
 }
 
 /* --- the end --- */
@@ -1220,11 +1227,13 @@ static struct str telling_line(struct str text, enum error_class class) {
   return last;
 }
 
+/* Takes the time that the client told in a field; what its words say is read when it has ended. */
 static void read_retry_after(struct driver *d, struct str text, struct call_result *r) {
   if (r->class != CLASS_RATE_LIMIT && r->class != CLASS_OVERLOADED)
     return;
-  r->retry_after_ms =
-      d->trouble.retry_after_ms > 0 ? d->trouble.retry_after_ms : classify_retry_after_ms(text);
+  r->retry_after_ms = d->trouble.retry_after_ms;
+  if (r->retry_after_ms == 0)
+    r->retry_after_ms = moment_in_text(text, clock_real_ms());
 }
 
 /* Judges a run without a final event: by stderr and, the last and weakest sign, the exit status. */
@@ -1238,10 +1247,11 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   }
   if (p->exit_code != 0) {
     class = class_of_patterns(d, text);
-    if (class == CLASS_NONE && classify_status(text) > 0)
-      class = classify_of_status(classify_status(text));
     if (class == CLASS_NONE)
-      class = classify_of_words(text);
+      class = classify_failure(
+                  &(struct failure_said){.by_status = classify_of_status(classify_status(text)),
+                                         .message = text})
+                  .class;
     if (class == CLASS_NONE)
       class = profile_exit_class(d->profile, p->exit_code);
     if (class == CLASS_NONE && d->event_count == 0 && (p->exit_code == 126 || p->exit_code == 127))
@@ -1269,7 +1279,8 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   }
   buf_deinit(&reason);
   struct str message = str_trim(buf_view(&d->trouble.message));
-  enum error_class class = class_of_trouble(d);
+  bool elsewhere = false;
+  enum error_class class = class_of_trouble(d, message, &elsewhere);
   if (class == CLASS_NONE && message.n == 0) { /* an error, but not which: stderr may say */
     class = class_of_patterns(d, text);
     class = class == CLASS_NONE ? classify_of_words(text) : class;
@@ -1279,6 +1290,7 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
     class = profile_exit_class(d->profile, p->exit_code);
   call_result_fail(r, class == CLASS_NONE ? CLASS_CRASHED : class, "%.*s",
                    stream_end_shown(message), message.p ? message.p : "");
+  r->elsewhere = elsewhere;
   read_retry_after(d, message, r);
 }
 
@@ -1288,14 +1300,15 @@ enum error_class stream_retry_class(struct driver *d) {
   if (why.n == 0)
     return CLASS_NONE;
   enum error_class class = class_of_patterns(d, why);
-  if (class == CLASS_NONE &&
-      (classify_of_quota(why) || classify_of_quota(buf_view(&d->trouble.message))))
+  if (class == CLASS_NONE && d->trouble.message.n > 0 &&
+      words_find(STR(""), buf_view(&d->trouble.message), false, ~(1u << CLASS_QUOTA)) != NULL)
     class = CLASS_QUOTA;
-  if (class == CLASS_NONE)
-    class = profile_status_class(d->profile, status);
+  if (class != CLASS_NONE)
+    return class;
+  class = profile_status_class(d->profile, status);
   if (class == CLASS_NONE)
     class = classify_of_status(status);
-  return class == CLASS_NONE ? classify_of_words(why) : class;
+  return classify_failure(&(struct failure_said){.by_status = class, .message = why}).class;
 }
 
 /* Judges a run that we ended without an answer. If the last thing it reported was why it was
@@ -1362,6 +1375,10 @@ static void give_text(struct driver *d, struct call_result *r) {
     return;
   }
   if (d->has_text) {
+    /* The final text may be the end of the model's last message, or hold it. */
+    struct str final = str_trim(buf_view(&d->text)), said = str_trim(buf_view(&d->last));
+    size_t n = final.n < said.n ? final.n : said.n;
+    r->by_model = n > 0 && memcmp(final.p + final.n - n, said.p + said.n - n, n) == 0;
     take_buf(&r->text.bytes, &d->text);
   } else {
     bool own = d->told.n > 0; /* a message that was not finished, or pieces only */
@@ -1400,8 +1417,11 @@ void stream_end(struct driver *d, const struct process_result *p, struct call_re
     r->enforced = d->profile->capability.structured;
   print_into(r->provider_session, sizeof r->provider_session, "%s", d->session);
   r->usage = json_incref(d->usage);
+  struct str final = str_trim(buf_view(&r->text.bytes));
   if (!d->reply_lost && d->end != STREAM_END_OK)
     judge_end(d, p, r);
+  else if (final.n > 0 && str_eq(final, str_trim(buf_view(&d->trouble.message))))
+    judge_trouble(d, p, r); /* it reported an error and took that for its answer */
   if (d->reply_lost || (d->skipped_count > 0 && r->class == CLASS_PROTOCOL)) /* it was needed */
     call_result_fail(r, CLASS_PROTOCOL, "a line of its output is longer than %u bytes",
                      LIMIT_AGENT_LINE_BYTES);

@@ -112,6 +112,10 @@ void stream_usage(struct driver *d, json_t *data); /* takes it */
 void stream_usage_total(struct driver *d, json_t *total);
 /* Returns a + sign * b of each count; NULL: one would be below zero. A new reference. */
 json_t *stream_usage_added(const json_t *a, const json_t *b, int sign);
+/* Returns the call's use with one more turn of it, and with the call's share of the cost that was
+ * told with that. Takes `all`, the tokens that the cost covers as far as they are told, and `data`,
+ * the turn's. */
+json_t *stream_usage_turn(const struct driver *d, json_t *all, json_t *data);
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
 /* Returns the class of the fault in the last notice; CLASS_NONE: the notice does not say. */
 enum error_class stream_retry_class(struct driver *d);

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { MAX_TOKENS_DEFAULT = 8192 }; /* the API requires a number; this is room for a long review */
+/* The API requires a number. Thinking counts, too; what does not stream ends after ten minutes. */
+enum { MAX_TOKENS_STREAM = 32000, MAX_TOKENS_WHOLE = 8192 };
 
 void anthropic_headers(struct wire *wire, const char *version, struct str key) {
   wire_header(wire, "anthropic-version", str_from(version));
@@ -31,7 +32,8 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
     return err_set(err, ERR_INVALID, "temperature of provider type anthropic goes from 0 to 1");
   json_t *body = json_object(), *output = json_object();
   json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
-  json_object_set_new(body, "max_tokens", json_integer(MAX_TOKENS_DEFAULT));
+  json_object_set_new(body, "max_tokens",
+                      json_integer(ask->stream ? MAX_TOKENS_STREAM : MAX_TOKENS_WHOLE));
   ask_option(ask, "max_tokens", body, "max_tokens");
   if (ask->head_n >= LIMIT_CACHED_HEAD_BYTES)
     json_object_set_new(body, "messages", cached_messages(ask));
@@ -68,9 +70,12 @@ static bool anthropic_build(const struct ask *ask, struct wire *wire, struct err
 static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begins) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");
-  const json_t *counts[] = {fresh, cached, json_object_get(usage, "cache_creation_input_tokens")};
+  const json_t *written = json_object_get(usage, "cache_creation_input_tokens");
+  const json_t *details = json_object_get(usage, "output_tokens_details");
+  const json_t *counts[] = {fresh, cached, written};
   json_auto_t *input = fresh ? reply_sum(counts, ARRAY_LEN(counts)) : NULL;
-  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached, NULL);
+  reply_usage(r, input, begins ? NULL : json_object_get(usage, "output_tokens"), cached,
+              json_object_get(details, "thinking_tokens"), written);
 }
 
 static void read_stop(struct reply *r, const json_t *from) {
@@ -114,21 +119,14 @@ static void anthropic_whole(struct reply *r, const json_t *doc) {
   read_stop(r, doc);
 }
 
-static const char *const efforts_of_anthropic[] = {"claude-opus-4-6",
-                                                   "claude-opus-4-7",
-                                                   "claude-opus-4-8",
-                                                   "claude-opus-5",
-                                                   "claude-sonnet-4-6",
-                                                   "claude-sonnet-5",
-                                                   NULL};
-
 const struct dialect dialect_anthropic = {
     .name = "anthropic",
     .rungs = RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_TEMPERATURE | OPTION_MAX_TOKENS | OPTION_EFFORT,
-    .effort_models = efforts_of_anthropic,
+    .judge_effort = "low",
     .model_needed = true,
     .needed = "max_tokens",
+    .max_tokens = MAX_TOKENS_STREAM,
     .build = anthropic_build,
     .event = anthropic_event,
     .whole = anthropic_whole,

@@ -6,6 +6,7 @@
 #include "base/head_tail.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
@@ -17,99 +18,18 @@
 #include "provider/schema_prompt.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* --- keys: from a variable of the environment, a file that nobody else can read, or a program ---
+/* --- keys that programs print: preset.h has the others ---
  *
- * A key is read for each call, wiped afterwards, and never part of a message. A program, such as
- * `pass show NAME`, runs in the home folder, with segue's own environment and no input; the first
- * line that it prints is the key, kept for as long as segue runs. All waiters with the same command
- * share one program. After a failure the next call asks again. */
-
-static bool read_file(const char *path, struct buf *out, struct err *err) {
-  struct stat st;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
-    return err_set_errno(err, errno, "key_file %.200s", path);
-  bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-  if (!ok)
-    err_set(err, ERR_INVALID, "key_file %.200s is not a file", path);
-  else if (st.st_uid != geteuid() && st.st_uid != 0)
-    ok = err_set(err, ERR_INVALID, "key_file %.200s belongs to another user", path);
-  else if (st.st_mode & 077)
-    ok = err_set(err, ERR_INVALID, "key_file %.200s can be read by others: chmod 600 it", path);
-  else
-    ok = file_read_fd(fd, path, LIMIT_HTTP_KEY_BYTES, out, err);
-  close(fd);
-  return ok;
-}
-
-/* Returns false for text with anything but plain characters: in a header, a line end would begin
- * another one. */
-static bool is_printable(struct str s) {
-  for (size_t i = 0; i < s.n; i++)
-    if ((unsigned char)s.p[i] < 0x21 || (unsigned char)s.p[i] > 0x7E)
-      return false;
-  return true;
-}
-
-/* Appends the key to `out`, unless a program's is already there; appends nothing if none is set or
- * needed. False: err says what to set or what is wrong with the file. The first key that is read
- * switches core dumps of this process off. */
-static bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) {
-  /* The buffer is allocated in full at once: one that grew would leave a copy behind. */
-  if (c->key_file != NULL) {
-    buf_reserve(out, 2 * LIMIT_HTTP_KEY_BYTES);
-    if (!read_file(c->key_file, out, err))
-      return err_wrap(err, "provider %s", c->name);
-  } else if (c->key_env != NULL && getenv(c->key_env) != NULL) {
-    struct str value = str_from(getenv(c->key_env));
-    if (value.n > LIMIT_HTTP_KEY_BYTES)
-      return err_set(err, ERR_INVALID, "provider %s: %s holds more than %u bytes", c->name,
-                     c->key_env, LIMIT_HTTP_KEY_BYTES);
-    buf_reserve(out, value.n);
-    buf_str(out, value);
-  }
-  struct str s = str_trim(buf_view(out));
-  if (out->n != 0 && s.n != out->n) {
-    memmove(out->p, s.p, s.n);
-    explicit_bzero(out->p + s.n, out->n - s.n);
-    out->n = s.n;
-  }
-  if (out->n == 0 && c->key_needed)
-    return err_set(err, ERR_NOT_FOUND,
-                   "provider %s has no key: set %s, or name a file in providers.%s.key_file of "
-                   "your config.yaml, or a program that prints it in key_command",
-                   c->name, c->key_file ? c->key_file : c->key_env, c->name);
-  if (!is_printable(buf_view(out)))
-    return err_set(err, ERR_INVALID, "the key of provider %s has characters that keys do not have",
-                   c->name);
-  /* No core dumps once there is a key. A limit of 1 also stops those that a core pattern would pipe
-   * to a program; 0 does not. */
-  struct rlimit limit;
-  if (out->n > 0 && getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
-    limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
-    (void)setrlimit(RLIMIT_CORE, &limit);
-  }
-  return true;
-}
-
-static void api_key_wipe(struct buf *key) {
-  if (key->cap > 0)
-    explicit_bzero(key->p, key->cap);
-  buf_deinit(key);
-}
-
-/* --- keys that programs print --- */
+ * A program, such as `pass show NAME`, runs in the home folder, with segue's own environment and no
+ * input; the first line that it prints is the key, kept for as long as segue runs. All waiters with
+ * the same command share one program. After a failure the next call asks again. */
 
 struct key_waiter {
   struct key_waiter *next;
@@ -531,8 +451,11 @@ struct api_run {
   unsigned rungs;
   enum rung first_rung, rung;
   enum run_thinking thinking;
-  bool remember;   /* remember the present rung, once the server takes it */
-  bool cancelled;  /* no further request may begin */
+  long room;      /* tokens that the answer may have, otherwise than the call says; 0: as it says */
+  long cut_at;    /* an answer was cut off at so many; 0: none was */
+  bool lowered;   /* the model gives no more than `room` */
+  bool remember;  /* remember the present rung, once the server takes it */
+  bool cancelled; /* no further request may begin */
   json_t *without; /* names of parameters that are left out; or NULL */
   json_t *notes;   /* reported with the first callback: start reports nothing */
   json_t *usage;   /* sum over its requests so far; or NULL */
@@ -654,6 +577,14 @@ static void note_request(struct api_run *run) {
 
 /* --- asking --- */
 
+/* Returns how many tokens the answer may have; 0: as many as the model can give. */
+static long run_room(const struct api_run *run) {
+  const json_t *said = json_object_get(run->request->options, "max_tokens");
+  if (run->room > 0 || said != NULL)
+    return run->room > 0 ? run->room : (long)json_integer_value(said);
+  return run->config->stream ? run->config->dialect->max_tokens : 0;
+}
+
 static const json_t *wanted_thinking(const struct api_run *run) {
   if (run->config->think != NULL)
     return run->config->think;
@@ -695,21 +626,6 @@ static struct str make_prompt(struct api_run *run) {
   if (shows_schema(run))
     schema_prompt_append(&run->prompt, run->request);
   return buf_view(&run->prompt);
-}
-
-/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
- * which ends at the second line of its fence. */
-static size_t head_of(const struct call_request *request, struct str prompt) {
-  static const char mark[] = "\n----- ";
-  enum { FENCE = sizeof mark - 1 + 16 };
-  const char *first = NULL;
-  if (request->purpose == PURPOSE_JUDGE)
-    first = memmem(prompt.p, prompt.n, mark, sizeof mark - 1);
-  if (first == NULL || (size_t)(prompt.p + prompt.n - first) < 2 * FENCE)
-    return 0;
-  const char *from = first + FENCE;
-  const char *second = memmem(from, (size_t)(prompt.p + prompt.n - from), first, FENCE);
-  return second != NULL ? (size_t)(second + FENCE - prompt.p) : 0;
 }
 
 static bool run_on_body(void *ctx, struct str bytes) {
@@ -777,18 +693,27 @@ static bool run_ask(struct api_run *run, enum run_state state) {
   const json_t *schema = run->schema ? run->request->schema : NULL;
   if (formed && (run->rung == RUNG_NATIVE || run->rung == RUNG_TOOL))
     schema = api_schema_adapted(run->schema);
-  struct str prompt = make_prompt(run);
+  struct str prompt = make_prompt(run), grammar = STR("");
+  const json_t *think = think_to_send(run);
+  if (formed && run->rung == RUNG_GRAMMAR)
+    grammar = api_schema_grammar(run->schema, think != NULL && !json_is_false(think),
+                                 !(config->quirks & QUIRK_GENERATE));
+  json_auto_t *options = NULL;
+  if (run->room > 0) {
+    options = run->request->options ? json_clone_top(run->request->options) : json_object();
+    json_object_set_new(options, "max_tokens", json_integer(run->room));
+  }
   const struct ask question = {
       .model = str_from(run->model),
       .prompt = prompt,
-      .head_n = head_of(run->request, prompt),
+      .head_n = ask_shared_head(run->request, prompt),
       .family = str_from(run->request->session),
-      .options = run->request->options,
+      .options = options ? options : run->request->options,
       .extra = config->extra,
       .schema = formed ? schema : NULL,
       .rung = run->rung,
-      .grammar = formed && run->rung == RUNG_GRAMMAR ? api_schema_grammar(run->schema) : STR(""),
-      .think = think_to_send(run),
+      .grammar = grammar,
+      .think = think,
       .keep_alive = config->keep_alive,
       .key = buf_view(&run->key),
       .quirks = config->quirks,
@@ -930,15 +855,48 @@ static void run_leave_out(struct api_run *run, const json_t *names) {
   }
 }
 
+/* Asks once more with twice the room, where the answer was cut for want of it. Returns false if it
+ * was not. */
+static bool run_ask_with_room(struct api_run *run) {
+  long room = run_room(run);
+  if (run->result.class != CLASS_LENGTH || run->state != RUN_STATE_ANSWER || run->cut_at > 0 ||
+      room <= 0 || room > LIMIT_USAGE_TOKENS / 2)
+    return false;
+  run->cut_at = room;
+  run->room = room * 2;
+  run_note(run, "%.300s: it is asked again with max_tokens %ld", run->result.message, run->room);
+  ask_anew(run, RUN_STATE_ANSWER);
+  return true;
+}
+
+/* Asks for as many tokens as the model can give, where it refused to give more. Returns false if
+ * that is not why. */
+static bool run_ask_with_less(struct api_run *run) {
+  const struct reply *r = &run->reply;
+  long most =
+      rejected_parameter_most(&(struct rejected_parameter){r->param, r->message}, run_room(run));
+  if (!r->elsewhere || run->lowered || most == 0)
+    return false;
+  if (run->cut_at > 0 && most <= run->cut_at) {
+    call_result_fail(&run->result, CLASS_LENGTH,
+                     "%s: the answer was cut off after %ld tokens, and the model gives no more",
+                     run->config->name, run->cut_at);
+    return false;
+  }
+  run_note(run, "%.300s: it is asked for %ld", run->result.message, most);
+  run->room = most;
+  run->lowered = true;
+  ask_anew(run, run->state);
+  return true;
+}
+
 /* Makes the same request without a parameter that the server named. Returns false if it named
  * none. */
 static bool drop_parameter(struct api_run *run, const struct rejected_parameter *refusal) {
   json_t *body = json_loadb(buf_c(&run->wire.body), run->wire.body.n, 0, NULL);
   const char *name = rejected_parameter_parameter(refusal, body, run->config->dialect->needed);
   json_t *names = name ? json_pack("[s]", name) : NULL;
-  run->result.elsewhere = rejected_parameter_parameter(refusal, body, NULL) != NULL ||
-                          rejected_parameter_is_about_model(refusal) ||
-                          rejected_parameter_is_about_schema(refusal);
+  run->result.elsewhere = run->reply.elsewhere && !rejected_parameter_is_about_content(refusal);
   json_decref(body);
   if (names == NULL || json_array_size(run->without) >= LIMIT_REFUSED_COUNT) {
     json_decref(names);
@@ -969,9 +927,14 @@ static bool run_ask_otherwise(struct api_run *run) {
   }
   if (run->result.class == CLASS_AUTH && run_ask_key_again(run))
     return true;
+  if ((run->config->quirks & QUIRK_REQUIRE_PARAMETERS) && r->status == 404 &&
+      strcasestr(r->message, "parameters") != NULL && /* no host behind it knows them all */
+      drop_parameter(run, &(struct rejected_parameter){.param = "reasoning", .message = ""}))
+    return true;
   if (run->result.class != CLASS_BAD_REQUEST || (r->status != 400 && r->status != 422))
     return false;
-  if (drop_parameter(run, &refusal))
+  if (run_ask_with_less(run) ||
+      (run->result.class == CLASS_BAD_REQUEST && drop_parameter(run, &refusal)))
     return true;
   bool formed = run->state == RUN_STATE_ANSWER && run->schema != NULL && run->rung != RUNG_PROMPT;
   if (formed && rejected_parameter_is_about_schema(&refusal)) {
@@ -981,6 +944,13 @@ static bool run_ask_otherwise(struct api_run *run) {
       return true;
   }
   return false;
+}
+
+/* Returns true if the session asks for a correction of what does not fit. */
+static bool run_is_corrected(const struct api_run *run) {
+  enum call_purpose purpose = run->request->purpose;
+  return purpose == PURPOSE_EXECUTE ||
+         (purpose == PURPOSE_REASK && run->request->stage == STAGE_COUNT);
 }
 
 /* Chooses the rung to begin with; false: the result says why there is none. */
@@ -996,6 +966,11 @@ static bool run_choose_rung(struct api_run *run) {
   known = api_recall(run->api, "rung", config->name, run->model);
   run->rung = rung_at_or_below(run->rungs, known ? (enum rung)json_integer_value(known) : 0);
   run->first_rung = run->rung;
+  known = api_recall(run->api, "correction", run->request->session, run->model);
+  if (run->request->purpose == PURPOSE_REASK && run_is_corrected(run) && known != NULL) {
+    run->rung = rung_at_or_below(run->rungs, (enum rung)json_integer_value(known));
+    run->remember = config->local;
+  }
   if (run->rung == RUNG_COUNT) {
     call_result_fail(&run->result, CLASS_BAD_REQUEST, "%s: schema_mode allows one way only, and %s",
                      config->name, why ? why : "it is not possible here");
@@ -1025,6 +1000,17 @@ static void add_usage(struct api_run *run) {
   json_decref(usage);
 }
 
+/* An answer that will be corrected was not kept to the schema: the correction goes on the next
+ * rung. */
+static void run_note_loose(struct api_run *run, const char *why) {
+  enum rung below = run->rung == run->first_rung ? run->rung + 1 : RUNG_PROMPT;
+  enum rung next = rung_at_or_below(run->rungs, below);
+  if (next == RUNG_COUNT)
+    return;
+  run_note(run, "%s: a correction goes as %s", why, rung_name(next));
+  api_remember(run->api, "correction", run->request->session, run->model, json_integer(next));
+}
+
 /* Reads the structured value. Returns false if another request was sent. */
 static bool read_structured(struct api_run *run) {
   struct reply *r = &run->reply;
@@ -1037,7 +1023,9 @@ static bool read_structured(struct api_run *run) {
     /* A server on this machine will always behave like this; a vendor's model may do better next
      * time. */
     run->remember = run->config->local;
-    if (run->rung == run->first_rung && run_step_down(run, why)) {
+    if (run_is_corrected(run))
+      run_note_loose(run, why);
+    else if (run->rung == run->first_rung && run_step_down(run, why)) {
       json_decref(found.value);
       return false;
     }
@@ -1057,6 +1045,7 @@ static void run_read_end(struct api_run *run, const struct http_end *end) {
   if (whole || answered) {
     if (r->class != CLASS_NONE)
       call_result_fail(&run->result, r->class, "%s: %s", run->config->name, r->message);
+    run->result.elsewhere = r->elsewhere && r->class == CLASS_BAD_REQUEST;
     run->result.retry_after_ms = r->retry_after_ms;
     return;
   }
@@ -1086,7 +1075,7 @@ static void run_settle(struct api_run *run, const struct http_end *end) {
   enum error_class class = run->result.class;
   if (run->state == RUN_STATE_ANSWER && run->schema != NULL)
     run->result.enforced = rung_name(run->rung);
-  if (run_ask_otherwise(run))
+  if (run_ask_otherwise(run) || run_ask_with_room(run))
     return;
   size_t sent = make_prompt(run).n;
   if (class == CLASS_NONE && r->dialect == &dialect_ollama && r->input > 0 &&
@@ -1108,6 +1097,9 @@ static void run_settle(struct api_run *run, const struct http_end *end) {
   }
   if (class == CLASS_NONE && wanted_but_not_thought(run))
     run_note(run, "thinking was asked for and none came");
+  if (class == CLASS_NONE && json_is_false(wanted_thinking(run)) &&
+      (r->thought || r->reasoning > 0))
+    run_note(run, "think: false was asked for, and it thought all the same");
   if (class == CLASS_NONE && run->schema != NULL && !read_structured(run))
     return;
   if (r->mended)
@@ -1240,18 +1232,16 @@ static bool api_add(struct provider_registry *registry, const struct preset *pre
   struct api_config *config = api_config_new(preset, name, settings, err);
   if (config == NULL)
     return false;
-  const struct provider provider = {
-      .capability = {.name = config->name,
-                     .summary = config->summary,
-                     .options = config->dialect->options,
-                     .can_judge = true,
-                     .held = &api_holds,
-                     .takes_model = true,
-                     .structured = "native",
-                     .judge_effort = config->dialect->effort_models ? "low" : NULL,
-                     .effort_models = config->dialect->effort_models},
-      .ops = &api_ops,
-      .data = config};
+  const struct provider provider = {.capability = {.name = config->name,
+                                                   .summary = config->summary,
+                                                   .options = config->dialect->options,
+                                                   .can_judge = true,
+                                                   .held = &api_holds,
+                                                   .takes_model = true,
+                                                   .structured = "native",
+                                                   .judge_effort = config->dialect->judge_effort},
+                                    .ops = &api_ops,
+                                    .data = config};
   registry_keep(registry, config, api_config_free);
   return registry_add(registry, &provider, err);
 }
@@ -1274,17 +1264,21 @@ bool api_has_preset(struct str name) {
 bool api_register(struct provider_registry *registry, const json_t *settings, struct err *err) {
   const char *name;
   json_t *own;
-  for (const struct preset *p = presets; p->name; p++)
+  for (const struct preset *p = presets; p->name; p++) {
+    const json_t *of_name = json_object_get(settings, p->name);
+    const struct preset *named = p->lends_name ? preset_find(json_view_at(of_name, "type")) : NULL;
     if (registry_find(registry, str_from(p->name)) == NULL &&
-        !api_add(registry, p, p->name, json_object_get(settings, p->name), err))
+        !api_add(registry, named ? named : p, p->name, of_name, err))
       return false;
+  }
   json_object_foreach((json_t *)settings, name, own) {
     const char *type = json_string_value(json_object_get(own, "type"));
     bool is_preset = api_has_preset(str_from(name));
     if (registry_find(registry, str_from(name)) != NULL && !is_preset)
       continue; /* it belongs to an agent */
     if (is_preset) {
-      if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
+      if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name) &&
+          !(preset_find(str_from(name))->lends_name && preset_find(str_from(type)) != NULL))
         return err_set(err, ERR_FILE,
                        "providers.%s: this name means %s: give your own another name", name, name);
       continue;
@@ -1436,7 +1430,7 @@ static void api_probe_send_request(struct probe *p, const char *path) {
   else if (p->key.n > 0 && c->dialect == &dialect_gemini)
     wire_header(&p->wire, "x-goog-api-key", buf_view(&p->key));
   else
-    wire_bearer(&p->wire, buf_view(&p->key));
+    wire_key(&p->wire, c->quirks, buf_view(&p->key));
   api_own_headers(c, &p->wire);
   api_fill_request(p->api, c, &request);
   request.url = url;

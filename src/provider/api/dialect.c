@@ -65,6 +65,13 @@ void wire_bearer(struct wire *wire, struct str key) {
   explicit_bzero(value.p, value.n);
 }
 
+void wire_key(struct wire *wire, unsigned quirks, struct str key) {
+  if (!(quirks & QUIRK_API_KEY))
+    wire_bearer(wire, key);
+  else if (key.n > 0)
+    wire_header(wire, "api-key", key);
+}
+
 bool ask_lacks(const struct ask *ask, const char *name) {
   const json_t *one;
   size_t i;
@@ -114,4 +121,17 @@ void ask_put(json_t *body, const char *key, json_t *owned) {
 
 json_t *ask_messages(const struct ask *ask) {
   return json_pack("[{ss so}]", "role", "user", "content", json_text(ask->prompt));
+}
+
+size_t ask_shared_head(const struct call_request *request, struct str prompt) {
+  static const char mark[] = "\n----- ";
+  enum { FENCE = sizeof mark - 1 + 16 };
+  const char *first = NULL;
+  if (request->purpose == PURPOSE_JUDGE)
+    first = memmem(prompt.p, prompt.n, mark, sizeof mark - 1);
+  if (first == NULL || (size_t)(prompt.p + prompt.n - first) < 2 * FENCE)
+    return 0;
+  const char *from = first + FENCE;
+  const char *second = memmem(from, (size_t)(prompt.p + prompt.n - from), first, FENCE);
+  return second != NULL ? (size_t)(second + FENCE - prompt.p) : 0;
 }

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "core/call.h"
 #include "core/capability.h"
 
 #include <jansson.h>
@@ -44,6 +45,8 @@ enum dialect_quirk {
   QUIRK_NO_USAGE_OPTION = 1u << 5,       /* stream_options is not understood */
   QUIRK_CACHE_KEY = 1u << 7,             /* OpenAI's own: prompt_cache_key */
   QUIRK_RANDOM_SEED = 1u << 8,           /* Mistral: random_seed, not seed */
+  QUIRK_THINKING_OBJECT = 1u << 9,       /* DeepSeek: thinking: {type} */
+  QUIRK_API_KEY = 1u << 10,              /* Azure: the key in the header api-key */
   QUIRK_GENERATE = 1u << 6,              /* Ollama: /api/generate; llama.cpp: /completion */
 };
 
@@ -79,14 +82,15 @@ void wire_deinit(struct wire *wire); /* wipes the headers */
 struct reply;
 
 struct dialect {
-  const char *name;                 /* the word after `type:` */
-  unsigned rungs;                   /* RUNG_BITs that it can express */
-  unsigned options;                 /* OPTION_* */
-  const char *const *effort_models; /* models asked for low effort by a judge: see capability.h */
-  bool lines;                       /* its stream is NDJSON, not server-sent events */
-  bool model_needed;                /* no request without a model */
-  const char *needed;               /* a parameter that no request may lack; or NULL */
-  bool local; /* engines whose templates may open a <think> block by themselves */
+  const char *name;         /* the word after `type:` */
+  unsigned rungs;           /* RUNG_BITs that it can express */
+  unsigned options;         /* OPTION_* */
+  const char *judge_effort; /* default effort of a judge; NULL: none */
+  long max_tokens;          /* what a stream asks for where nobody says; 0: nothing */
+  bool lines;               /* its stream is NDJSON, not server-sent events */
+  bool model_needed;        /* no request without a model */
+  const char *needed;       /* a parameter that no request may lack; or NULL */
+  bool local;               /* engines whose templates may open a <think> block by themselves */
   bool (*build)(const struct ask *ask, struct wire *wire, struct err *err);
   void (*event)(struct reply *reply, const json_t *doc);
   void (*whole)(struct reply *reply, const json_t *doc);
@@ -102,6 +106,8 @@ extern const struct dialect dialect_anthropic, dialect_openai_responses, dialect
 void wire_header(struct wire *wire, const char *name, struct str value);
 /* Adds "Authorization: Bearer KEY"; nothing if there is no key. */
 void wire_bearer(struct wire *wire, struct str key);
+/* Does so, or adds the key in the header that these quirks want. */
+void wire_key(struct wire *wire, unsigned quirks, struct str key);
 /* Adds the version of the API and the key, as Anthropic wants them. */
 void anthropic_headers(struct wire *wire, const char *version, struct str key);
 /* Puts a text into a URL, so that nothing in it leads elsewhere. */
@@ -116,6 +122,9 @@ void ask_option(const struct ask *ask, const char *option, json_t *body, const c
 void ask_extra(const struct ask *ask, json_t *body);
 /* Puts an object into the body unless it is empty; takes it. */
 void ask_put(json_t *body, const char *key, json_t *owned);
+/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
+ * which ends at the second line of its fence. */
+size_t ask_shared_head(const struct call_request *request, struct str prompt);
 /* Returns {"role": "user", "content": prompt} in an array. */
 json_t *ask_messages(const struct ask *ask);
 static inline bool ask_rung(const struct ask *ask, enum rung rung) {

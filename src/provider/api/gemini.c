@@ -26,8 +26,11 @@ static bool gemini_api_build(const struct ask *ask, struct wire *wire, struct er
   ask_option(ask, "effort", thinking, "thinkingLevel");
   if (json_is_string(ask->think) && !json_object_get(thinking, "thinkingLevel"))
     json_object_set(thinking, "thinkingLevel", (json_t *)ask->think);
-  if (json_is_false(ask->think))
+  /* Newer models know levels only, and the lowest is the least; older ones refuse any level. */
+  if (json_is_false(ask->think) && ask_lacks(ask, "thinkingLevel"))
     json_object_set_new(thinking, "thinkingBudget", json_integer(0));
+  else if (json_is_false(ask->think))
+    json_object_set_new(thinking, "thinkingLevel", json_string("low"));
   else if (ask->think != NULL)
     json_object_set_new(thinking, "includeThoughts", json_true());
   ask_put(config, "thinkingConfig", thinking);
@@ -73,7 +76,7 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
   const json_t *thoughts = json_object_get(usage, "thoughtsTokenCount");
   json_t *output = reply_sum((const json_t *[]){answer, thoughts}, 2);
   reply_usage(r, json_object_get(usage, "promptTokenCount"), output,
-              json_object_get(usage, "cachedContentTokenCount"), thoughts);
+              json_object_get(usage, "cachedContentTokenCount"), thoughts, NULL);
   json_decref(output);
   if (json_is_string(blocked))
     reply_stop(r, blocked, CLASS_REFUSED);
@@ -81,14 +84,12 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
     reply_stop(r, stop, CLASS_NONE);
 }
 
-static const char *const efforts_of_gemini[] = {"gemini-3", NULL};
-
 const struct dialect dialect_gemini = {
     .name = "gemini",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_ALL,
-    .effort_models = efforts_of_gemini,
+    .judge_effort = "low",
     .model_needed = true,
     .build = gemini_api_build,
     .event = gemini_api_read,

@@ -59,7 +59,7 @@ static void ollama_read(struct reply *r, const json_t *doc) {
   reply_text(r, message ? json_object_get(message, "content") : json_object_get(doc, "response"));
   if (json_is_true(json_object_get(doc, "done"))) {
     reply_usage(r, json_object_get(doc, "prompt_eval_count"), json_object_get(doc, "eval_count"),
-                NULL, NULL);
+                NULL, NULL, NULL);
     reply_stop(r, json_object_get(doc, "done_reason"), CLASS_NONE);
     reply_close(r);
   }

@@ -46,8 +46,16 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
     json_object_set_new(body, "prompt_cache_key", json_stringn(ask->family.p, ask->family.n));
   chat_set_schema(ask, body);
   const json_t *effort = json_object_get(ask->options, "effort");
+  json_auto_t *none = json_string("none");
   if (effort == NULL && json_is_string(ask->think))
     effort = ask->think;
+  bool own = ask->quirks & (QUIRK_TEMPLATE_KWARGS | QUIRK_REASONING_OBJECT | QUIRK_THINKING_OBJECT);
+  if (json_is_false(ask->think)) /* the word of most APIs; where it is refused, it is left out */
+    effort = own ? NULL : none;
+  if (json_is_boolean(ask->think) && (ask->quirks & QUIRK_THINKING_OBJECT))
+    json_object_set_new(
+        body, "thinking",
+        json_pack("{ss}", "type", json_is_true(ask->think) ? "enabled" : "disabled"));
   if (effort != NULL && (ask->quirks & QUIRK_REASONING_OBJECT))
     json_object_set_new(body, "reasoning", json_pack("{sO}", "effort", effort));
   else if (effort != NULL)
@@ -55,12 +63,12 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
   else if (json_is_boolean(ask->think) && (ask->quirks & QUIRK_REASONING_OBJECT))
     json_object_set_new(body, "reasoning",
                         json_pack("{sb}", "enabled", (int)json_is_true(ask->think)));
-  /* A grammar leaks into the reasoning, which may then never end: there is no thinking with one. */
+  /* A grammar rules the reasoning, too: one without a place for it lets nobody think. */
   if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) &&
       (json_is_boolean(ask->think) || ask_rung(ask, RUNG_GRAMMAR)))
-    json_object_set_new(body, "chat_template_kwargs",
-                        json_pack("{sb}", "enable_thinking",
-                                  (int)(json_is_true(ask->think) && !ask_rung(ask, RUNG_GRAMMAR))));
+    json_object_set_new(
+        body, "chat_template_kwargs",
+        json_pack("{sb}", "enable_thinking", (int)(ask->think && !json_is_false(ask->think))));
   if (ask->schema != NULL && ask->rung != RUNG_PROMPT && (ask->quirks & QUIRK_REQUIRE_PARAMETERS))
     json_object_set_new(body, "provider", json_pack("{sb}", "require_parameters", 1));
   if (ask->stream) {
@@ -70,7 +78,7 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
   }
   ask_extra(ask, body);
   buf_puts(&wire->path, "/chat/completions");
-  wire_bearer(wire, ask->key);
+  wire_key(wire, ask->quirks, ask->key);
   return wire_body(wire, ask, body);
 }
 
@@ -92,10 +100,12 @@ static void chat_read(struct reply *r, const json_t *doc) {
   reply_refusal(r, json_object_get(message, "refusal"));
   json_array_foreach(json_object_get(message, "tool_calls"), i, call)
     reply_tool(r, json_object_get(json_object_get(call, "function"), "arguments"));
+  const json_t *read = json_object_get(usage, "prompt_tokens_details");
   reply_usage(
       r, json_object_get(usage, "prompt_tokens"), json_object_get(usage, "completion_tokens"),
-      json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"),
-      json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"));
+      json_object_get(read, "cached_tokens"),
+      json_object_get(json_object_get(usage, "completion_tokens_details"), "reasoning_tokens"),
+      json_object_get(read, "cache_write_tokens"));
   reply_cost(r, json_object_get(usage, "cost")); /* OpenRouter */
   if (json_is_object(error))
     reply_error(r, choice);
@@ -103,14 +113,12 @@ static void chat_read(struct reply *r, const json_t *doc) {
     reply_stop(r, stop, r->refusal.n > 0 ? CLASS_REFUSED : CLASS_NONE);
 }
 
-static const char *const efforts_of_openai_chat[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};
-
 const struct dialect dialect_openai_chat = {
     .name = "openai-chat",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_ALL,
-    .effort_models = efforts_of_openai_chat,
+    .judge_effort = "low",
     .local = true,
     .model_needed = true,
     .build = chat_build,
@@ -158,7 +166,7 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
     bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* older versions send it */
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
                 json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"),
-                NULL);
+                NULL, NULL);
     reply_stop(r, json_object_get(doc, "stop_type"), limit ? CLASS_LENGTH : CLASS_NONE);
     reply_close(r);
   }

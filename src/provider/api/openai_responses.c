@@ -14,7 +14,9 @@ static bool responses_build(const struct ask *ask, struct wire *wire, struct err
   ask_option(ask, "effort", reasoning, "effort");
   if (json_is_string(ask->think) && !json_object_get(reasoning, "effort"))
     json_object_set(reasoning, "effort", (json_t *)ask->think);
-  if (ask->think != NULL && !json_is_false(ask->think))
+  if (json_is_false(ask->think))
+    json_object_set_new(reasoning, "effort", json_string("none"));
+  else if (ask->think != NULL)
     json_object_set_new(reasoning, "summary", json_string("auto"));
   ask_put(body, "reasoning", reasoning);
   if (ask_rung(ask, RUNG_NATIVE))
@@ -45,9 +47,11 @@ static void responses_read_end(struct reply *r, const json_t *response) {
   const json_t *usage = json_object_get(response, "usage");
   const json_t *reason = json_object_get(json_object_get(response, "incomplete_details"), "reason");
   struct str status = str_from(json_string_value(json_object_get(response, "status")));
+  const json_t *read = json_object_get(usage, "input_tokens_details");
   reply_usage(r, json_object_get(usage, "input_tokens"), json_object_get(usage, "output_tokens"),
-              json_object_get(json_object_get(usage, "input_tokens_details"), "cached_tokens"),
-              json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"));
+              json_object_get(read, "cached_tokens"),
+              json_object_get(json_object_get(usage, "output_tokens_details"), "reasoning_tokens"),
+              json_object_get(read, "cache_write_tokens"));
   if (r->text.n == 0 && r->tool.n == 0 && r->refusal.n == 0) {
     const json_t *item, *part;
     size_t i, k;
@@ -91,14 +95,12 @@ static void responses_event(struct reply *r, const json_t *doc) {
   }
 }
 
-static const char *const efforts_of_openai_responses[] = {"gpt-5", "gpt-6", "o3", "o4", NULL};
-
 const struct dialect dialect_openai_responses = {
     .name = "openai",
     .rungs =
         RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
     .options = OPTION_TEMPERATURE | OPTION_MAX_TOKENS | OPTION_EFFORT,
-    .effort_models = efforts_of_openai_responses,
+    .judge_effort = "low",
     .model_needed = true,
     .build = responses_build,
     .event = responses_event,

@@ -1,15 +1,21 @@
 /* Holds the table of model APIs and reads the user's settings for them. */
 #include "provider/api/preset.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const struct preset presets[] = {
     {.name = "anthropic",
@@ -72,17 +78,18 @@ const struct preset presets[] = {
      .key_needed = true,
      .quirks = QUIRK_REQUIRE_PARAMETERS | QUIRK_REASONING_OBJECT,
      .probe_path = "/models"},
-    /* These three follow their public documentation and are untested. */
+    /* From here on as documented in November 2026; a fake API tests them. */
     {.name = "deepseek",
-     .summary = "DeepSeek's API (untested)",
+     .summary = "DeepSeek's API (as of November 2026)",
      .dialect = &dialect_openai_chat,
      .base_url = "https://api.deepseek.com/v1",
      .key_env = "DEEPSEEK_API_KEY",
      .key_needed = true,
+     .quirks = QUIRK_THINKING_OBJECT,
      .rungs = RUNG_BIT(RUNG_TOOL) | RUNG_BIT(RUNG_JSON) | RUNG_BIT(RUNG_PROMPT),
      .probe_path = "/models"},
     {.name = "mistral",
-     .summary = "Mistral's API (untested)",
+     .summary = "Mistral's API (as of November 2026)",
      .dialect = &dialect_openai_chat,
      .base_url = "https://api.mistral.ai/v1",
      .key_env = "MISTRAL_API_KEY",
@@ -90,12 +97,38 @@ const struct preset presets[] = {
      .quirks = QUIRK_NO_USAGE_OPTION | QUIRK_RANDOM_SEED, /* it reports usage without being asked */
      .probe_path = "/models"},
     {.name = "groq",
-     .summary = "Groq's API (untested)",
+     .summary = "Groq's API (as of November 2026)",
      .dialect = &dialect_openai_chat,
      .base_url = "https://api.groq.com/openai/v1",
      .key_env = "GROQ_API_KEY",
      .key_needed = true,
      .quirks = QUIRK_MAX_COMPLETION_TOKENS,
+     .probe_path = "/models"},
+    {.name = "xai",
+     .lends_name = true,
+     .summary = "xAI's API (as of November 2026)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.x.ai/v1",
+     .key_env = "XAI_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_MAX_COMPLETION_TOKENS,
+     .probe_path = "/models"},
+    {.name = "together",
+     .lends_name = true,
+     .summary = "Together's API (as of November 2026)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://api.together.xyz/v1",
+     .key_env = "TOGETHER_API_KEY",
+     .key_needed = true,
+     .probe_path = "/models"},
+    {.name = "azure",
+     .lends_name = true,
+     .summary = "Azure OpenAI (base_url: https://RESOURCE.openai.azure.com/openai/v1)",
+     .dialect = &dialect_openai_chat,
+     .base_url = "https://RESOURCE.openai.azure.com/openai/v1",
+     .key_env = "AZURE_OPENAI_API_KEY",
+     .key_needed = true,
+     .quirks = QUIRK_MAX_COMPLETION_TOKENS | QUIRK_API_KEY,
      .probe_path = "/models"},
     {.name = "lmstudio",
      .summary = "LM Studio's server",
@@ -457,4 +490,77 @@ void api_config_free(void *config) {
   json_decref(c->keep_alive);
   json_decref(c->extra);
   free(c);
+}
+
+/* --- keys --- */
+
+static bool read_key_file(const char *path, struct buf *out, struct err *err) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return err_set_errno(err, errno, "key_file %.200s", path);
+  bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  if (!ok)
+    err_set(err, ERR_INVALID, "key_file %.200s is not a file", path);
+  else if (st.st_uid != geteuid() && st.st_uid != 0)
+    ok = err_set(err, ERR_INVALID, "key_file %.200s belongs to another user", path);
+  else if (st.st_mode & 077)
+    ok = err_set(err, ERR_INVALID, "key_file %.200s can be read by others: chmod 600 it", path);
+  else
+    ok = file_read_fd(fd, path, LIMIT_HTTP_KEY_BYTES, out, err);
+  close(fd);
+  return ok;
+}
+
+/* Returns false for text with anything but plain characters: in a header, a line end would begin
+ * another one. */
+static bool is_printable(struct str s) {
+  for (size_t i = 0; i < s.n; i++)
+    if ((unsigned char)s.p[i] < 0x21 || (unsigned char)s.p[i] > 0x7E)
+      return false;
+  return true;
+}
+
+bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) {
+  /* The buffer is allocated in full at once: one that grew would leave a copy behind. */
+  if (c->key_file != NULL) {
+    buf_reserve(out, 2 * LIMIT_HTTP_KEY_BYTES);
+    if (!read_key_file(c->key_file, out, err))
+      return err_wrap(err, "provider %s", c->name);
+  } else if (c->key_env != NULL && getenv(c->key_env) != NULL) {
+    struct str value = str_from(getenv(c->key_env));
+    if (value.n > LIMIT_HTTP_KEY_BYTES)
+      return err_set(err, ERR_INVALID, "provider %s: %s holds more than %u bytes", c->name,
+                     c->key_env, LIMIT_HTTP_KEY_BYTES);
+    buf_reserve(out, value.n);
+    buf_str(out, value);
+  }
+  struct str s = str_trim(buf_view(out));
+  if (out->n != 0 && s.n != out->n) {
+    memmove(out->p, s.p, s.n);
+    explicit_bzero(out->p + s.n, out->n - s.n);
+    out->n = s.n;
+  }
+  if (out->n == 0 && c->key_needed)
+    return err_set(err, ERR_NOT_FOUND,
+                   "provider %s has no key: set %s, or name a file in providers.%s.key_file of "
+                   "your config.yaml, or a program that prints it in key_command",
+                   c->name, c->key_file ? c->key_file : c->key_env, c->name);
+  if (!is_printable(buf_view(out)))
+    return err_set(err, ERR_INVALID, "the key of provider %s has characters that keys do not have",
+                   c->name);
+  /* No core dumps once there is a key. A limit of 1 also stops those that a core pattern would pipe
+   * to a program; 0 does not. */
+  struct rlimit limit;
+  if (out->n > 0 && getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
+    limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
+    (void)setrlimit(RLIMIT_CORE, &limit);
+  }
+  return true;
+}
+
+void api_key_wipe(struct buf *key) {
+  if (key->cap > 0)
+    explicit_bzero(key->p, key->cap);
+  buf_deinit(key);
 }

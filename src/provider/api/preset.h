@@ -19,6 +19,7 @@ struct preset {
   const char *base_url;
   const char *key_env;    /* the variable with its key; NULL: none */
   bool key_needed;        /* base_url needs a key */
+  bool lends_name;        /* a user may give its name to an API of another type */
   const char *program;    /* agent that takes this name if it is in PATH; or NULL */
   unsigned rungs;         /* subset of the dialect's; 0: all */
   unsigned quirks;        /* QUIRK_* */
@@ -58,5 +59,12 @@ struct api_config {
 struct api_config *api_config_new(const struct preset *preset, const char *name,
                                   const json_t *settings, struct err *err) MUST_CHECK;
 void api_config_free(void *config); /* a struct api_config, or NULL */
+
+/* Appends the key from the environment or a file that nobody else can read, unless a program's is
+ * already there; appends nothing if none is set or needed. False: err says what to set or what is
+ * wrong with the file. A key is read for each call, wiped afterwards, and never part of a message;
+ * the first one switches core dumps of this process off. */
+bool api_key_read(const struct api_config *config, struct buf *out, struct err *err) MUST_CHECK;
+void api_key_wipe(struct buf *key);
 
 #endif

@@ -4,11 +4,18 @@
 #include "base/err.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* These members of a request hold parameters. */
-static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",
-                                      "chat_template_kwargs"};
+static const char *const holders[] = {"options",   "generationConfig",     "output_config",
+                                      "reasoning", "chat_template_kwargs", "thinkingConfig"};
+
+/* Returns a member of the request that holds parameters, or NULL. */
+static json_t *holder_of(const json_t *body, const char *name) {
+  json_t *found = json_object_get(body, name);
+  return found ? found : json_object_get(json_object_get(body, "generationConfig"), name);
+}
 
 /* Without these a request would be a different question, or lose its form, which is up to the
  * ladder. */
@@ -25,8 +32,9 @@ static bool is_word_byte(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Returns true if `word` is a whole word of the text. Servers write a name as it is or with
- * underscores (generation_config.max_output_tokens): an underscore of the text may be left out. */
+/* Returns true if `word` is a whole word of the text. Servers write a name as it is, with
+ * underscores (generation_config.max_output_tokens) or in words: those of the text may be left
+ * out. */
 static bool has_word(const char *text, const char *word) {
   for (const char *at = text; *at != '\0'; at++) {
     const char *t = at, *w = word;
@@ -35,10 +43,12 @@ static bool has_word(const char *text, const char *word) {
     while (*w != '\0' && *t != '\0') {
       if (tolower((unsigned char)*t) == tolower((unsigned char)*w))
         w++;
-      else if (*t != '_')
+      else if (*t != '_' && *t != ' ')
         break;
       t++;
     }
+    if (*w == '\0' && strncasecmp(t, "ing", 3) == 0) /* "does not support thinking" */
+      t += 3;
     if (*w == '\0' && !is_word_byte(*t))
       return true;
   }
@@ -65,7 +75,7 @@ static bool names_essential(const char *param) {
 static const char *named_anywhere(const char *text, const json_t *body) {
   const char *found = named_member(text, body);
   for (size_t i = 0; i < ARRAY_LEN(holders) && found == NULL; i++)
-    found = named_member(text, json_object_get(body, holders[i]));
+    found = named_member(text, holder_of(body, holders[i]));
   return found;
 }
 
@@ -98,20 +108,43 @@ bool rejected_parameter_is_about_schema(const struct rejected_parameter *refusal
   return has_any(refusal, words, ARRAY_LEN(words));
 }
 
-bool rejected_parameter_is_about_model(const struct rejected_parameter *refusal) {
-  static const char *const words[] = {"model"};
-  return has_any(refusal, words, ARRAY_LEN(words)) &&
-         strcasestr(refusal->message, "context") == NULL;
+bool rejected_parameter_is_about_content(const struct rejected_parameter *refusal) {
+  static const char *const contents[] = {"messages", "input", "contents", "prompt", "system"};
+  for (size_t i = 0; i < ARRAY_LEN(contents); i++)
+    if (has_word(refusal->param, contents[i]))
+      return true;
+  return false;
+}
+
+long rejected_parameter_most(const struct rejected_parameter *refusal, long than) {
+  enum { LEAST = 256 };
+  const char *text = refusal->message;
+  long found = 0;
+  if (str_starts(str_from(text), "HTTP "))
+    text += strspn(text, "HTP 0123456789");
+  if (strcasestr(refusal->param, "tokens") == NULL &&
+      (strcasestr(text, "max") == NULL || strcasestr(text, "token") == NULL))
+    return 0;
+  while (*(text += strcspn(text, "0123456789")) != '\0') {
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (n >= LEAST && n < than && n > found)
+      found = n;
+    text = end;
+  }
+  return found;
 }
 
 void rejected_parameter_leave_out(json_t *body, const char *name) {
   json_object_del(body, name);
   for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
-    json_t *holder = json_object_get(body, holders[i]);
+    json_t *holder = holder_of(body, holders[i]);
     if (holder == NULL || json_object_get(holder, name) == NULL)
       continue;
     json_object_del(holder, name);
-    if (json_object_size(holder) == 0)
+    if (json_object_size(holder) == 0) {
+      json_object_del(json_object_get(body, "generationConfig"), holders[i]);
       json_object_del(body, holders[i]);
+    }
   }
 }

@@ -19,7 +19,12 @@ struct rejected_parameter {
 const char *rejected_parameter_parameter(const struct rejected_parameter *refusal,
                                          const json_t *body, const char *needed);
 bool rejected_parameter_is_about_schema(const struct rejected_parameter *refusal);
-bool rejected_parameter_is_about_model(const struct rejected_parameter *refusal);
+/* Returns true if the field that it names holds what is asked: no other backend would take it. */
+bool rejected_parameter_is_about_content(const struct rejected_parameter *refusal);
+
+/* Returns how many tokens an answer may have, where so many were refused: a smaller number that the
+ * words name; or 0. */
+long rejected_parameter_most(const struct rejected_parameter *refusal, long than);
 
 /* Removes the parameter from the body, wherever it is. */
 void rejected_parameter_leave_out(json_t *body, const char *name);

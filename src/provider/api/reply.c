@@ -1,8 +1,5 @@
 /* Reads the reply of a model API as its bytes come, and finds the meaning of an error: its class
- * and when to come back.
- *
- * A status says little by itself: 429 is "slow down" or "out of money", 400 may be a bad key. Words
- * that decide come first, then the status, then the general words of errors within a stream. */
+ * and when to come back. */
 #include "provider/api/reply.h"
 
 #include "base/limits.h"
@@ -10,6 +7,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "provider/agent/classify.h"
+#include "provider/moment.h"
 #include "json/scan.h"
 
 #include <assert.h>
@@ -20,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
                 reply_watch_fn watch, void *ctx) {
@@ -33,6 +30,7 @@ void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
                       .output = -1,
                       .cached = -1,
                       .reasoning = -1,
+                      .cache_write = -1,
                       .cost_usd = -1,
                       .wait = {.retry_after_ms = -1, .should_retry = -1}};
   r->text.max = r->tool.max = LIMIT_OUTPUT_BYTES;
@@ -152,11 +150,12 @@ static void set_count(int64_t *out, const json_t *n) {
 }
 
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
-                 const json_t *reasoning) {
+                 const json_t *reasoning, const json_t *cache_write) {
   set_count(&r->input, input);
   set_count(&r->output, output);
   set_count(&r->cached, cached);
   set_count(&r->reasoning, reasoning);
+  set_count(&r->cache_write, cache_write);
 }
 
 void reply_cost(struct reply *r, const json_t *usd) {
@@ -178,7 +177,7 @@ enum error_class reply_end_class(struct str word) {
        "eos_token word finish_reason_unspecified",
        CLASS_NONE},
       {"length max_tokens max_output_tokens model_length model_context_window_exceeded limit "
-       "max_turn_requests",
+       "max_turn_requests continuation",
        CLASS_LENGTH},
       {"content_filter content_filtered refusal safety recitation language blocklist "
        "prohibited_content spii image_safety sensitive guardrail_intervened",
@@ -215,16 +214,6 @@ void reply_close(struct reply *r) {
   r->over = r->closed = true;
 }
 
-/* Returns the class of a word; `otherwise` if the table lacks it. */
-static enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
-                                         enum error_class otherwise) {
-  struct str s = json_view(word);
-  for (; table->word; table++)
-    if (str_among(s, table->word))
-      return table->class;
-  return otherwise;
-}
-
 json_t *reply_usage_json(const struct reply *r) {
   const struct {
     const char *name;
@@ -232,7 +221,8 @@ json_t *reply_usage_json(const struct reply *r) {
   } counts[] = {{"input", r->input},
                 {"output", r->output},
                 {"cached", r->cached},
-                {"reasoning", r->reasoning}};
+                {"reasoning", r->reasoning},
+                {"cache_write", r->cache_write}};
   if (r->input < 0 && r->output < 0)
     return NULL;
   json_t *usage = json_object();
@@ -246,104 +236,50 @@ json_t *reply_usage_json(const struct reply *r) {
 
 /* --- what a failure means, and when to come back --- */
 
-/* These words decide, whatever the status is. */
-static const struct reply_word decisive[] = {
-    {"insufficient_quota billing_error billing_hard_limit_reached billing_not_active "
-     "enforced_spend_limit_reached credit_balance_exhausted insufficient_credits",
-     CLASS_QUOTA},
-    {"invalid_api_key authentication_error permission_error API_KEY_INVALID UNAUTHENTICATED "
-     "PERMISSION_DENIED",
-     CLASS_AUTH},
-    {"model_not_found", CLASS_NOT_FOUND},
-    {"overloaded_error server_is_overloaded slow_down", CLASS_OVERLOADED},
-    {"content_filter content_policy_violation", CLASS_REFUSED},
-    {"context_length_exceeded", CLASS_BAD_REQUEST},
-    {NULL, CLASS_NONE},
-};
-
-/* These words tell of an error within a stream, which has no status of its own. */
-static const struct reply_word general[] = {
-    {"rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED", CLASS_RATE_LIMIT},
-    {"not_found_error NOT_FOUND", CLASS_NOT_FOUND},
-    {"invalid_request_error invalid_prompt request_too_large INVALID_ARGUMENT FAILED_PRECONDITION",
-     CLASS_BAD_REQUEST},
-    {NULL, CLASS_NONE},
-};
-
-static enum error_class of_status(int status) {
-  switch (status) {
-  case 407:
-    return CLASS_AUTH;
-  case 409:
-  case 425:
-    return CLASS_OVERLOADED;
-  case 410:
-    return CLASS_NOT_FOUND;
-  case 501:
-  case 505:
-    return CLASS_BAD_REQUEST;
-  default:
-    return classify_of_status(status); /* what every client of a model makes of it */
+static void code_put(struct buf *codes, const json_t *word) {
+  if (json_is_string(word)) {
+    buf_str(codes, json_view(word));
+    buf_putc(codes, '\n');
   }
 }
 
-/* Classifies by texts for people, which the word of the error does not tell apart. */
-static enum error_class of_message(const char *message) {
-  static const struct reply_word phrases[] = {
-      {"credit balance is too low", CLASS_QUOTA},
-      {"exceeded your current quota", CLASS_QUOTA},
-      {"API key not valid", CLASS_AUTH},
-      {"Insufficient credits", CLASS_QUOTA},
-      {NULL, CLASS_NONE},
-  };
-  for (const struct reply_word *p = phrases; message && p->word; p++)
-    if (strcasestr(message, p->word))
-      return p->class;
-  return CLASS_NONE;
+/* Reads the words of an error's fields, one a line, and what else they say as words of a text:
+ * Gemini's quotas. */
+static void read_codes(const json_t *error, struct buf *codes, struct buf *more) {
+  static const char *const names[] = {"code", "type", "status", "reason", "error_code", "__type"};
+  const json_t *details = json_object_get(error, "details");
+  const json_t *from[] = {error, details, json_object_get(error, "innererror")};
+  for (size_t k = 0; k < ARRAY_LEN(from); k++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+      code_put(codes, json_object_get(from[k], names[i]));
+  JSON_EACH(details, i, detail) {
+    code_put(codes, json_object_get(detail, "reason"));
+    JSON_EACH(json_object_get(detail, "violations"), k, quota)
+      buf_printf(more, "\nquotaId: %s quotaValue: %s", json_word_at(quota, "quotaId"),
+                 json_word_at(quota, "quotaValue"));
+  }
 }
 
-static enum error_class failure_decide(int status, const json_t *error) {
-  const json_t *metadata = json_object_get(error, "metadata");
-  const json_t *details = json_object_get(error, "details"), *detail;
-  const json_t *words[4] = {json_object_get(error, "code"), json_object_get(error, "type"),
-                            json_object_get(error, "status"),
-                            json_object_get(details, "error_code")};
-  enum error_class class = CLASS_NONE;
-  size_t i;
-  for (i = 0; i < ARRAY_LEN(words) && class == CLASS_NONE; i++)
-    class = reply_word_class(decisive, words[i], CLASS_NONE);
-  json_array_foreach((json_t *)details, i, detail)
-    if (class == CLASS_NONE)
-      class = reply_word_class(decisive, json_object_get(detail, "reason"), CLASS_NONE);
-  if (class == CLASS_NONE && json_object_get(metadata, "flagged_input"))
-    class = CLASS_REFUSED;
-  /* Gemini says this of an exhausted minute, too. */
-  if (class == CLASS_NONE && !json_is_array(details))
-    class = of_message(json_string_value(json_object_get(error, "message")));
-  if (class == CLASS_NONE)
-    class = of_status(status);
-  /* A number as the code of an error within a stream is the status that it should have had. */
-  if (class == CLASS_NONE && json_is_integer(words[0]))
-    class = of_status((int)json_integer_value(words[0]));
-  for (i = 0; i < ARRAY_LEN(words) && class == CLASS_NONE; i++)
-    class = reply_word_class(general, words[i], CLASS_NONE);
-  return class != CLASS_NONE ? class : CLASS_OVERLOADED; /* it failed on its side: try again */
-}
+static void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str name,
+                           struct str value);
 
-/* Reads a delay from Gemini's RetryInfo.retryDelay or OpenAI's "try again in 1.2s". */
+/* Reads the fields that name a delay: Gemini's RetryInfo.retryDelay, and the headers of the host
+ * behind OpenRouter. */
 static void read_delay(struct reply *r, const json_t *error) {
-  const json_t *details = json_object_get(error, "details"), *detail;
-  const char *message = json_string_value(json_object_get(error, "message"));
-  const char *phrase = message ? strcasestr(message, "try again in ") : NULL;
-  int64_t ms = phrase ? classify_duration_ms(str_from(phrase + strlen("try again in "))) : 0;
-  size_t i;
-  json_array_foreach((json_t *)details, i, detail) {
-    const char *delay = json_string_value(json_object_get(detail, "retryDelay"));
-    if (delay != NULL)
-      ms = classify_duration_ms(str_from(delay));
+  const json_t *behind = json_object_get(json_object_get(error, "metadata"), "headers");
+  JSON_EACH(json_object_get(error, "details"), i, detail) {
+    int64_t ms = moment_of_value(json_view_at(detail, "retryDelay"), r->wall_ms);
+    if (ms > 0 && r->wait.retry_after_ms <= 0)
+      r->wait.retry_after_ms = ms;
   }
-  if (ms > 0 && r->wait.retry_after_ms < 0)
-    r->wait.retry_after_ms = ms;
+  JSON_MEMBERS(behind, name, value) {
+    buf_auto_t text = {0};
+    if (json_is_string(value))
+      buf_str(&text, json_view(value));
+    else
+      json_write(value, &text);
+    failure_header(&r->wait, r->wall_ms, str_from(name), buf_view(&text));
+  }
 }
 
 /* Reads which parameter is meant: OpenAI's `param`, Gemini's fieldViolations, or the last word of
@@ -363,8 +299,32 @@ static void read_param(struct reply *r, const json_t *error) {
     print_into(r->param, sizeof r->param, "%s", json_string_value(named));
 }
 
+/* Finds what the error means, and when it passes. */
+static enum error_class failure_class(struct reply *r, const json_t *error, const struct buf *codes,
+                                      const struct buf *text) {
+  const json_t *code = json_object_get(error, "code");
+  struct failure_said f = {.by_status = classify_of_status(r->status),
+                           .codes = buf_view(codes),
+                           .message = buf_view(text),
+                           .param = str_from(r->param)};
+  /* A number as the code of an error within a stream is the status that it should have had. */
+  if (f.by_status == CLASS_NONE && json_is_integer(code))
+    f.by_status = classify_of_status((int)json_integer_value(code));
+  if (json_object_get(json_object_get(error, "metadata"), "flagged_input"))
+    f.codes = STR("content_filter");
+  struct meaning m = classify_failure(&f);
+  if (m.class == CLASS_NONE)
+    m.class = CLASS_OVERLOADED; /* it failed on its side: try again */
+  if (r->class == CLASS_NONE) {
+    r->elsewhere = m.elsewhere;
+    r->lasts = m.row != NULL && m.row->lasts;
+    classify_wait(m.row, f.message, r->wall_ms, &m.class, &r->retry_after_ms);
+  }
+  return m.class;
+}
+
 void reply_error(struct reply *r, const json_t *doc) {
-  enum { DEPTH = 4 }; /* gateways wrap what they received */
+  enum { DEPTH = 4, SAID = 400 }; /* gateways wrap what they received */
   for (int i = 0; i < DEPTH; i++) {
     const json_t *inner = json_object_get(doc, "error");
     if (inner == NULL)
@@ -375,11 +335,9 @@ void reply_error(struct reply *r, const json_t *doc) {
       break;
     doc = inner;
   }
-  buf_auto_t said = {0};
-  enum error_class class = failure_decide(r->status, doc);
+  buf_auto_t said = {0}, raw = {0}, codes = {0}, more = {0};
   /* Takes the error's own message, safe for a terminal and without the value of a secret. */
   const json_t *text = json_is_string(doc) ? doc : json_object_get(doc, "message");
-  struct buf raw = {0};
   if (!json_is_string(text))
     text = json_object_get(doc, "detail"); /* FastAPI: vLLM */
   if (json_is_string(text))
@@ -389,11 +347,13 @@ void reply_error(struct reply *r, const json_t *doc) {
   if (json_is_string(text))
     buf_printf(&raw, ": %s", json_string_value(text));
   (void)secrets_hide(r->of_text.secrets, &raw);
-  buf_safe(&said, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
+  buf_safe(&said, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < SAID ? raw.n : SAID)},
            false);
-  buf_deinit(&raw);
+  read_codes(doc, &codes, &more);
+  buf_str(&raw, buf_view(&more));
   read_delay(r, doc);
   read_param(r, doc);
+  enum error_class class = failure_class(r, doc, &codes, &raw);
   if (r->status >= 400)
     reply_fail(r, class, "HTTP %d%s%s", r->status, said.n ? ": " : "", buf_c(&said));
   else
@@ -413,79 +373,63 @@ static void failure_status(struct reply *r, json_t *owned_doc) {
   } else {
     /* An array with the error as its only item is Gemini's form for a stream. */
     const json_t *first = json_is_array(owned_doc) ? json_array_get(owned_doc, 0) : NULL;
-    struct buf shown = {0};
-    if (first == NULL && !str_starts_fold(str_from(r->content_type), "text/html")) {
-      struct str head = {buf_c(&r->document), r->document.n};
-      head.n = utf8_floor(head.p, head.n < 160 ? head.n : 160);
-      (void)buf_safe(&shown, str_trim(head), false);
-      (void)secrets_hide(r->of_text.secrets, &shown);
-    }
-    if (first != NULL)
-      reply_error(r, first);
+    enum error_class class = classify_of_status(r->status);
+    json_auto_t *page = NULL;
+    if (first == NULL && !str_starts_fold(str_from(r->content_type), "text/html"))
+      page = json_text(str_trim(buf_view(&r->document)));
+    if (first != NULL || json_string_length(page) > 0)
+      reply_error(r, first ? first : page);
     else
-      reply_fail(r, of_status(r->status) != CLASS_NONE ? of_status(r->status) : CLASS_PROTOCOL,
-                 "HTTP %d%s%s", r->status, shown.n ? ": " : "", buf_c(&shown));
-    buf_deinit(&shown);
+      reply_fail(r, class != CLASS_NONE ? class : CLASS_PROTOCOL, "HTTP %d", r->status);
   }
   json_decref(owned_doc);
 }
 
-/* Reads seconds (whole or not) or a date of RFC 9110. Returns -1 if it is neither. */
-static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
-  char *end;
-  double seconds = strtod(value, &end);
-  if (end != value && *end == '\0' && seconds >= 0 && seconds < 1e9)
-    return (int64_t)ceil(seconds * 1000);
-  struct tm tm = {0};
-  const char *rest = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);
-  if (rest == NULL || *rest != '\0')
-    return -1;
-  int64_t in = (int64_t)timegm(&tm) * 1000 - wall_ms;
-  return in > 0 ? in : 0;
-}
-
-/* Reads a time of day (RFC 3339), or a duration ("6m0s"); 0 if it is neither. A number without a
- * unit is neither: some hosts give the seconds of the epoch. */
-static int64_t reset_ms(const char *value, int64_t wall_ms) {
-  struct tm tm = {0};
-  if (strptime(value, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-    return value[strspn(value, ".0123456789")] ? classify_duration_ms(str_from(value)) : 0;
-  int64_t in = (int64_t)timegm(&tm) * 1000 - wall_ms;
-  return in > 0 ? in : 0;
+/* Takes a header about a limit. The names are anthropic-ratelimit-requests-remaining / -reset,
+ * anthropic-ratelimit-unified-status / -reset, x-ratelimit-remaining-tokens / -reset-... */
+static void failure_limit(struct reply_wait *wait, int64_t wall_ms, struct str name,
+                          struct str value) {
+  buf_auto_t folded = {0};
+  for (size_t i = 0; i < name.n; i++)
+    buf_putc(&folded, str_lower(name.p[i]));
+  struct str low = buf_view(&folded);
+  bool unified = str_has(low, "-unified-");
+  enum reply_limit limit = str_has(low, "request") ? LIMIT_OF_REQUESTS : LIMIT_OF_TOKENS;
+  if (unified)
+    limit = LIMIT_OF_PLAN;
+  if (str_has(low, "-remaining")) {
+    wait->told_left = true;
+    if (str_eq_c(value, "0"))
+      wait->used_up |= 1u << limit;
+  } else if (unified && str_ends(low, "-unified-status")) {
+    wait->used_up |= (unsigned)str_eq_fold(value, "rejected") << limit;
+  } else if (str_ends(low, "-reset") || str_has(low, "-reset-")) {
+    if (!unified || str_ends(low, "-unified-reset"))
+      wait->resets_ms[limit] = moment_of_value(value, wall_ms);
+  }
 }
 
 /* Takes a header that says when to come back: retry-after(-ms), x-should-retry,
  * *ratelimit*-reset. */
 static void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str name,
                            struct str value) {
-  char text[64];
-  size_t n = value.n < sizeof text ? value.n : sizeof text - 1;
-  memcpy(text, value.p, n);
-  text[n] = '\0';
-  if (str_eq_fold(name, "retry-after-ms")) {
-    char *end;
-    double ms = strtod(text, &end);
-    if (end != text && *end == '\0' && ms >= 0 && ms < 1e12)
-      wait->retry_after_ms = (int64_t)ceil(ms);
+  int64_t ms = 0;
+  value = str_trim(value);
+  if (str_eq_fold(name, "retry-after-ms") || str_eq_fold(name, "x-ms-retry-after-ms")) {
+    char *end, text[32];
+    print_into(text, sizeof text, STR_FMT, STR_ARG(value));
+    double number = strtod(text, &end);
+    if (end != text && *end == '\0' && number >= 0 && number < 1e12)
+      wait->retry_after_ms = (int64_t)ceil(number);
   } else if (str_eq_fold(name, "retry-after")) {
-    if (wait->retry_after_ms < 0)
-      wait->retry_after_ms = retry_after_ms(text, wall_ms);
+    if (wait->retry_after_ms < 0 && (ms = moment_of_value(value, wall_ms)) > 0)
+      wait->retry_after_ms = ms;
   } else if (str_eq_fold(name, "x-should-retry")) {
-    wait->should_retry = -1;
-    if (strcasecmp(text, "true") == 0)
+    wait->should_retry = str_eq_fold(value, "false") ? 0 : -1;
+    if (str_eq_fold(value, "true"))
       wait->should_retry = 1;
-    else if (strcasecmp(text, "false") == 0)
-      wait->should_retry = 0;
-  } else if (name.n > 12 && str_has(name, "ratelimit-")) {
-    /* The names are anthropic-ratelimit-requests-remaining / -reset and
-     * x-ratelimit-remaining-tokens / -reset-... */
-    bool remaining = str_has(name, "-remaining");
-    bool reset = str_ends(name, "-reset") || str_has(name, "-reset-");
-    unsigned bit = str_has(name, "request") ? 1u : 2u;
-    if (remaining && strcmp(text, "0") == 0)
-      wait->used_up |= bit;
-    else if (reset)
-      wait->resets_ms[bit - 1] = reset_ms(text, wall_ms);
+  } else if (name.n > 12 && (str_has(name, "ratelimit-") || str_has(name, "RateLimit-"))) {
+    failure_limit(wait, wall_ms, name, value);
   }
 }
 
@@ -673,18 +617,23 @@ void reply_end(struct reply *r, bool whole) {
                (int)utf8_floor(shown.p, shown.n < 300 ? shown.n : 300), shown.p);
     buf_deinit(&shown);
   }
-  /* Fills retry_after_ms of a failed reply from the headers and its message. */
+  /* Fills retry_after_ms of a failed reply: fields first, its words second. */
   int64_t ms = r->wait.retry_after_ms;
   if (r->class != CLASS_NONE) {
-    for (unsigned i = 0; i < 2 && r->wait.retry_after_ms < 0; i++)
-      if ((r->wait.used_up & (1u << i)) && r->wait.resets_ms[i] > ms)
+    bool any = r->wait.used_up == 0 && !r->wait.told_left && r->class == CLASS_RATE_LIMIT;
+    for (unsigned i = 0; i < LIMIT_OF_COUNT && r->wait.retry_after_ms < 0; i++)
+      if (((r->wait.used_up & (1u << i)) || (any && i != LIMIT_OF_PLAN)) &&
+          r->wait.resets_ms[i] > ms)
         ms = r->wait.resets_ms[i];
     bool transient = error_class_is_transient(r->class);
+    r->elsewhere |= r->wait.should_retry == 0 && transient;
     if (r->wait.should_retry == 0 && transient)
       r->class = r->class == CLASS_RATE_LIMIT ? CLASS_QUOTA : CLASS_BAD_REQUEST;
     else if (r->wait.should_retry == 1 && r->status >= 400 && r->class == CLASS_BAD_REQUEST)
       r->class = CLASS_OVERLOADED;
-    if (ms > 0 && (r->class == CLASS_RATE_LIMIT || r->class == CLASS_OVERLOADED))
+    if (r->class != CLASS_RATE_LIMIT && r->class != CLASS_OVERLOADED)
+      r->retry_after_ms = 0;
+    else if (ms > 0 && !r->lasts)
       r->retry_after_ms = ms;
   }
 }

@@ -27,12 +27,15 @@ enum reply_form { REPLY_UNKNOWN, REPLY_EVENTS, REPLY_LINES, REPLY_DOCUMENT, REPL
  * pieces. */
 typedef void (*reply_watch_fn)(void *ctx, bool thinking, struct str piece);
 
+enum reply_limit { LIMIT_OF_REQUESTS, LIMIT_OF_TOKENS, LIMIT_OF_PLAN, LIMIT_OF_COUNT };
+
 /* Holds what headers said about when to come back. */
 struct reply_wait {
-  int64_t retry_after_ms; /* -1: not said */
-  unsigned used_up;       /* limits with nothing remaining: bit 0 requests, bit 1 tokens */
-  int64_t resets_ms[2];   /* time until each of them resets */
-  int should_retry;       /* 1 yes, 0 no, -1 not said */
+  int64_t retry_after_ms;            /* -1: not said */
+  unsigned used_up;                  /* bits of limits with nothing remaining */
+  bool told_left;                    /* what remains of a limit was said */
+  int64_t resets_ms[LIMIT_OF_COUNT]; /* time until each of them resets */
+  int should_retry;                  /* 1 yes, 0 no, -1 not said */
 };
 
 struct reply {
@@ -54,13 +57,16 @@ struct reply {
   bool has_tool, thought, mended; /* mended: it had bytes that are not UTF-8 */
   int64_t input, output, cached;  /* tokens; -1: not said */
   int64_t reasoning;              /* part of the output; -1: not said */
+  int64_t cache_write;            /* part of the input; -1: not said */
   double cost_usd;                /* below 0: not said */
   char stop[48];                  /* the backend's own word for why it ended */
   bool over;                      /* the event that ends a reply was seen */
   bool closed;                    /* nothing that comes now belongs to it */
   bool ending;                    /* no more bytes come */
   enum error_class class;         /* CLASS_NONE: answered */
-  char message[400];              /* an error's message */
+  bool elsewhere;                 /* with bad_request: another backend may take the request */
+  bool lasts;                     /* no time that headers tell makes it pass */
+  char message[480];              /* an error's message */
   char param[64];                 /* the parameter that an error names in a field of its own */
   int64_t retry_after_ms;         /* 0: not said */
 };
@@ -76,8 +82,8 @@ void reply_head(struct reply *r, int status);
 /* Takes bytes. False: enough was read. */
 bool reply_body(struct reply *r, struct str bytes) MUST_CHECK;
 void reply_end(struct reply *r, bool whole);
-/* Returns {"input", "output", "cached", "reasoning", "cost_usd"} as far as known, a new reference;
- * NULL: nothing is known. */
+/* Returns {"input", "output", "cached", "reasoning", "cache_write", "cost_usd"} as far as known, a
+ * new reference; NULL: nothing is known. */
 json_t *reply_usage_json(const struct reply *r);
 
 /* --- for the dialects --- */
@@ -92,7 +98,7 @@ void reply_refusal(struct reply *r, const json_t *piece);
 json_t *reply_sum(const json_t *const *counts, size_t n);
 /* Sets the counts that are not NULL. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached,
-                 const json_t *reasoning);
+                 const json_t *reasoning, const json_t *cache_write);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Returns the class of a backend's word for why an answer ended, however it spells it: CLASS_NONE
  * for a whole answer and for no word at all, CLASS_PROTOCOL for a word that is not known. */

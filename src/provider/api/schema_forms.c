@@ -24,6 +24,7 @@ struct api_schema {
   struct schema *compiled; /* NULL: it is unsound, and nothing is checked here */
   struct adapted *adapted;
   struct gbnf_result grammar;
+  struct gbnf_opts grammar_opts;
   char why[400]; /* why it could not be adapted */
   bool grammar_made;
 };
@@ -74,6 +75,13 @@ static struct api_schema *api_schema_make(const json_t *canonical, const struct 
   if (s->adapted == NULL)
     print_into(s->why, sizeof s->why, "the schema cannot be written for %s: %.80s%s%.250s",
                preset->name, error.pointer, error.pointer[0] ? ": " : "", error.message);
+  size_t bytes = s->adapted ? json_dumpb(adapted_schema(s->adapted), NULL, 0, JSON_COMPACT) : 0;
+  if (bytes > LIMIT_SCHEMA_SENT_BYTES) {
+    print_into(s->why, sizeof s->why, "the schema for %s has %zu bytes; at most %u are sent",
+               preset->name, bytes, LIMIT_SCHEMA_SENT_BYTES);
+    adapted_free(s->adapted);
+    s->adapted = NULL;
+  }
   return s;
 }
 
@@ -108,11 +116,19 @@ const json_t *api_schema_adapted(const struct api_schema *s) {
   return s->adapted ? adapted_schema(s->adapted) : NULL;
 }
 
-struct str api_schema_grammar(struct api_schema *s) {
-  if (!s->grammar_made) {
+struct str api_schema_grammar(struct api_schema *s, bool think, bool opened) {
+  struct gbnf_opts opts = {.think = think, .thinking = think && opened};
+  if (!s->grammar_made || opts.think != s->grammar_opts.think ||
+      opts.thinking != s->grammar_opts.thinking) {
     s->grammar_made = true;
-    enum gbnf_status status = gbnf_convert(s->canonical, NULL, &s->grammar);
+    s->grammar_opts = opts;
+    gbnf_result_deinit(&s->grammar);
+    enum gbnf_status status = gbnf_convert(s->canonical, &opts, &s->grammar);
     assert((status == GBNF_OK) == (s->grammar.text != NULL));
+    if (s->grammar.length > LIMIT_SCHEMA_SENT_BYTES) {
+      gbnf_result_deinit(&s->grammar);
+      s->grammar.refusal = xstrdup("the grammar has over 64 KiB");
+    }
   }
   return (struct str){s->grammar.text ? s->grammar.text : "",
                       s->grammar.text ? s->grammar.length : 0};
@@ -125,7 +141,7 @@ unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why
     rungs &= ~(RUNG_BIT(RUNG_NATIVE) | RUNG_BIT(RUNG_TOOL));
   }
   if ((rungs & RUNG_BIT(RUNG_GRAMMAR)) && !(rungs & RUNG_BIT(RUNG_NATIVE)) &&
-      api_schema_grammar(s).n == 0) {
+      (s->grammar_made ? !s->grammar.text : !api_schema_grammar(s, false, false).n)) {
     *why = s->grammar.refusal ? s->grammar.refusal : "the schema has no grammar";
     rungs &= ~RUNG_BIT(RUNG_GRAMMAR);
   }

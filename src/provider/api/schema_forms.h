@@ -27,7 +27,9 @@ void api_schema_unref(struct api_schema *s);
  * (static, or living as long as the schema), NULL if nothing does. */
 unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why);
 const json_t *api_schema_adapted(const struct api_schema *s); /* NULL: the dialect cannot hold it */
-struct str api_schema_grammar(struct api_schema *s);          /* n 0: none can be made */
+/* n 0: none can be made. `think`: "<think>...</think>" may come before the value; `opened`: its
+ * first mark may be the template's. Valid until it is asked for otherwise. */
+struct str api_schema_grammar(struct api_schema *s, bool think, bool opened);
 
 enum api_fit {
   API_FIT_VALID,

@@ -176,7 +176,7 @@ static void read_rule(struct profile *p, const json_t *keys, struct profile_rule
   } sets[] = {
       {"tool", {"name", "id", "state", "failed", "input", "output", "exit"}, r->tool, &r->has_tool},
       {"usage",
-       {"input", "output", "cached", "reasoning", "cost", "all_input", "all_output"},
+       {"input", "output", "cached", "reasoning", "cache_write", "cost", "all_input", "all_output"},
        r->usage,
        &r->has_usage},
       {"background", {"id", "what", "state", "all"}, r->background, &r->has_background},
@@ -361,6 +361,7 @@ static void profile_build(struct profile *p) {
   p->ends_by_exit = true;
   for (size_t i = 0; i < p->rule_count; i++) {
     tells |= p->rules[i].has_usage;
+    p->capability.tells_cost |= p->rules[i].usage[USAGE_COST].count > 0;
     p->ends_by_exit &= p->rules[i].end != STREAM_END_OK;
   }
   p->capability.tells_no_tokens = !tells;
@@ -588,6 +589,8 @@ static const struct {
     {"takes_model", offsetof(struct capability, takes_model)},
     {"sessions", offsetof(struct capability, sessions)},
     {"forks", offsetof(struct capability, forks)},
+    {"tells_no_tokens", offsetof(struct capability, tells_no_tokens)},
+    {"tells_cost", offsetof(struct capability, tells_cost)},
 };
 
 json_t *profile_about(const struct profile *p) {

@@ -69,6 +69,7 @@ enum usage_field {
   USAGE_OUTPUT,
   USAGE_CACHED,
   USAGE_REASONING,
+  USAGE_CACHE_WRITE,
   USAGE_COST,
   USAGE_ALL_INPUT, /* tokens that the cost covers, if those are more */
   USAGE_ALL_OUTPUT,

@@ -77,6 +77,55 @@ TEST(full_width_brackets) {
   }
 }
 
+/* A repair never rewrites what stands within a string, whatever its quotes. */
+TEST(strings_stay_as_they_are) {
+  static const struct {
+    const char *text, *value; /* NULL: nothing may come out */
+  } cases[] = {
+      {"{\"sql\": `select 1; drop table x;`, \"n\": 1}",
+       "{\"sql\": \"select 1; drop table x;\", \"n\": 1}"},
+      {"{\"t\": `时间：10，done`}", "{\"t\": \"时间：10，done\"}"},
+      {"{«a»: «x；y», «b»: 1}", "{\"a\": \"x；y\", \"b\": 1}"},
+      {"{n: 1, code: \"if (x) {\"};", "{\"n\": 1, \"code\": \"if (x) {\"}"},
+      {"{\\\"path\\\": \\\"f() {\\\"}", "{\"path\": \"f() {\"}"},
+      {"{\"cmd\": \"gcc \\\n  a.c\"}", "{\"cmd\": \"gcc \\\\\\n  a.c\"}"},
+      {"{「why」: 「ok」}", "{\"why\": \"ok\"}"},
+      {"{\"a\": \"x\", b：1}", "{\"a\": \"x\", \"b\": 1}"},
+      {"{\"a\": 0x1F}", "{\"a\": 31}"},
+      {"<function=f><parameter=path>\na.c\n</parameter><parameter=n>\n3\n</parameter></function>",
+       "{\"path\": \"a.c\", \"n\": \"3\"}"},
+      {"<invoke name=\"f\"><parameter name=\"path\">a.c</parameter></invoke>",
+       "{\"path\": \"a.c\"}"},
+      {"call:f{path:<|\"|>a.c<|\"|>}", "{\"path\": \"a.c\"}"},
+      {"｛＂a＂：＂x＂，＂n＂：１｝", "{\"a\": \"x\", \"n\": 1}"},
+      {"{＂a＂：＂x，y＂，＂b＂：［1，2］}", "{\"a\": \"x，y\", \"b\": [1, 2]}"},
+      {"{「a」：「x，y」，「b」：1}", "{\"a\": \"x，y\", \"b\": 1}"},
+      {"{『a』: 『x; y』, \"b\": 2}", "{\"a\": \"x; y\", \"b\": 2}"},
+      {"{\"a\": `x {y}; z`, b: 2}", "{\"a\": \"x {y}; z\", \"b\": 2}"},
+      {"const x = {n: 1, s: \"a; b\"};", "{\"n\": 1, \"s\": \"a; b\"}"},
+      {"{\"a\\nb\": 1, \"c\": \"d\",}", "{\"a\\nb\": 1, \"c\": \"d\"}"},
+      {"{\\\"k\\\": \\\"a \\\\\\\"q\\\\\\\" b\\\"}", "{\"k\": \"a \\\"q\\\" b\"}"},
+      {"{\"r\":\"{\\\\\"a\\\\\":1}\",\"n\":1}", "{\"r\": \"{\\\"a\\\":1}\", \"n\": 1}"},
+      {"{\"r\":\"[\\\\\",\"n\":1,}", "{\"r\": \"[\\\\\", \"n\": 1}"},
+      {"{\"cmd\": \"a \\\n b\", }", "{\"cmd\": \"a \\\\\\n b\"}"},
+      {"{\"a\": «он сказал; да», \"b\": 1,}", "{\"a\": \"он сказал; да\", \"b\": 1}"},
+      {"{\"a\": “x；y”; \"b\": 1}", "{\"a\": \"x；y\", \"b\": 1}"},
+      {"{a：1，b：「二」}", "{\"a\": 1, \"b\": \"二\"}"},
+      {"{\"a\": 0xff, \"b\": 1}", "{\"a\": 255, \"b\": 1}"},
+      {"<function=f><parameter=a>1</parameter></function><function=f><parameter=a>2</parameter></"
+       "function>",
+       NULL},
+      {"<invoke name=\"f\"><parameter name=\"a\">cut", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    json_auto_t *value = mended(cases[i].text, strlen(cases[i].text), EXTRACT_WANT_ANY);
+    json_auto_t *wanted =
+        cases[i].value ? mend_parse(cases[i].value, strlen(cases[i].value)) : NULL;
+    if (wanted == NULL ? value != NULL : value == NULL || !mend_same(wanted, value))
+      fail_msg("%s", cases[i].text);
+  }
+}
+
 TEST(labelled_texts) {
   FILE *in = fopen(SEGUE_SOURCE_DIR "/tests/data/extract/mend.ndjson", "r");
   char *line = NULL;
@@ -113,13 +162,34 @@ static unsigned pick(unsigned n) {
   return (unsigned)(mend_state >> 33) % n;
 }
 
-static const char *const words[] = {"alpha",       "beta two",  "it works", "a, b",
-                                    "c: d",        "",          "1",        "true",
-                                    "[x]",         "{y}",       "a;b",      "\xE6\x97\xA5",
-                                    "50%",         "line one.", "C#",       "http://x.y/z?a=1",
-                                    "tab\there",   "m\nl",      "end\n",    "it's",
-                                    "(maybe)",     "null",      "- item",   "e.g. \"q\"",
-                                    "na\xC3\xAFve"};
+static const char *const words[] = {"alpha",
+                                    "beta two",
+                                    "it works",
+                                    "a, b",
+                                    "c: d",
+                                    "",
+                                    "1",
+                                    "true",
+                                    "[x]",
+                                    "{y}",
+                                    "a;b",
+                                    "\xE6\x97\xA5",
+                                    "50%",
+                                    "line one.",
+                                    "C#",
+                                    "http://x.y/z?a=1",
+                                    "tab\there",
+                                    "m\nl",
+                                    "end\n",
+                                    "it's",
+                                    "(maybe)",
+                                    "null",
+                                    "- item",
+                                    "e.g. \"q\"",
+                                    "na\xC3\xAFve",
+                                    "x\xEF\xBC\x9By\xEF\xBC\x9Az",
+                                    "if (x) {",
+                                    "f(\"{\"); }"};
 static const char *const keys[] = {"id", "name", "step", "a", "b_c", "first-name", "list of"};
 
 static json_t *random_value(unsigned depth) {
@@ -169,27 +239,37 @@ enum damage {
   COMMENTS,
   NO_CLOSERS,
   ELLIPSES,
+  TICKS,
+  GUILLEMETS,
+  CORNERS,
+  ASSIGNMENT,
   DAMAGES
 };
 
 static void put_string(struct buf *out, const char *t, size_t n, enum damage how) {
-  const char *quote = "\"";
-  if (how == ENTITIES)
-    quote = "&quot;";
-  if (how == ESCAPED)
-    quote = "\\\"";
-  buf_puts(out, how == CURLY ? "\xE2\x80\x9C" : quote);
+  static const char *const quotes[DAMAGES][2] = {
+      [ENTITIES] = {"&quot;", "&quot;"},          [ESCAPED] = {"\\\"", "\\\""},
+      [CURLY] = {"\xE2\x80\x9C", "\xE2\x80\x9D"}, [TICKS] = {"`", "`"},
+      [GUILLEMETS] = {"\xC2\xAB", "\xC2\xBB"},    [CORNERS] = {"\xE3\x80\x8C", "\xE3\x80\x8D"}};
+  bool other = quotes[how][0] != NULL;
+  if (how == ASSIGNMENT && t[n] == ':' && strcspn(t + 1, "\" -") == n - 2) {
+    buf_append(out, t + 1, n - 2);
+    return;
+  }
+  buf_puts(out, other ? quotes[how][0] : "\"");
   for (size_t i = 1; i + 1 < n; i++) {
     if (how == ENTITIES && (t[i] == '"' || t[i] == '&'))
       buf_puts(out, t[i] == '"' ? "&quot;" : "&amp;");
     else if (how == ESCAPED && (t[i] == '"' || t[i] == '\\'))
       buf_printf(out, "\\%c", t[i]);
+    else if (how >= TICKS && how <= CORNERS && t[i] == '\\' && t[i + 1] == '"')
+      buf_putc(out, t[++i]);
     else if (how == RAW_LINES && t[i] == '\\' && t[i + 1] == 'n')
       buf_putc(out, t[i++] ? '\n' : ' ');
     else
       buf_putc(out, t[i]);
   }
-  buf_puts(out, how == CURLY ? "\xE2\x80\x9D" : quote);
+  buf_puts(out, other ? quotes[how][1] : "\"");
 }
 
 static void put_mark(struct buf *out, char mark, char before, enum damage how) {
@@ -214,6 +294,7 @@ static void put_mark(struct buf *out, char mark, char before, enum damage how) {
 /* The text with every token damaged that this kind of damage is about. */
 static void put_damaged(struct buf *out, const char *t, enum damage how) {
   char before = ':';
+  buf_puts(out, how == ASSIGNMENT ? "const x = " : "");
   for (size_t i = 0, end; t[i]; i = end) {
     end = token_end(t, i);
     if (t[i] == '"')
@@ -231,6 +312,7 @@ static void put_damaged(struct buf *out, const char *t, enum damage how) {
     if (!strchr(" \n", t[i]))
       before = t[i];
   }
+  buf_puts(out, how == ASSIGNMENT ? ";" : "");
   while (how == NO_CLOSERS && out->n > 1 && strchr("}] ", out->p[out->n - 1]) && pick(4))
     out->p[--out->n] = '\0';
   if (how == NO_CLOSERS)
@@ -239,10 +321,10 @@ static void put_damaged(struct buf *out, const char *t, enum damage how) {
 
 /* Damage that leaves no doubt: the value itself comes out. */
 TEST(plain_damage_is_mended) {
-  static const char *const names[] = {"trailing commas", "two commas", "semicolons", "full width",
-                                      "entities",        "escaped",    "curly",      "python",
-                                      "written lines",   "raw lines",  "comments",   "no closers",
-                                      "ellipses"};
+  static const char *const names[] = {
+      "trailing commas", "two commas", "semicolons",    "full width", "entities",  "escaped",
+      "curly",           "python",     "written lines", "raw lines",  "comments",  "no closers",
+      "ellipses",        "ticks",      "guillemets",    "corners",    "assignment"};
   mend_state = 20;
   for (unsigned round = 0; round < 6000; round++) {
     enum damage how = (enum damage)(round % DAMAGES);
@@ -252,7 +334,8 @@ TEST(plain_damage_is_mended) {
       json_decref(value);
       value = random_value(3);
     } while (!(json_is_object(value) && json_object_size(value) > 0) &&
-             !(json_is_array(value) && json_array_size(value) > 0));
+             !(json_is_array(value) && json_array_size(value) > 0 && how != CURLY &&
+               (how < TICKS || how > CORNERS))); /* prose begins like such a list */
     char_auto_t *dump = json_dumps(value, pick(2) ? JSON_INDENT(2) : 0);
     put_damaged(&text, dump, how);
     enum extract_want want = json_is_object(value) ? EXTRACT_WANT_OBJECT : EXTRACT_WANT_ARRAY;

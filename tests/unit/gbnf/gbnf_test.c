@@ -71,6 +71,20 @@ TEST(thinking_may_come_first) {
   grammar_free(g);
 }
 
+/* Some templates write the first mark themselves. */
+TEST(thinking_may_be_under_way) {
+  struct gbnf_opts opts = {.thinking = true};
+  AUTO(gbnf_result_deinit) struct gbnf_result r;
+  assert_int_equal(convert("{'type':'boolean'}", &opts, &r), GBNF_OK);
+  struct grammar *g = read_back(r.text);
+  assert_true(takes(g, "true"));
+  assert_true(takes(g, "let me see: {1}</think>\ntrue"));
+  assert_true(takes(g, "<think>let me see</think>true"));
+  assert_false(takes(g, "let me see"));
+  assert_false(takes(g, "true</think>"));
+  grammar_free(g);
+}
+
 TEST(a_list_of_what_is_not_held) {
   AUTO(gbnf_result_deinit) struct gbnf_result r;
   assert_int_equal(

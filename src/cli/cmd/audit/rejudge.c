@@ -39,6 +39,7 @@ struct rejudge_turn {
   uint32_t workflow, movement; /* names, as are the next ones */
   uint32_t worker, worker_model, judge, judge_model;
   int64_t calls, cost_nano; /* used by its judging, as recorded */
+  size_t nth;               /* judgment of its log: a resumed turn may have several */
 };
 
 struct rejudge_turns {
@@ -50,6 +51,7 @@ struct rejudge_turns {
   uint64_t passed_over, unsound; /* judgments that needed no judge; unsound logs */
   int64_t calls, cost_nano;      /* used by all judgings together */
   struct rows rows;
+  size_t in_log; /* judgments of the log that is read */
 };
 
 static void choose_on_row(void *ctx, const struct row *row) {
@@ -64,6 +66,7 @@ static void choose_on_row(void *ctx, const struct row *row) {
   struct rejudge_turn *one = &t->list[t->count++];
   *one = (struct rejudge_turn){.turn = row->turn,
                                .rule = (long)row->rule,
+                               .nth = t->in_log++,
                                .workflow = row->workflow,
                                .movement = row->movement,
                                .worker = row->worker,
@@ -79,6 +82,7 @@ static void choose_on_row(void *ctx, const struct row *row) {
 
 static void choose_read(void *ctx, const struct store_ref *ref) {
   struct rejudge_turns *t = ctx;
+  t->in_log = 0;
   enum rows_log state = rows_read(&t->rows, ref);
   t->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
@@ -114,7 +118,24 @@ static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) 
 static int turn_order(const void *a, const void *b) {
   const struct rejudge_turn *x = a, *y = b;
   int c = strcmp(x->session, y->session);
-  return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
+  if (c == 0)
+    c = (x->turn > y->turn) - (x->turn < y->turn);
+  return c != 0 ? c : (x->nth > y->nth) - (x->nth < y->nth);
+}
+
+/* Adds a turn to the list that is kept so far. A turn that was judged again after a resume is
+ * judged once, against its last verdict, and its judging is all of that. */
+static size_t keep_turn(struct rejudge_turn *list, size_t kept, const struct rejudge_turn *one) {
+  struct rejudge_turn *last = kept > 0 ? &list[kept - 1] : NULL;
+  bool same = last != NULL && strcmp(last->session, one->session) == 0 && last->turn == one->turn;
+  if (same && last->nth == one->nth) /* the session was named twice */
+    return kept;
+  int64_t calls = same ? last->calls : 0, cost_nano = same ? last->cost_nano : 0;
+  kept -= same;
+  list[kept] = *one;
+  list[kept].calls += calls;
+  list[kept].cost_nano += cost_nano;
+  return kept + 1;
 }
 
 static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct err *err) {
@@ -126,9 +147,8 @@ static bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args,
   size_t kept = 0;
   if (t->count > 1)
     qsort(t->list, t->count, sizeof *t->list, turn_order);
-  for (size_t i = 0; i < t->count; i++) /* a session may have been named twice */
-    if (kept == 0 || turn_order(&t->list[kept - 1], &t->list[i]) != 0)
-      t->list[kept++] = t->list[i];
+  for (size_t i = 0; i < t->count; i++)
+    kept = keep_turn(t->list, kept, &t->list[i]);
   t->count = kept;
   for (size_t i = 0; i < kept; i++) {
     t->calls += t->list[i].calls;

@@ -583,6 +583,8 @@ static bool number_flag(const struct cli_args *args, const char *flag, long min,
 
 static bool read_invariants(const struct cli_args *args, json_t *into, struct err *err) {
   const char *file = cli_value(args, "invariants"), *text;
+  const char *schema = cli_value(args, "schema");
+  const char *own = schema ? preset_invariant(str_from(schema)) : NULL;
   json_auto_t *list = file ? json_io_file(file, JSON_IO_SCHEMA, err) : json_array();
   if (list == NULL)
     return false;
@@ -590,6 +592,8 @@ static bool read_invariants(const struct cli_args *args, json_t *into, struct er
     return err_set(err, ERR_USAGE, "%.200s is not a list of invariants", file);
   for (size_t i = 0; (text = cli_values(args, "invariant", i)) != NULL; i++)
     json_array_append_new(list, json_io_string(text));
+  if (own != NULL)
+    json_array_append_new(list, json_string(own));
   if (json_array_size(list) > 0)
     json_object_set(into, "invariants", list);
   return true;
@@ -705,6 +709,8 @@ static int print_result(struct single *s, bool json) {
     json_io_print(value, form);
   if (!ask_trace_has_value(s->result))
     ui_complain("ask", s->result);
+  if (json_object_get(s->result, "ambiguous"))
+    fputs("segue ask: another value that fits comes before it: this is the last one\n", stderr);
   return status;
 }
 

@@ -13,7 +13,7 @@ enum { SNIPPET_COLUMNS = 40, LEFT_OUT_COUNT = 5 };
 
 struct extraction {
   enum extract_want want;
-  bool repair, explain;
+  bool repair, explain, label;
 };
 
 static void run_extract(const struct extraction *how, struct extract_schema *asked, struct str text,
@@ -26,7 +26,16 @@ static void run_extract(const struct extraction *how, struct extract_schema *ask
                                     .check = asked->schema ? &check : NULL,
                                     .repair = how->repair,
                                     .explain = how->explain};
+  const json_t *label;
   (void)extract(text.p, text.n, &opts, r);
+  if (how->label && asked->doc && !(r->value && r->valid) &&
+      extract_label(asked->doc, text, &label) && schema_valid(asked->schema, label)) {
+    extract_result_deinit(r);
+    *r = (struct extract_result){.value = json_incref((json_t *)label),
+                                 .stage = EXTRACT_BRACE,
+                                 .valid = true,
+                                 .length = text.n};
+  }
 }
 
 /* ---- results as JSON ---- */
@@ -82,6 +91,8 @@ static void add_result(json_t *object, const struct extraction *how,
   put_value(object, found(r) ? r->value : NULL, r->stage, repairs, r->truncated);
   if (found(r) && r->duplicate_key)
     json_object_set_new(object, "duplicate_key", json_true());
+  if (found(r) && r->ambiguous)
+    json_object_set_new(object, "ambiguous", json_true());
   if (!found(r))
     json_array_append_new(errors, json_pack("{ss sI so}", "code", extract_code_name(r->error.code),
                                             "offset", (json_int_t)r->error.offset, "message",
@@ -169,6 +180,8 @@ static void tell_left_out(const struct extract_result *r) {
     fprintf(stderr, "segue extract: and %zu more\n", told - LEFT_OUT_COUNT);
   if (r->duplicate_key)
     fprintf(stderr, "segue extract: at byte %zu: %s\n", r->offset, table[3].words);
+  if (r->ambiguous)
+    fputs("segue extract: another value that fits comes before it: this is the last one\n", stderr);
   if (r->truncated)
     fputs("segue extract: the text ends inside the value: its end may be missing\n", stderr);
 }
@@ -330,9 +343,12 @@ static int extract_run(const struct cli_args *args) {
   const char *schema_path = cli_value(args, "schema");
   b.how.repair = !cli_flag(args, "no-repair");
   b.how.explain = cli_flag(args, "explain");
+  b.how.label = cli_flag(args, "enum");
   b.opts.assert_formats = cli_flag(args, "assert-format");
   if (cli_flag(args, "repair") && cli_flag(args, "no-repair"))
     err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
+  else if (b.how.label && schema_path == NULL && !cli_flag(args, "batch"))
+    err_set(&err, ERR_USAGE, "--enum needs a --schema with an enum");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
     err_set(&err, ERR_USAGE, "--want must be object, array or any");
   else if (schema_path && strcmp(schema_path, "-") == 0 && (path == NULL || strcmp(path, "-") == 0))

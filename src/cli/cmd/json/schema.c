@@ -85,7 +85,9 @@ static bool as_example(const struct rendering_job *job, const char *name, struct
 
 static bool as_gbnf(const struct rendering_job *job, const char *name, struct buf *out,
                     json_t *notes, struct err *err) {
-  struct gbnf_opts opts = {job->think, job->opts.registry, job->opts.default_draft};
+  struct gbnf_opts opts = {.think = job->think,
+                           .registry = job->opts.registry,
+                           .default_draft = job->opts.default_draft};
   AUTO(gbnf_result_deinit) struct gbnf_result result = {0};
   enum gbnf_status status = gbnf_convert(job->doc, &opts, &result);
   (void)name;

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "support/data.h"
 #include "support/driver_bed.h"
 #include "support/test.h"
 
@@ -128,6 +129,61 @@ TEST_ON(struct peer *p, setup, teardown, acp_answers) {
   assert_false(told(p, "of another"));
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "input")), 15);
   assert_int_equal(json_integer_value(json_object_get(p->bed.result.usage, "cached")), 5);
+}
+
+/* By the protocol a cost is the session's. Agents that tell that of the call show it by tokens. */
+TEST(acp_costs_are_the_sessions) {
+  static const struct {
+    const char *what, *before, *currency, *amount, *usage;
+    double cost; /* below 0: none */
+    const char *of;
+  } cases[] = {
+      {"a new session", NULL, "USD", "0.5", "'inputTokens':10,'outputTokens':2", 0.5, "call"},
+      {"other money", NULL, "EUR", "0.5", "'inputTokens':10,'outputTokens':2", -1, NULL},
+      {"nothing", NULL, "USD", "0", "'inputTokens':10,'outputTokens':2", -1, NULL},
+      {"no price", NULL, "USD", "null", "'inputTokens':10,'outputTokens':2", -1, NULL},
+      {"without tokens", NULL, "USD", "0.5", "", 0.5, "call"},
+      {"the sum", "{'input':10,'output':2,'cost_usd':0.5}", "USD", "1.25",
+       "'inputTokens':10,'outputTokens':2", 0.75, "conversation"},
+      {"the call's", "{'input':10,'output':2,'cost_usd':0.5}", "USD", "0.6",
+       "'inputTokens':10,'outputTokens':2", 0.6, "call"},
+      {"the sum without tokens", "{'cost_usd':0.5}", "USD", "1.25", "", 0.75, "conversation"}};
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    void *fresh = NULL;
+    char text[500];
+    assert_int_equal(setup(&fresh), 0);
+    struct peer *p = fresh;
+    json_auto_t *before = cases[i].before ? data_json(cases[i].before) : NULL;
+    p->bed.request.conversation = before;
+    p->bed.call.session = before ? "s-1" : "";
+    begin(p, "gemini", TRANSPORT_ACP);
+    say(p, INITIALIZED);
+    say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'s-1','update':"
+           "{'sessionUpdate':'usage_update','cost':{'amount':9,'currency':'USD'}}}}");
+    say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'s-1'," MODES "}}");
+    say(p, "{'jsonrpc':'2.0','id':3,'result':{}}");
+    print_into(text, sizeof text,
+               "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'s-1','update':"
+               "{'sessionUpdate':'usage_update','used':5,'size':9,'cost':{'amount':%s,"
+               "'currency':'%s'}}}}",
+               cases[i].amount, cases[i].currency);
+    say(p, text);
+    say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'s-1','update':"
+           "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'Done.'}}}}");
+    print_into(text, sizeof text,
+               "{'jsonrpc':'2.0','id':4,'result':{'stopReason':'end_turn','usage':{%s}}}",
+               cases[i].usage);
+    say(p, text);
+    finish(p, 0);
+    const json_t *usage = p->bed.result.usage, *cost = json_object_get(usage, "cost_usd");
+    const char *of = json_string_value(json_object_get(usage, "cost_of"));
+    double usd = json_is_number(cost) ? json_number_value(cost) : -1;
+    if (usd < cases[i].cost - 1e-9 || usd > cases[i].cost + 1e-9)
+      fail_msg("%s: %f", cases[i].what, usd);
+    if ((of == NULL) != (cases[i].of == NULL) || (of != NULL && strcmp(of, cases[i].of) != 0))
+      fail_msg("%s: of %s", cases[i].what, of ? of : "nothing");
+    (void)teardown(&fresh);
+  }
 }
 
 TEST_ON(struct peer *p, setup, teardown, acp_words_say_more_than_500) {

@@ -21,6 +21,9 @@ TEST(parameters_are_found_by_field_and_by_words) {
       {"{\"reasoning\":{\"effort\":\"low\"}}", "reasoning.effort", "no", "reasoning"},
       {"{\"generationConfig\":{\"maxOutputTokens\":1}}", "",
        "at 'generation_config.max_output_tokens'", "maxOutputTokens"},
+      {"{\"generationConfig\":{\"thinkingConfig\":{\"thinkingLevel\":\"low\"}}}", "",
+       "Thinking level is not supported for this model.", "thinkingLevel"},
+      {"{\"think\":\"low\"}", "", "\"llama3:8b\" does not support thinking", "think"},
       {"{\"options\":{\"num_ctx\":1}}", "", "num_ctx is not known", "num_ctx"},
       {"{\"max_tokens\":1}", "", "max_tokens: 8192 > 4096", NULL}, /* the one that is needed */
       {"{\"model\":\"m\",\"messages\":[]}", "model", "the model m is unknown", NULL},
@@ -46,26 +49,26 @@ TEST(a_parameter_is_left_out_wherever_it_stands) {
   assert_true(json_equal(body, left));
 }
 
-TEST(words_about_the_schema_and_the_model) {
+TEST(words_about_the_schema_and_the_content) {
   static const struct {
     const char *param, *message;
-    bool schema, model;
+    bool schema, content;
   } cases[] = {
       {"", "Invalid schema for response_format 'answer'", true, false},
       {"text.format.schema", "no", true, false},
       {"", "output_config.format: not supported", true, false},
       {"", "too many tools", true, false},
       {"", "prompt is too long: 300000 tokens > 200000 maximum", false, false},
-      {"messages", "the schema in your prompt is odd", false, false},
+      {"messages", "the schema in your prompt is odd", false, true},
       {"", "more information at example.org", false, false},
-      {"model", "no", false, true},
+      {"model", "no", false, false},
       {"", "this model's maximum context length is 8192 tokens", false, false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const struct rejected_parameter refusal = {.param = cases[i].param,
                                                .message = cases[i].message};
     if (rejected_parameter_is_about_schema(&refusal) != cases[i].schema ||
-        rejected_parameter_is_about_model(&refusal) != cases[i].model)
+        rejected_parameter_is_about_content(&refusal) != cases[i].content)
       fail_msg("case %zu", i);
   }
 }

@@ -451,7 +451,8 @@ TEST(everything_that_is_there_comes_in) {
       "--effort|high|--session-id|11111111-2222-4333-8444-555555555555|--json-schema|"
       "{\"type\":\"object\"}|--max-turns|5|--allowedTools|Read,Bash(git "
       "*)|--permission-mode|dontAsk|"
-      "--disallowedTools|Edit,Write,NotebookEdit|--tools||--system-prompt|You judge the "
+      "--disallowedTools|Edit,Write,NotebookEdit|--tools||--strict-mcp-config|--system-prompt|You "
+      "judge the "
       "report of an agent. Answer in the form that is asked for, and do nothing else.|--x|");
 }
 
@@ -513,7 +514,7 @@ TEST(files_and_variables_are_filled_in) {
   bool denied = false;
   for (size_t i = 0; w.command.assignments[i] != NULL; i++)
     denied = denied || (strstr(w.command.assignments[i], "OPENCODE_PERMISSION={") != NULL &&
-                        strstr(w.command.assignments[i], "\"edit\":\"deny\"") != NULL);
+                        strstr(w.command.assignments[i], "={\"*\":\"deny\"") != NULL);
   assert_true(denied);
   words_deinit(&w);
 }

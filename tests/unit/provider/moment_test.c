@@ -1,6 +1,7 @@
-/* Limits of subscriptions: what is one, and when it is over. */
-#include "provider/agent/subscription.h"
+/* Moments and durations in the words of vendors and clients. */
+#include "provider/moment.h"
 
+#include "base/err.h"
 #include "support/data.h"
 #include "support/test.h"
 
@@ -57,6 +58,10 @@ TEST(resets_are_read) {
       {"Your quota will reset after 3h5m0s.", 185},
       {"or try again in 1 day 4 hours 23 minutes.", 1440 + 263},
       {"try again in 5 days", 5 * 1440},
+      {"You will regain access on 2026-12-01 at 00:00 UTC.", 8 * 1440 + 720},
+      {"Your allowance will reset on 2026-12-02.", 9 * 1440 + 720},
+      {"Limits reset: 2026-11-23T00:00:00Z", 720},
+      {"Your quota will be replenished at 3pm (UTC)", 180},
       {"resets in a while", 0},
       {"resets in 9999 days", 0},
       {"You've hit your session limit \xc2\xb7 resets 3pm (Nowhere/Atlantis)", 0},
@@ -69,7 +74,7 @@ TEST(resets_are_read) {
   setenv("TZ", "UTC", 1);
   tzset();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    int64_t got = subscription_reset_ms(str_from(cases[i].text), noon_ms);
+    int64_t got = moment_in_text(str_from(cases[i].text), noon_ms);
     if (got != cases[i].minutes * 60000)
       fail_msg("%s: %lld minutes", cases[i].text, (long long)got / 60000);
   }
@@ -78,7 +83,7 @@ TEST(resets_are_read) {
 TEST(the_local_zone_counts_where_none_is_named) {
   setenv("TZ", "JST-9", 1);
   tzset();
-  assert_int_equal(subscription_reset_ms(STR("resets 10pm"), noon_ms), HOUR);
+  assert_int_equal(moment_in_text(STR("resets 10pm"), noon_ms), HOUR);
   setenv("TZ", "UTC", 1);
   tzset();
 }
@@ -86,55 +91,67 @@ TEST(the_local_zone_counts_where_none_is_named) {
 /* In summer New York is an hour nearer to UTC than in winter. */
 TEST(zones_have_summers) {
   const int64_t july_ms = noon_ms - 140ll * 24 * HOUR;
-  assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), july_ms), HOUR);
-  assert_int_equal(subscription_reset_ms(STR("resets 9am (America/New_York)"), noon_ms), 2 * HOUR);
+  assert_int_equal(moment_in_text(STR("resets 9am (America/New_York)"), july_ms), HOUR);
+  assert_int_equal(moment_in_text(STR("resets 9am (America/New_York)"), noon_ms), 2 * HOUR);
 }
 
-TEST(results_that_are_limits) {
+TEST(waits_are_found_in_messages) {
   static const struct {
-    const char *text, *message;
-    enum error_class class, becomes;
-    bool named;
+    const char *text;
+    int64_t ms;
   } cases[] = {
-      {"You've hit your session limit \xc2\xb7 resets 3pm (UTC)\n", "", CLASS_NONE,
-       CLASS_RATE_LIMIT, true},
-      {"", "You've hit your weekly limit \xc2\xb7 resets 3pm (UTC)", CLASS_CRASHED,
-       CLASS_RATE_LIMIT, true},
-      {"", "5-hour limit reached \xe2\x88\x99 resets 8pm", CLASS_OVERLOADED, CLASS_RATE_LIMIT,
-       true},
-      {"You're out of extra usage", "", CLASS_NONE, CLASS_RATE_LIMIT, false},
-      {"Opus weekly limit reached \xe2\x88\x99 resets Nov 25, 3pm (UTC)", "", CLASS_NONE,
-       CLASS_RATE_LIMIT, true},
-      {"You have reached your weekly usage limit. It resets 3pm (UTC).", "", CLASS_NONE,
-       CLASS_RATE_LIMIT, true},
-      {"", "API Error: You've hit your session limit \xc2\xb7 resets 3pm (UTC)\n/upgrade",
-       CLASS_CRASHED, CLASS_RATE_LIMIT, true},
-      {"",
-       "You've hit your usage limit. Upgrade to Pro (https://example.com), or try again in 2 "
-       "hours.",
-       CLASS_CRASHED, CLASS_RATE_LIMIT, true},
-      {"", "You have exhausted your daily quota on this model. Your quota will reset after 3h5m3s.",
-       CLASS_CRASHED, CLASS_RATE_LIMIT, true},
-      {"", "429 usage limit for your plan, resets 3pm (UTC)", CLASS_RATE_LIMIT, CLASS_RATE_LIMIT,
-       true},
-      {"The rate limit reached its bound in the test, which resets 3 counters.", "", CLASS_NONE,
-       CLASS_NONE, false},
-      {"Rate limit reached in three of the tests; I mended them.", "", CLASS_NONE, CLASS_NONE,
-       false},
-      {"The page says: You've hit your session limit \xc2\xb7 resets 3pm (UTC)", "", CLASS_NONE,
-       CLASS_NONE, false},
-      {"You've hit your session limit \xc2\xb7 resets 3pm (UTC)\nis what the user reads.", "",
-       CLASS_NONE, CLASS_NONE, false},
-      {"You've hit your stride.", "", CLASS_NONE, CLASS_NONE, false},
-      {"", "cancelled", CLASS_CANCELLED, CLASS_CANCELLED, false},
-      {"", "", CLASS_NONE, CLASS_NONE, false},
+      {"Please try again in 1.2s.", 1200},
+      {"Please retry in 37.5s.", 37500},
+      {"try again in 800ms", 800},
+      {"Try again in 5 minutes", 300000},
+      {"or try again in 2 days 3 hours", 183600000},
+      {"retry after 30 seconds", 30000},
+      {"Retry-After: 120", 120000},
+      {"usually temporary, try again in a moment", 0},
+      {"Please retry after 4 seconds.", 4000},
+      {"Please try again in 3 hours 20 minutes.", 12000000},
+      {"try again in 1 hour 5 minutes", 3900000},
+      {"try again in 1h30m", 5400000},
+      {"Please wait 20 seconds before retrying", 20000},
+      {"It will be available again in about an hour.", 3600000},
+      {"{\"retry_after\": 30}", 30000},
+      {"try again in 3 months", 0},
+      {"the refresh token was used 3 times", 0},
+      {"your preset 5 minutes", 0},
+      {"try again in ", 0},
+      {"try again in 99999999999999999999999 days", 0},
+      {"", 0},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    AUTO(call_result_deinit) struct call_result r = {.class = cases[i].class};
-    print_into(r.message, sizeof r.message, "%s", cases[i].message);
-    buf_puts(&r.text.bytes, cases[i].text);
-    subscription_check(&r, noon_ms);
-    if (r.class != cases[i].becomes || (r.retry_after_ms > 0) != cases[i].named)
-      fail_msg("case %zu: %s, %lld", i, error_class_name(r.class), (long long)r.retry_after_ms);
-  }
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    if (moment_in_text(str_from(cases[i].text), noon_ms) != cases[i].ms)
+      fail_msg("\"%s\"", cases[i].text);
+}
+
+TEST(values_are_read) {
+  static const struct {
+    const char *text;
+    int64_t ms;
+  } cases[] = {
+      {"2", 2000},
+      {"0.5", 500},
+      {"3.07s", 3070},
+      {"6m0s", 360000},
+      {"1795352400", HOUR},
+      {"1795352400000", HOUR},
+      {"0", 0},
+      {"-5", 0},
+      {"1795340000", 0},
+      {"soon", 0},
+      {"", 0},
+      {"2026-11-22T13:00:00Z", HOUR},
+      {"Sun, 22 Nov 2026 13:00:00 GMT", HOUR},
+      {"12am (America/Los_Angeles)", 20 * HOUR},
+      {"1e300", 0},
+      {"nan", 0},
+      {"in 1 hour", HOUR},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+    if (moment_of_value(str_from(cases[i].text), noon_ms) != cases[i].ms)
+      fail_msg("\"%s\": %lld", cases[i].text,
+               (long long)moment_of_value(str_from(cases[i].text), noon_ms));
 }

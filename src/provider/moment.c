@@ -1,16 +1,17 @@
-/* Recognizes subscription limits and reads when they reset. */
-#include "provider/agent/subscription.h"
+/* Reads moments and durations as vendors, clients and gateways write them. */
+#include "provider/moment.h"
 
+#include "base/err.h"
 #include "base/file.h"
-#include "provider/agent/classify.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-enum { ZONE_FILE_BYTES = 64 * 1024, WORDS_BYTES = 300, DAY_S = 24 * 60 * 60 };
+enum { ZONE_FILE_BYTES = 64 * 1024, DAY_S = 24 * 60 * 60 };
 
 /* --- zones: files of tzdata (RFC 8536), whose transitions reach far into the future --- */
 
@@ -226,19 +227,64 @@ static bool take_moment(struct str *c, struct moment *m) {
   return take_time(c, m) || m->month >= 0 || m->weekday >= 0;
 }
 
-/* Takes a duration such as "3 days 4 hours 12 minutes", "2h 5m" or "3h5m0s" and returns seconds, 0
- * if there is none. */
+/* Takes the unit of a duration, a whole word, and returns its milliseconds; 0: it is none. */
+static double take_unit(struct str *c) {
+  static const struct {
+    const char *names;
+    double ms;
+  } units[] = {{"ms msec msecs millisecond milliseconds", 1},
+               {"s sec secs second seconds", 1e3},
+               {"m min mins minute minutes", 6e4},
+               {"h hr hrs hour hours", 36e5},
+               {"d day days", 864e5},
+               {"w week weeks", 6048e5}};
+  struct str word = *c;
+  word.n = 0;
+  while (word.n < c->n && isalpha((unsigned char)c->p[word.n]))
+    word.n++;
+  char folded[16] = "";
+  for (size_t i = 0; i < word.n && word.n < sizeof folded; i++)
+    folded[i] = str_lower(word.p[i]);
+  for (size_t i = 0; i < ARRAY_LEN(units); i++)
+    if (word.n > 0 && str_among(str_from(folded), units[i].names)) {
+      *c = (struct str){c->p + word.n, c->n - word.n};
+      return units[i].ms;
+    }
+  return 0;
+}
+
+/* Takes one number of a duration with its unit: "1.2s", "4 hours", "an hour". */
+static bool take_part(struct str *c, double *sum_ms) {
+  struct str at = *c;
+  char digits[24];
+  size_t n = 0;
+  skip(&at);
+  while (n < at.n && n + 1 < sizeof digits &&
+         (isdigit((unsigned char)at.p[n]) || (n > 0 && at.p[n] == '.'))) {
+    digits[n] = at.p[n];
+    n++;
+  }
+  digits[n] = '\0';
+  at = (struct str){at.p + n, at.n - n};
+  double value = strtod(digits, NULL);
+  if (n == 0 && (take_word(&at, "an ") || take_word(&at, "a ") || take_word(&at, "one ")))
+    n = 1, value = 1;
+  while (at.n > 0 && at.p[0] == ' ')
+    at = (struct str){at.p + 1, at.n - 1};
+  double unit_ms = n > 0 ? take_unit(&at) : 0;
+  if (unit_ms > 0)
+    *c = at;
+  *sum_ms += value * unit_ms;
+  return unit_ms > 0;
+}
+
+/* Takes a duration such as "3 days, 4 hours and 12 minutes", "2h 5m" or "3h5m0.2s" and returns
+ * milliseconds, rounded up, since it is useless to come back too early; 0: there is none. */
 static int64_t take_duration(struct str *c) {
   double sum_ms = 0;
-  size_t n;
-  do {
-    n = 0;
-    skip(c);
-    sum_ms += classify_duration_part(*c, &n);
-    *c = (struct str){c->p + n, c->n - n};
+  while (take_part(c, &sum_ms))
     (void)take_word(c, "and ");
-  } while (n > 0);
-  return sum_ms < 1e15 ? (int64_t)(sum_ms / 1000) : 0;
+  return sum_ms < 1e13 ? (int64_t)ceil(sum_ms) : 0;
 }
 
 /* --- a moment in a zone --- */
@@ -367,110 +413,97 @@ static bool take_zone(struct str *c, struct buf *data, struct zone *zone) {
   return known;
 }
 
-/* Returns the moment that the text names here, in seconds since 1970, 0 if none. */
-static int64_t reset_named(struct str c, int64_t now_s) {
+/* Returns the milliseconds until the moment that begins here, or of the duration; 0: none does. */
+static int64_t moment_at(struct str c, int64_t now_ms, bool bare) {
+  static const char *const fillers[] = {"your ",     "access ",
+                                        "will ",     "be ",
+                                        "is ",       "it ",
+                                        "again ",    "usage ",
+                                        "limit ",    "limits ",
+                                        "on ",       "in ",
+                                        "by ",       "after ",
+                                        "within ",   "until ",
+                                        "before ",   "for ",
+                                        "about ",    "at ",
+                                        "around ",   "approximately ",
+                                        "next ",     "available ",
+                                        "quota ",    "the ",
+                                        "restored ", ":",
+                                        "=",         "\""};
   struct moment m;
   struct zone zone;
   buf_auto_t data = {0};
-  int64_t at = 0;
-  if (take_word(&c, "in ") || take_word(&c, "after ")) {
-    int64_t left = take_duration(&c);
-    return left > 0 ? now_s + left : 0;
+  for (size_t i = 0; i < ARRAY_LEN(fillers); i++)
+    if (take_word(&c, fillers[i])) {
+      bare |= strchr(":=", fillers[i][0]) != NULL;
+      i = SIZE_MAX; /* from the first again */
+    }
+  struct str at = c;
+  int64_t left = take_duration(&at);
+  if (left > 0)
+    return left;
+  if (bare && c.n > 0 && isdigit((unsigned char)c.p[0])) {
+    struct str number = {c.p, 0};
+    while (number.n < c.n && (isdigit((unsigned char)c.p[number.n]) || c.p[number.n] == '.'))
+      number.n++;
+    if (number.n == c.n || !strchr(":-/apAPT", c.p[number.n]))
+      return moment_of_value(number, now_ms);
   }
-  if (take_moment(&c, &m) && take_zone(&c, &data, &zone))
-    at = resolve(&m, &zone, now_s);
-  return at;
+  if (!take_moment(&c, &m) || !take_zone(&c, &data, &zone))
+    return 0;
+  int64_t at_s = resolve(&m, &zone, now_ms / 1000);
+  return at_s > 0 ? at_s * 1000 - now_ms : 0;
 }
 
-int64_t subscription_reset_ms(struct str text, int64_t now_ms) {
-  static const char *const heads[] = {"resets ", "reset ", "try again "};
-  int64_t now_s = now_ms / 1000, at = 0;
-  const char *bar = memrchr(text.p ? text.p : "", '|', text.n);
-  for (size_t i = 0; i < ARRAY_LEN(heads) && at == 0; i++) {
-    size_t n = strlen(heads[i]);
-    for (size_t k = 0; k + n <= text.n && at == 0; k++)
-      if (strncasecmp(text.p + k, heads[i], n) == 0)
-        at = reset_named((struct str){text.p + k + n, text.n - k - n}, now_s);
+static int64_t moment_bounded(int64_t ms) {
+  return ms > 0 && ms < 366ll * DAY_S * 1000 ? ms : 0;
+}
+
+int64_t moment_of_value(struct str value, int64_t now_ms) {
+  enum { SOME_EPOCH_S = 1000000000 }; /* 2001: anything less is a duration */
+  char text[64];
+  struct tm tm = {0};
+  value = str_trim(value);
+  if (value.n == 0 || value.n >= sizeof text)
+    return 0;
+  memcpy(text, value.p, value.n);
+  text[value.n] = '\0';
+  char *end;
+  double n = strtod(text, &end);
+  if (end != text && *end == '\0') {
+    if (!(n > 0 && n < 1e17))
+      return 0;
+    double ms = n >= 1e3 * SOME_EPOCH_S ? n : n * 1000;
+    return moment_bounded((int64_t)ceil(n >= SOME_EPOCH_S ? ms - (double)now_ms : ms));
   }
-  if (at == 0 && bar != NULL) {
-    struct str digits = {bar + 1, (size_t)(text.p + text.n - bar - 1)};
-    char number[16] = {0};
-    if (digits.n >= 9 && digits.n < sizeof number) {
-      memcpy(number, digits.p, digits.n);
-      at = strtoll(number, NULL, 10);
+  const char *rest = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm); /* RFC 9110 */
+  if (rest != NULL && *rest == '\0')
+    return moment_bounded((int64_t)timegm(&tm) * 1000 - now_ms);
+  return moment_bounded(moment_at(value, now_ms, false));
+}
+
+int64_t moment_in_text(struct str text, int64_t now_ms) {
+  /* A moment stands behind these, or behind a word that begins so. */
+  static const char *const heads[] = {"reset", "try again", "retry",     "regain", "available",
+                                      "renew", "refresh",   "replenish", "refill", "wait",
+                                      "until", "come back", "restored",  "resume"};
+  int64_t ms = 0;
+  const char *bar = memrchr(text.p ? text.p : "", '|', text.n);
+  for (size_t i = 0; i < ARRAY_LEN(heads) && ms == 0; i++) {
+    size_t n = strlen(heads[i]);
+    for (size_t k = 0; k + n < text.n && ms == 0; k++) {
+      if (strncasecmp(text.p + k, heads[i], n) != 0 ||
+          (k > 0 && isalpha((unsigned char)text.p[k - 1])))
+        continue;
+      struct str c = {text.p + k + n, text.n - k - n};
+      bool after = str_starts_fold(c, "-after") || str_starts_fold(c, "_after") ||
+                   str_starts_fold(c, " after ");
+      while (c.n > 0 && (isalpha((unsigned char)c.p[0]) || c.p[0] == '-' || c.p[0] == '_'))
+        c = (struct str){c.p + 1, c.n - 1};
+      ms = moment_bounded(moment_at(c, now_ms, after));
     }
   }
-  return at > now_s && at < now_s + 366ll * DAY_S ? (at - now_s) * 1000 : 0;
-}
-
-/* Returns true if the text begins with the clients' words for a limit and is one short line. */
-static bool is_limit(struct str text) {
-  static const struct {
-    const char *head, *with;
-  } heads[] = {{"You've hit your ", "limit"},
-               {"You\xe2\x80\x99ve hit your ", "limit"},
-               {"You have hit your ", "limit"},
-               {"You've reached your ", " limit"},
-               {"You\xe2\x80\x99ve reached your ", " limit"},
-               {"You have reached your ", " limit"},
-               {"You have exhausted your ", "quota"},
-               {"You've exhausted your ", "quota"},
-               {"You're out of extra usage", ""},
-               {"You\xe2\x80\x99re out of extra usage", ""},
-               {"Claude usage limit reached", ""},
-               {"Claude AI usage limit reached", ""},
-               {"Session limit reached", ""},
-               {"Weekly limit reached", ""},
-               {"Usage limit reached", ""}};
-  if (text.n == 0 || text.n > WORDS_BYTES || memchr(text.p, '\n', text.n) != NULL)
-    return false;
-  for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-    if (str_starts_fold(text, heads[i].head))
-      return memmem(text.p, text.n, heads[i].with, strlen(heads[i].with)) != NULL;
-  /* Others say "Opus weekly limit reached" or "5-hour limit reached": only a few words come before,
-   * and a reset or nothing follows. Other sentences begin like this, too. */
-  static const char said[] = "limit reached";
-  const char *at = memmem(text.p, text.n, said, sizeof said - 1);
-  size_t words = 0;
-  if (at == NULL)
-    return false;
-  for (const char *p = text.p; p < at; p++) {
-    if (*p == ' ')
-      words++;
-    else if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
-      return false;
-  }
-  struct str rest = {at + sizeof said - 1, (size_t)(text.p + text.n - at) - (sizeof said - 1)};
-  while (rest.n > 0 && !isalnum((unsigned char)rest.p[0]))
-    rest = (struct str){rest.p + 1, rest.n - 1};
-  return words <= 3 &&
-         (rest.n == 0 || str_starts_fold(rest, "reset") || isdigit((unsigned char)rest.p[0]));
-}
-
-/* Returns the client's own words in an error's text: the first line, without its "Error:". */
-static struct str error_words(const char *message) {
-  static const char *const heads[] = {"API Error:", "Error:", "429"};
-  struct str rest = str_from(message), line = str_trim(str_next_line(&rest));
-  for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-    if (str_starts_fold(line, heads[i]))
-      line = str_trim((struct str){line.p + strlen(heads[i]), line.n - strlen(heads[i])});
-  return line;
-}
-
-void subscription_check(struct call_result *r, int64_t now_ms) {
-  struct str text =
-      r->class == CLASS_NONE ? str_trim(buf_view(&r->text.bytes)) : error_words(r->message);
-  if (r->structured != NULL || r->class == CLASS_CANCELLED || r->class == CLASS_TIMEOUT)
-    return;
-  bool known = r->class == CLASS_RATE_LIMIT && r->retry_after_ms == 0;
-  if (!known && !is_limit(text))
-    return;
-  int64_t reset_ms = subscription_reset_ms(text, now_ms);
-  if (!known) {
-    char words[WORDS_BYTES + 1];
-    print_into(words, sizeof words, STR_FMT, STR_ARG(text));
-    call_result_fail(r, CLASS_RATE_LIMIT, "%s", words);
-  }
-  if (reset_ms > 0)
-    r->retry_after_ms = reset_ms;
+  if (ms == 0 && bar != NULL && text.n - (size_t)(bar + 1 - text.p) >= 9)
+    ms = moment_of_value((struct str){bar + 1, (size_t)(text.p + text.n - bar - 1)}, now_ms);
+  return ms;
 }
