@@ -509,6 +509,10 @@ static void turn_lines_on_steer(struct turn_lines *s, struct turn_line *line,
 static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
                                    const struct record *record) {
   const json_t *data = record_tree(record, MEMBER_DATA);
+  if (record->type == RECORD_HIDDEN_TESTS) {
+    hidden_tell(data, &s->evidence);
+    buf_puts(&s->evidence, ".\n");
+  }
   if (record->type != RECORD_EVIDENCE || line == NULL || json_at(data, "evidence") == NULL)
     return;
   struct str word = json_view_at(data, "evidence");
@@ -630,22 +634,6 @@ static void on_session_resume(struct turn_lines *s) {
   s->spent = NULL;
 }
 
-static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
-                                   const struct record *record) {
-  const json_t *data = record_tree(record, MEMBER_DATA);
-  struct str word = json_view_at(data, "evidence");
-  if (record->type == RECORD_HIDDEN_TESTS) {
-    hidden_tell(data, &s->evidence);
-    buf_puts(&s->evidence, ".\n");
-  }
-  if (line == NULL || word.n == 0)
-    return;
-  buf_clear(&s->evidence);
-  evidence_words_of(data, false, &s->evidence);
-  if (line->what.n < LIMIT_NAME_BYTES)
-    buf_printf(&line->what, "%s" STR_FMT, line->what.n > 0 ? ", " : "", STR_ARG(word));
-}
-
 static void turn_lines_on_report(struct turn_line *line, const struct record *record) {
   if (line != NULL)
     buf_printf(&line->what, "%s%.128s", line->what.n > 0 ? ", " : "",
@@ -728,8 +716,6 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     break;
   case RECORD_EVIDENCE:
   case RECORD_HIDDEN_TESTS:
-    turn_lines_on_evidence(s, line, record);
-    break;
   case RECORD_STEER:
   case RECORD_WORKSPACE:
   case RECORD_CHECK:
