@@ -640,6 +640,14 @@ static void turn_lines_on_report(struct turn_line *line, const struct record *re
                record_text_c(record, MEMBER_FILE));
 }
 
+static void turn_lines_on_end(struct turn_lines *s, const struct record *record) {
+  turn_lines_keep_spent(s, record);
+  print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
+  print_into(s->basis, sizeof s->basis, "%.15s", record_text_c(record, MEMBER_BASIS));
+  buf_clear(&s->message);
+  buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+}
+
 const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
   long turn = (long)record_number(record, MEMBER_TURN);
   struct turn_line *line = s->open;
@@ -696,10 +704,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
     on_session_stop(s, line, record);
     break;
   case RECORD_SESSION_END:
-    turn_lines_keep_spent(s, record);
-    print_into(s->status, sizeof s->status, "%.31s", record_text_c(record, MEMBER_OUTCOME));
-    buf_clear(&s->message);
-    buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
+    turn_lines_on_end(s, record);
     break;
   case RECORD_CARRIED:
   case RECORD_CALL_EVENT:
