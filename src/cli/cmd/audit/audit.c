@@ -579,24 +579,8 @@ static bool kept_can(const struct cli_args *args) {
 
 /* --- hidden tests --- */
 
-static bool gap_take_log(void *ctx, const struct store_ref *ref, struct err *err) {
-  (void)err;
+static void gap_take_log(void *ctx, const struct store_ref *ref) {
   hidden_gap_read(ctx, ref);
-  return true;
-}
-
-static bool gap_take_store(void *ctx, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t n = 0;
-  struct store_ref ref;
-  if (!store_list(store, &ids, &n, err))
-    return false;
-  for (size_t i = 0; i < n; i++) {
-    store_ref(store, ids[i].id, &ref);
-    hidden_gap_read(ctx, &ref);
-  }
-  free(ids);
-  return true;
 }
 
 /* Appends "94 of 120 tests (78.3 %)", or "-". */
@@ -629,7 +613,7 @@ static void gap_show(const json_t *agent) {
 static int audit_gap(const struct cli_args *args) {
   struct err err = {0};
   struct hidden_gap g = {.agents = json_object()};
-  const struct resolve_id_each each = {gap_take_store, gap_take_log, &g};
+  const struct resolve_id_each each = {.log = gap_take_log, .ctx = &g};
   bool ok =
       resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
   json_auto_t *agents = hidden_gap_json(&g);
