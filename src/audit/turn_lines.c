@@ -648,7 +648,17 @@ static void turn_lines_on_end(struct turn_lines *s, const struct record *record)
   buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
 }
 
-const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
+static void turn_lines_on_question(struct turn_line *line, const struct record *record) {
+  struct str text = json_view_at(record_tree(record, MEMBER_QUESTION), "text");
+  if (line == NULL)
+    return;
+  buf_clear(&line->now);
+  buf_puts(&line->now, "asks: ");
+  buf_str(&line->now, str_next_line(&text));
+}
+
+/* Notes the record's time, and returns the open line of its turn; NULL: there is none. */
+static struct turn_line *turn_lines_at(struct turn_lines *s, const struct record *record) {
   long turn = (long)record_number(record, MEMBER_TURN);
   struct turn_line *line = s->open;
   while (line && line->turn != turn)
@@ -658,6 +668,11 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
   s->last_ts[ts_n] = '\0';
   if (line != NULL)
     (void)record_time_parse(record->ts.p, &line->heard_ms);
+  return line;
+}
+
+const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct record *record) {
+  struct turn_line *line = turn_lines_at(s, record);
   turn_lines_on_said(s, line, record);
   switch (record->type) {
   case RECORD_SESSION_START:
@@ -681,12 +696,7 @@ const struct turn_line *turn_lines_feed(struct turn_lines *s, const struct recor
       describe_value(line, record);
     break;
   case RECORD_QUESTION:
-    if (line != NULL) {
-      struct str text = json_view_at(record_tree(record, MEMBER_QUESTION), "text");
-      buf_clear(&line->now);
-      buf_puts(&line->now, "asks: ");
-      buf_str(&line->now, str_next_line(&text));
-    }
+    turn_lines_on_question(line, record);
     break;
   case RECORD_ANSWER:
     s->answered = s->resumable;

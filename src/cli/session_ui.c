@@ -272,6 +272,17 @@ static void say_worktree(const struct record *record) {
   fflush(stdout);
 }
 
+/* Says that the check passed before any work, so that its pass will show nothing. */
+static void say_green_before(struct ui *ui, const struct record *record) {
+  const json_t *run = json_object_get(record_tree(record, MEMBER_DATA), "run");
+  if (!str_eq_c(record_text(record, MEMBER_EVENT), "ran") || json_object_get(run, "exit") == NULL ||
+      json_int_at(run, "exit") != 0)
+    return;
+  live_clear(&ui->live);
+  printf("  green already: the check passes before the work, which will be judged, not shown\n");
+  fflush(stdout);
+}
+
 static void session_ui_on_record(void *ctx, const struct record *record, struct str line) {
   struct ui *ui = ctx;
   enum record_type type = record->type;
@@ -301,6 +312,8 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
     live_text_over(&ui->live);
   if ((type == RECORD_CALL_END || type == RECORD_ADMISSION) && ui->mode == UI_LINES)
     say_outage(ui, record);
+  if (type == RECORD_EVIDENCE && ui->mode == UI_LINES)
+    say_green_before(ui, record);
   if (type == RECORD_WORKSPACE && ui->mode == UI_LINES) {
     live_clear(&ui->live);
     say_worktree(record);

@@ -324,6 +324,22 @@ static void note_worker(struct core *core, const struct turn *turn, const struct
   core->hidden.worker = json_pack("{ss ss*}", "provider", call->provider, "model", call->model);
 }
 
+/* Takes who is called, and with what. */
+static void call_takes(const struct fold *f, const struct turn *turn, struct call *call) {
+  struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
+  free(call->provider);
+  free(call->model);
+  call->provider = xstrndup(provider.p, provider.n);
+  call->model = model.n ? xstrndup(model.p, model.n) : NULL;
+  note_worker(f->core, turn, call);
+  struct str cwd = fold_text(f, MEMBER_CWD);
+  free(call->cwd);
+  call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
+  fold_set_json(&call->sandbox, fold_tree(f, MEMBER_SANDBOX));
+  fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
+  fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
+}
+
 static bool apply_call_start(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   if (turn == NULL)
@@ -342,7 +358,6 @@ static bool apply_call_start(const struct fold *f) {
     if (call == NULL)
       return false;
   }
-  struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
   outage_waited(f, call);
   if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
@@ -355,19 +370,9 @@ static bool apply_call_start(const struct fold *f) {
     count_lost(f, turn, call);
   forget_told(call);
   use_session(f, call);
-  free(call->provider);
-  free(call->model);
-  call->provider = xstrndup(provider.p, provider.n);
-  call->model = model.n ? xstrndup(model.p, model.n) : NULL;
-  note_worker(f->core, turn, call);
-  struct str cwd = fold_text(f, MEMBER_CWD);
-  free(call->cwd);
-  call->cwd = cwd.n > 0 ? xstrndup(cwd.p, cwd.n) : NULL;
-  fold_set_json(&call->sandbox, fold_tree(f, MEMBER_SANDBOX));
-  fold_set_json(&call->options, fold_tree(f, MEMBER_OPTIONS));
+  call_takes(f, turn, call);
   if (attempt == 1)
     fold_set_json(&call->wanted, call->options);
-  fold_set_json(&call->token, fold_tree(f, MEMBER_TOKEN));
   if (!use_schema(f, call))
     return false;
   struct str mark = fold_text(f, MEMBER_MARK);
@@ -570,18 +575,17 @@ static bool apply_call_end(const struct fold *f) {
     return fold_bad(f, "a time in it cannot be");
   call->duration_ms += fold_number(f, MEMBER_DURATION_MS);
   const json_t *usage = fold_tree(f, MEMBER_USAGE);
-  json_int_t input = json_int_at(usage, "input");
-  json_int_t output = json_int_at(usage, "output");
+  json_int_t input = json_int_at(usage, "input"), output = json_int_at(usage, "output");
   const json_int_t most = (json_int_t)1 << 40;
   call->tokens +=
       (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
   if (!call_is_own(call))
     usage_add(&call->usage, fold_tree(f, MEMBER_USAGE));
   keep_usage(f, turn, call);
-  if (call->purpose == PURPOSE_EXECUTE)
+  if (call->purpose == PURPOSE_EXECUTE) {
     add_changed(f, turn);
-  if (call->purpose == PURPOSE_EXECUTE)
     checks_changed(f->core, turn, fold_tree(f, MEMBER_FILES_BETWEEN));
+  }
   if (fold_text(f, MEMBER_PROVIDER_SESSION).n > 0)
     set_provider_session(call, fold_text(f, MEMBER_PROVIDER_SESSION));
   keep_outlived(f->core, fold_tree(f, MEMBER_OUTLIVED));

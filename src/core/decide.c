@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "core/checks.h"
 #include "core/evidence.h"
+#include "core/evidence_steps.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/guard.h"
@@ -807,6 +808,18 @@ static void view_checks(const struct core *core, const struct turn *turn,
   view->no_pass = checks_is_no_pass(turn->tests);
 }
 
+/* Returns what that judge said last in this stage, and where it stands. */
+static struct str last_reply(const struct turn *turn, const struct chain_step *step,
+                             uint64_t *seq) {
+  struct str reply = {"", 0};
+  for (const struct call *c = turn->calls; c; c = c->next)
+    if (c->stage == step->stage && c->vote == step->vote) {
+      reply = buf_view(&c->text);
+      *seq = c->text_seq;
+    }
+  return reply;
+}
+
 static void judge_call(struct step *s, struct turn *turn, const struct chain_spec *spec,
                        const struct chain_step *step) {
   const struct core *core = s->core;
@@ -850,12 +863,7 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.again = buf_view(&again);
     prompt_judge(&view, &asked, step->stage, &n.prompt);
   } else if (step->reask) {
-    struct str bad = {"", 0};
-    for (const struct call *c = turn->calls; c; c = c->next)
-      if (c->stage == step->stage && c->vote == step->vote) {
-        bad = buf_view(&c->text);
-        view.bad_seq = c->text_seq;
-      }
+    struct str bad = last_reply(turn, step, &view.bad_seq);
     const struct prompt_correction correction = {.schema = n.schema,
                                                  .output = bad,
                                                  .errors = step->errors,

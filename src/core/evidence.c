@@ -1,10 +1,8 @@
-/* Decides when a check's runs are made, and what follows from what they show. */
+/* Keeps what a check's runs show, and says it in words. */
 #include "core/evidence.h"
 
 #include "base/log.h"
 #include "core/checks.h"
-#include "core/human.h"
-#include "core/monitor.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -12,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVIDENCE_TOLD_FILES = 20, CHOICE_BACK = 1, CHOICE_ALLOW, CHOICE_STOP };
+enum { EVIDENCE_TOLD_FILES = 20 };
 
 static const char *const basis_names[] = {"", "shown", "judged", "claimed", "person"};
 
@@ -55,122 +53,6 @@ void evidence_judged(struct core *core, enum judge_stage stage, struct str basis
   for (int i = 1; i < (int)ARRAY_LEN(basis_names); i++)
     if (str_eq_c(basis, basis_names[i]))
       core->evidence.basis = i;
-}
-
-static bool goes(const json_t *found, const char *where) {
-  return str_eq_c(json_view(json_at(found, "goes")), where);
-}
-
-static struct str found_word(const json_t *found) {
-  return json_view(json_at(found, "evidence"));
-}
-
-/* --- before the next movement --- */
-
-static bool is_check(const struct movement *m) {
-  return m->evidence && m->argv != NULL && m->group == NO_GROUP;
-}
-
-static long first_check(const struct workflow *wf) {
-  for (size_t i = 0; i < wf->top_count; i++)
-    if (is_check(&wf->movements[i]))
-      return (long)i;
-  return -1;
-}
-
-static bool may_edit(const struct workflow *wf, const struct movement *m) {
-  bool edits = m->edit && m->argv == NULL;
-  for (size_t i = 0; i < m->child_count; i++)
-    edits |= may_edit(wf, &wf->movements[m->first_child + i]);
-  return edits;
-}
-
-static void evidence_ask(struct step *s, const char *event, const struct turn *turn, long check) {
-  struct record_draft d;
-  step_record(s, &d, RECORD_EVIDENCE);
-  if (turn != NULL)
-    record_put_number(&d, MEMBER_TURN, turn->id);
-  if (check >= 0)
-    record_put_text(&d, MEMBER_MOVEMENT, s->core->workflow->movements[check].name);
-  record_put_word(&d, MEMBER_EVENT, event);
-  step_emit(s, &d);
-  step_effect(s, EFFECT_EVIDENCE, turn ? turn->id : 0, 0);
-}
-
-bool evidence_hold_next(struct step *s) {
-  const struct core *core = s->core;
-  if (core->next < 0)
-    return false;
-  const struct movement *m = &core->workflow->movements[monitor_next(core)];
-  if (core->evidence.asked) {
-    bool runs = core->evidence.run > 0 && core->evidence.before == NULL;
-    return (core->evidence.tree == NULL && !core->evidence.off) ||
-           (runs && is_check(m) && !m->together);
-  }
-  if (first_check(core->workflow) < 0 || !may_edit(core->workflow, m) ||
-      json_is_false(json_object_get(core->config, "evidence")) ||
-      json_at(core->config, "rejudges") != NULL || core_is_at_max(core))
-    return false;
-  evidence_ask(s, "take", NULL, -1);
-  return true;
-}
-
-/* --- what follows --- */
-
-static bool all_match(const json_t *patterns, const json_t *files, bool check_only) {
-  size_t n = 0;
-  if (json_array_size(patterns) == 0)
-    return false;
-  JSON_EACH(files, i, file) {
-    struct str path = json_view(json_at(file, "path"));
-    bool may = check_only && json_at(file, "check") == NULL;
-    for (size_t k = 0; k < json_array_size(patterns) && !may; k++)
-      may = protect_matches(json_view(json_array_get(patterns, k)), path);
-    if (!may)
-      return false;
-    n++;
-  }
-  return n > 0;
-}
-
-/* A person's word, before the work or about just these contents. */
-static bool is_allowed(const struct core *core, const json_t *found) {
-  const json_t *files = json_at(found, "files");
-  bool check = json_is_true(json_at(found, "check_changed"));
-  const char *contents = json_string_value(json_at(found, "contents"));
-  if (contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL)
-    return true;
-  return str_among(found_word(found), "old_check_fails only_check_changed not_shown") &&
-         json_at(found, "files_more") == NULL &&
-         (all_match(core->workflow->may_change, files, check) ||
-          all_match(json_at(core->config, "may_change"), files, check));
-}
-
-static void note_evidence(void *ctx, const struct str *names, size_t n) {
-  bool *own = ctx;
-  *own |= n > 0 && str_eq_c(names[0], "evidence");
-}
-
-static const char *follows(const struct core *core, const struct turn *turn, const json_t *found) {
-  const struct movement *m = core_movement(core, turn);
-  struct str word = found_word(found);
-  bool once = str_among(word, "old_check_fails no_change");
-  bool own = false;
-  for (size_t i = 0; i < m->rule_count; i++)
-    if (m->rules[i].when != NULL)
-      expr_each_ref(m->rules[i].when, note_evidence, &own);
-  if (own)
-    return "on"; /* its rules say what follows */
-  if (str_eq_c(word, "shown") || is_allowed(core, found))
-    return "on";
-  /* With no file of the check changed, it says nothing about the task: judges are told so. */
-  if (str_eq_c(word, "not_shown") && !json_is_true(json_at(found, "check_changed")))
-    return "on";
-  return once && !core->evidence.went_back ? "back" : "ask";
-}
-
-bool evidence_sent_back(const struct turn *turn) {
-  return goes(turn->evidence.found, "back") || turn->evidence.answer == CHOICE_BACK;
 }
 
 const char *evidence_word(const struct core *core, const struct turn *turn) {
@@ -287,7 +169,7 @@ void evidence_words_of(const json_t *found, bool ja, struct buf *out) {
                in_language(ja, "- 現在の検査を作業前のコードに対して実行：",
                            "- The check as it is now, run on the code from before: "),
                ja, out);
-  if (str_among(found_word(found), "not_shown only_check_changed"))
+  if (str_among(evidence_found_word(found), "not_shown only_check_changed"))
     buf_puts(out,
              in_language(ja, "- 検査は作業について何も示していない。\n",
                          "- The check shows nothing about the work: it passes without it, too.\n"));
@@ -302,7 +184,7 @@ void evidence_tell(const struct core *core, const struct turn *turn, struct buf 
 /* --- sent back --- */
 
 static void put_back_words(const json_t *found, bool ja, struct buf *out) {
-  struct str word = found_word(found), last = json_view(json_at(found, "last"));
+  struct str word = evidence_found_word(found), last = json_view(json_at(found, "last"));
   buf_auto_t files = {0};
   if (str_eq_c(word, "no_change")) {
     buf_puts(out, in_language(
@@ -339,7 +221,7 @@ static void put_back_words(const json_t *found, bool ja, struct buf *out) {
 void evidence_put_first(const struct core *core, const struct turn *turn, struct prompt *prompt) {
   const json_t *found = core->evidence.last;
   const struct movement *m = core_movement(core, turn);
-  bool back = goes(found, "back") || core->evidence.last_answer == CHOICE_BACK;
+  bool back = evidence_goes(found, "back") || core->evidence.last_answer == EVIDENCE_BACK;
   bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
   bool now = core->evidence.last_turn == core->ended.turn;
   if (found == NULL || m->argv != NULL || m->bare_prompt || (m->edit && !(back && now)))
@@ -360,8 +242,8 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
 
 /* --- the question --- */
 
-static json_t *evidence_question(const json_t *found) {
-  struct str word = found_word(found);
+json_t *evidence_question(const json_t *found) {
+  struct str word = evidence_found_word(found);
   bool check = json_is_true(json_at(found, "check_changed"));
   static const char *const check_words[] = {
       "The check passes only with files that git ignores, or passes less than before.",
@@ -392,82 +274,6 @@ static json_t *evidence_question(const json_t *found) {
                    "stop");
 }
 
-/* Returns true if runs show something about this turn: an agent may have edited before it. */
-static bool is_looked_at(const struct core *core, const struct turn *turn) {
-  const struct movement *m = core_movement(core, turn);
-  return is_check(m) && turn->has_exit && turn->exit == 0 && !checks_is_no_pass(turn->tests) &&
-         core->evidence.asked && !core->evidence.off && core->edits && turn->verdict == NULL;
-}
-
-bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more) {
-  *more = false;
-  if (!is_looked_at(s->core, turn))
-    return false;
-  if (!turn->evidence.asked && s->core->evidence.run > 0 && s->core->evidence.before == NULL)
-    return true; /* its run on the base is not over */
-  if (!turn->evidence.asked) {
-    if (!s->env->draining)
-      evidence_ask(s, "look", turn, (long)turn->movement);
-    return true;
-  }
-  if (turn->evidence.found == NULL)
-    return true;
-  if (turn->evidence.answer == CHOICE_STOP) {
-    step_end(s, END_CANCELLED, "a person stopped it: what the check shows was not accepted");
-    *more = true;
-    return true;
-  }
-  if (!goes(turn->evidence.found, "ask") || turn->evidence.answer != 0)
-    return false;
-  human_ask(s, turn, "evidence", evidence_question(turn->evidence.found));
-  *more = true;
-  return true;
-}
-
-/* --- events --- */
-
-static void emit_result(struct step *s, const char *event, const struct turn *turn, json_t *data) {
-  struct record_draft d;
-  step_record(s, &d, RECORD_EVIDENCE);
-  if (turn != NULL)
-    record_put_number(&d, MEMBER_TURN, turn->id);
-  record_put_word(&d, MEMBER_EVENT, event);
-  record_put_tree(&d, MEMBER_DATA, data);
-  step_emit(s, &d);
-}
-
-void evidence_event(struct step *s) {
-  struct core *core = s->core;
-  struct turn *turn = s->ev->call > 0 ? core_turn(core, s->ev->call) : NULL;
-  long check = first_check(core->workflow);
-  json_t *data = json_incref((json_t *)s->ev->news);
-  if (turn != NULL && turn->evidence.asked && turn->evidence.found == NULL) {
-    json_put(data, "goes", json_string(follows(core, turn, data)));
-    emit_result(s, "found", turn, data);
-  } else if (s->ev->call == 0 && core->evidence.run > 0 && core->evidence.before == NULL) {
-    emit_result(s, "ran", NULL, data);
-  } else if (s->ev->call == 0 && core->evidence.asked && core->evidence.tree == NULL &&
-             !core->evidence.off) {
-    emit_result(s, "taken", NULL, data);
-    const struct movement *m = &core->workflow->movements[check];
-    if (core->evidence.tree != NULL && core->evidence.tree[0] != '\0' &&
-        memchr(m->cwd.p, '{', m->cwd.n) == NULL)
-      evidence_ask(s, "run", NULL, check);
-  } else {
-    json_decref(data);
-  }
-}
-
-void evidence_resume(struct step *s) {
-  const struct core *core = s->core;
-  bool takes = core->evidence.asked && core->evidence.tree == NULL && !core->evidence.off;
-  if (takes || (core->evidence.run > 0 && core->evidence.before == NULL))
-    step_effect(s, EFFECT_EVIDENCE, 0, 0);
-  for (const struct turn *turn = core->turns; turn; turn = turn->next)
-    if (turn->evidence.asked && turn->evidence.found == NULL)
-      step_effect(s, EFFECT_EVIDENCE, turn->id, 0);
-}
-
 /* --- the fold --- */
 
 static bool evidence_take_tree(const struct fold *f, const json_t *data) {
@@ -487,7 +293,7 @@ static bool take_found(const struct fold *f, struct turn *turn, json_t *data) {
   struct core *core = f->core;
   if (turn == NULL || !turn->evidence.asked || turn->evidence.found != NULL)
     return fold_bad(f, "nobody asked for it");
-  if (found_word(data).n == 0)
+  if (evidence_found_word(data).n == 0)
     return fold_bad(f, "it has no word");
   turn->evidence.found = json_incref(data);
   json_decref(core->evidence.last);
@@ -495,7 +301,7 @@ static bool take_found(const struct fold *f, struct turn *turn, json_t *data) {
   core->evidence.last_turn = turn->id;
   core->evidence.last_movement = turn->movement;
   core->evidence.last_answer = 0;
-  core->evidence.went_back |= goes(data, "back");
+  core->evidence.went_back |= evidence_goes(data, "back");
   return true;
 }
 
@@ -537,7 +343,7 @@ void evidence_answered(struct core *core, struct turn *turn, long choice) {
   const char *contents = json_string_value(json_at(turn->evidence.found, "contents"));
   turn->evidence.answer = choice;
   core->evidence.last_answer = choice;
-  if (choice != CHOICE_ALLOW || contents == NULL)
+  if (choice != EVIDENCE_ALLOW || contents == NULL)
     return;
   if (core->evidence.allowed == NULL)
     core->evidence.allowed = json_object();

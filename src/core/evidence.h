@@ -19,7 +19,8 @@
 #define SEGUE_CORE_EVIDENCE_H
 
 #include "core/fold.h"
-#include "core/step.h"
+#include "core/prompt.h"
+#include "format/json_object.h"
 
 /* An end rests on one of these, which is derived from the records before it. */
 enum basis { BASIS_NONE, BASIS_SHOWN, BASIS_JUDGED, BASIS_CLAIMED, BASIS_PERSON };
@@ -30,19 +31,24 @@ enum basis evidence_basis(const struct core *core, const struct turn *turn, enum
 /* Notes the verdict; `basis` is the record's word, or empty. */
 void evidence_judged(struct core *core, enum judge_stage stage, struct str basis);
 
-/* Return true if nothing else may begin: before the next movement; before this turn is judged,
- * where `more` says whether a record was made. */
-bool evidence_hold_next(struct step *s);
-bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more);
-/* Handles EVENT_EVIDENCE; asks for everything that was asked for before a resume. */
-void evidence_event(struct step *s);
-void evidence_resume(struct step *s);
-
 bool evidence_apply(const struct fold *f);
 /* Takes a person's answer to the turn's question. */
 void evidence_answered(struct core *core, struct turn *turn, long choice);
+/* A person chooses one of these; a found word leads "on", "back" or to "ask". */
+enum { EVIDENCE_BACK = 1, EVIDENCE_ALLOW, EVIDENCE_STOP };
+static inline bool evidence_goes(const json_t *found, const char *where) {
+  return str_eq_c(json_view_at(found, "goes"), where);
+}
+static inline struct str evidence_found_word(const json_t *found) {
+  return json_view_at(found, "evidence");
+}
+
 /* Returns true if the turn's check passed, and yet counts as failed. */
-bool evidence_sent_back(const struct turn *turn);
+static inline bool evidence_sent_back(const struct turn *turn) {
+  return evidence_goes(turn->evidence.found, "back") || turn->evidence.answer == EVIDENCE_BACK;
+}
+/* Returns the question to a person. New. */
+json_t *evidence_question(const json_t *found);
 
 /* Returns what rules see: the word of this turn's check, or of the last one; "unknown": there is
  * none. */

@@ -354,7 +354,7 @@ static void hidden_copied(void *ctx) {
 }
 
 void hidden_tests_start(struct session *s, void (*over)(struct session *s, struct event *ev)) {
-  if (s->hidden != NULL || session_is_leaving(s))
+  if (s->hidden != NULL)
     return;
   struct hidden_run *h = xcalloc(1, sizeof *h);
   const struct worktree *own = &s->core.worktree;

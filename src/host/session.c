@@ -1396,7 +1396,8 @@ static void session_run_effects(struct session *s, const struct session_batch *b
         worktree_start(s, e->call, on_worktree);
       break;
     case EFFECT_HIDDEN:
-      hidden_tests_start(s, on_worktree);
+      if (!session_is_leaving(s))
+        hidden_tests_start(s, on_worktree);
       break;
     case EFFECT_EVIDENCE:
       if (!session_is_leaving(s))

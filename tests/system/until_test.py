@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 
 import support
@@ -40,6 +41,18 @@ def until_the_check_passes_and_the_judge_agrees(box):
     names = [line.split()[1] for line in done.stdout.decode().splitlines() if line.startswith("  ")]
     expect(names == ["work", "check", "mend", "check", "agree", "mend", "check", "agree"], done.stdout)
     box.segue("verify", "-l", box.logs, "last", status=0)
+
+
+def what_is_green_before_is_judged(box):
+    """The check's run before the work says whether its pass will show something."""
+    subprocess.run(["sh", "-c", "git init -q && git -c user.name=t -c user.email=t@localhost commit -qm first --allow-empty"],
+                   cwd=box.cwd, env=box.env, check=True)
+    told = scenario(box, says("work", "Done.", 1, write={"made.txt": "1"}), says("agree", "Met.", 1))
+    for check, green in (("test -f made.txt", False), ("true", True)):
+        done = until(box, check, "-t", "Make made.txt", "-p", "script", "-s", told, status=0).stdout.decode()
+        expect(("green already: " in done) == green, check, done)
+        expect(("judged" if green else "shown") in done.splitlines()[-1], check, done)
+        os.remove(box.cwd + "/made.txt")
 
 
 def its_workflow_can_be_grown_from(box):
@@ -127,7 +140,7 @@ def bounds_of_what_is_submitted():
 
 
 if __name__ == "__main__":
-    sys.exit(main([until_the_check_passes_and_the_judge_agrees, its_workflow_can_be_grown_from,
+    sys.exit(main([until_the_check_passes_and_the_judge_agrees, what_is_green_before_is_judged, its_workflow_can_be_grown_from,
                   what_is_missing_is_said_in_one_line, what_a_shell_understands_is_a_check,
                   another_vendor_judges_where_one_is_logged_in, bounds_stand_in_place_of_the_workflows_own,
                   bounds_of_what_is_submitted]))

@@ -337,6 +337,16 @@ static bool add_files(struct filling *f, enum transport transport, struct agent_
   return ok;
 }
 
+/* Returns the words of the call's mode for {permission}: judges may have their own. */
+static const json_t *mode_of(const struct profile *p, enum transport transport,
+                             const struct agent_call *call) {
+  const json_t *own = json_object_get(profile_keys_of(p, transport), "permission");
+  if (own == NULL)
+    own = json_object_get(p->keys, "permission");
+  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
+  return judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
+}
+
 bool profile_command(const struct profile *p, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) {
@@ -344,12 +354,7 @@ bool profile_command(const struct profile *p, enum transport transport,
   assert(call->cwd != NULL);
   const json_t *words = json_object_get(profile_keys_of(p, transport), "argv");
   const char *program = profile_program(p, transport, call->settings);
-  /* The words of the call's mode for {permission}: judges may have their own. */
-  const json_t *own = json_object_get(profile_keys_of(p, transport), "permission");
-  if (own == NULL)
-    own = json_object_get(p->keys, "permission");
-  const json_t *judge = is_judging(call) ? json_object_get(own, "judge") : NULL;
-  const json_t *mode = judge ? judge : json_object_get(own, permission_name(profile_told(p, call)));
+  const json_t *mode = mode_of(p, transport, call);
   struct words argv = {0};
   *out = (struct agent_command){0};
   if (words == NULL)
