@@ -115,7 +115,7 @@ static int take_name(struct str *c, const char *const *names, int count) {
 struct moment {
   int year, month, day, weekday; /* -1: not named */
   int later;                     /* days: 1 for tomorrow; -1: not named */
-  int hour, minute;
+  int hour, minute, second;
 };
 
 /* Takes "p.m." or "PM". */
@@ -128,7 +128,6 @@ static bool take_half(struct str *c, char half) {
 static bool take_time(struct str *c, struct moment *m) {
   struct str start = *c;
   bool exact = false;
-  int seconds;
   if (take_word(c, "noon") || take_word(c, "midnight")) {
     m->hour = start.n - c->n > strlen(" noon") ? 24 : 12;
     return true;
@@ -140,7 +139,7 @@ static bool take_time(struct str *c, struct moment *m) {
     exact = take_number(c, 59, &m->minute);
     if (exact && c->n > 0 && c->p[0] == ':') {
       *c = (struct str){c->p + 1, c->n - 1};
-      exact = take_number(c, 60, &seconds);
+      exact = take_number(c, 60, &m->second);
     }
   }
   bool pm = take_half(c, 'p');
@@ -327,7 +326,8 @@ static int64_t resolve(const struct moment *m, const struct zone *zone, int64_t 
                    .tm_mon = m->month >= 0 ? m->month : now.tm_mon,
                    .tm_mday = m->month >= 0 ? m->day : now.tm_mday,
                    .tm_hour = m->hour,
-                   .tm_min = m->minute};
+                   .tm_min = m->minute,
+                   .tm_sec = m->second};
   if (m->month < 0 && m->later >= 0)
     at.tm_mday += m->later;
   else if (m->month < 0 && m->weekday >= 0)

@@ -256,6 +256,13 @@ class Walk:
             unread = j["outcomes"].get("unreadable", 0)
             same((r["asked"], r["unreadable"], r["share"]), (
                 str(j["stages"]), str(unread), "%.1f %%" % (100 * unread / j["stages"])), j)
+        workers = {(w["worker"] or "-", w["worker_model"] or "-"): w for w in total["workers"]}
+        label = "Agents: what became of the marks of their turns, and what was asked again"
+        for r, w in table(label, workers, "worker", "worker_model"):
+            again = w.get("asked_again", {})
+            same([r[k] for k in ("judgments", "present", "elsewhere", "wrong", "missing", "asked again")],
+                 [str(n) for n in (w["judgments"], *(w.get("marks", {}).get(k, 0) for k in ("present", "elsewhere", "wrong", "missing")),
+                                   again.get("questions", 0))], w)
         causes = {f["cause"]: (str(f["count"]), f["example"]) for f in total["failures"]}
         same({r["cause"]: (r["sessions"], r["example"]) for r in screen.table("Sessions that did not complete, by cause")}, causes)
         screen.over()

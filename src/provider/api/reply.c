@@ -271,6 +271,7 @@ static void read_delay(struct reply *r, const json_t *error) {
     int64_t ms = moment_of_value(json_view_at(detail, "retryDelay"), r->wall_ms);
     if (ms > 0 && r->wait.retry_after_ms <= 0)
       r->wait.retry_after_ms = ms;
+    r->passes |= ms > 0;
   }
   JSON_MEMBERS(behind, name, value) {
     buf_auto_t text = {0};
@@ -631,6 +632,8 @@ void reply_end(struct reply *r, bool whole) {
       r->class = r->class == CLASS_RATE_LIMIT ? CLASS_QUOTA : CLASS_BAD_REQUEST;
     else if (r->wait.should_retry == 1 && r->status >= 400 && r->class == CLASS_BAD_REQUEST)
       r->class = CLASS_OVERLOADED;
+    if (r->class == CLASS_QUOTA && r->passes && !r->lasts)
+      r->class = CLASS_RATE_LIMIT;
     if (r->class != CLASS_RATE_LIMIT && r->class != CLASS_OVERLOADED)
       r->retry_after_ms = 0;
     else if (ms > 0 && !r->lasts)

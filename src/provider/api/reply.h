@@ -65,6 +65,7 @@ struct reply {
   bool ending;                    /* no more bytes come */
   enum error_class class;         /* CLASS_NONE: answered */
   bool elsewhere;                 /* with bad_request: another backend may take the request */
+  bool passes;                    /* its own fields say when */
   bool lasts;                     /* no time that headers tell makes it pass */
   char message[480];              /* an error's message */
   char param[64];                 /* the parameter that an error names in a field of its own */

@@ -43,7 +43,7 @@ TEST(resets_are_read) {
       {"resets 25 November 2026, 15:00 (UTC)", 3 * 1440 + 180},
       {"resets 2026-11-25 15:00 UTC", 3 * 1440 + 180},
       {"resets at 2026-11-25T15:00:00Z", 3 * 1440 + 180},
-      {"resets 2026-11-25T15:00:30+09:00", 3 * 1440 - 360},
+      {"resets 2026-11-25T15:00:00+09:00", 3 * 1440 - 360},
       {"resets 2026-02-30 15:00 UTC", 0},
       {"resets 3 p.m. (UTC)", 180},
       {"resets 3pm UTC", 180},
@@ -102,6 +102,7 @@ TEST(waits_are_found_in_messages) {
   } cases[] = {
       {"Please try again in 1.2s.", 1200},
       {"Please retry in 37.5s.", 37500},
+      {"resets 2026-11-22T12:00:40Z", 40000},
       {"try again in 800ms", 800},
       {"Try again in 5 minutes", 300000},
       {"or try again in 2 days 3 hours", 183600000},
