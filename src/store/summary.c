@@ -158,6 +158,11 @@ static void summary_on_stop(struct summary *b, const struct record *record) {
   summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
   summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
   summary_keep_spent(b, record);
+  if (str_eq_c(class, "crashed")) {
+    long turn = (long)record_number(record, MEMBER_TURN);
+    b->broken_count = turn == b->broken_turn ? b->broken_count + 1 : 1;
+    b->broken_turn = turn;
+  }
 }
 
 void summary_feed(struct summary *b, const struct record *record) {
@@ -349,7 +354,9 @@ bool summary_waits(const struct summary *b) {
 }
 
 bool summary_goes_on(const struct summary *b, bool shared) {
-  bool stays = shared && summary_is_stopped(b) && strcmp(b->stop_reason, "shutdown") != 0;
+  enum { BROKEN_MOST = 3 }; /* then it is the program's own fault */
+  bool lost = strcmp(b->stop_class, "crashed") == 0 && b->broken_count < BROKEN_MOST;
+  bool stays = shared && summary_is_stopped(b) && !lost && strcmp(b->stop_reason, "shutdown") != 0;
   return b->submitted && !summary_is_over(b) &&
          (b->answered ||
           (!stays && strcmp(b->stop_class, "auth") != 0 && /* somebody has to log in first */

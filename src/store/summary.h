@@ -45,6 +45,8 @@ struct summary {
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
   char stop_class[24];       /* its class of error, or "" */
+  long broken_turn;          /* where its program was lost last, from outside; 0: nowhere */
+  unsigned broken_count;     /* and how often in a row */
   char *stop_provider;       /* the provider that failed, or NULL */
   char started[32], updated[32];
   long turns;
