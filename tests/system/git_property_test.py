@@ -70,7 +70,8 @@ def scenario(seed):
     made = {"mode": "here" if dice.random() < 0.1 else "worktree", "commit": dice.choice(("end", "end", "movement", "off")),
             "part": part, "movements": [movement() for _ in range(dice.choice((1, 1, 2, 3)))], "children": []}
     if made["mode"] == "worktree" and dice.random() < 0.15:
-        made["children"] = [movement() for _ in range(2)]
+        # They share one stash: what one of two at once pops may be what the other has just put there.
+        made["children"] = [[line for line in movement() if "stash pop" not in line] for _ in range(2)]
     commands = drawn(dice, COMMANDS + [(2, line) for line in BY_HAND], dice.choice((2, 3, 4)))
     if made["mode"] == "here":  # its folder is the person's, and is not removed
         made["movements"] = [[line for line in lines if "rm -rf" not in line] or WRITE[:1] for lines in made["movements"]]
