@@ -28,7 +28,7 @@ def defined(path):
 def linked(build):
     """Debian packages of whose archives something is in the program, and libc, which the shim holds whole."""
     with open(build + '/build.ninja', encoding='utf-8') as file:
-        archives = set(re.findall(r'(/usr/\S+?/lib\w+\.a)\b', file.read()))
+        archives = set(re.findall(r'(/usr/\S+?/lib[\w.+-]+\.a)\b', file.read()))
     inside = defined(build + '/segue')
     used = [path for path in archives if len(defined(path) & inside) > 2]  # two may be named alike
     return sorted({asked('dpkg', '-S', os.path.realpath(path)).split(':')[0] for path in used} | {'libc6-dev'})
@@ -37,8 +37,8 @@ def linked(build):
 def licence(package):
     with open(f'/usr/share/doc/{package}/copyright', encoding='utf-8') as file:
         found = re.search(r'^Files: \*$.*?^License: (\S+)', file.read(), re.M | re.S)
-    known = {'Expat': 'MIT', 'expat': 'MIT', 'BSD-3-clause': 'BSD-3-Clause', 'Apache-2.0': 'Apache-2.0'}
-    return known.get(found[1] if found else '', 'NOASSERTION')
+    known = {'Expat': 'MIT', 'expat': 'MIT', 'BSD-3-clause': 'BSD-3-Clause', 'BSD-3-clause-Cambridge': 'BSD-3-Clause', 'Apache-2.0': 'Apache-2.0'}
+    return known.get(found[1] if found else '', 'LGPL-2.1-or-later' if package == 'libc6-dev' else 'NOASSERTION')
 
 
 def package(key, name, version, declared, where='NOASSERTION'):
