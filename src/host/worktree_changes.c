@@ -117,6 +117,7 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "carried")) {
     print_into(r->t->parent, sizeof r->t->parent, "%s",
                json_word_at(json_object_get(record, "parent"), "session"));
+    r->t->carried = (long)json_int_at(json_object_get(record, "state"), "turns");
   } else if (str_eq_c(type, "turn_start")) {
     print_into(number, sizeof number, "%" JSON_INTEGER_FORMAT,
                json_integer_value(json_object_get(record, "turn")));
@@ -159,7 +160,10 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   struct log_reader r;
   struct str line;
   struct summary summary;
-  *t = (struct trees){.commits = json_array(), .paths = json_array(), .owned = store_is_owned(ref)};
+  *t = (struct trees){.ref = *ref,
+                      .commits = json_array(),
+                      .paths = json_array(),
+                      .owned = store_is_owned(ref)};
   bool ok = summary_read(&summary, ref, err);
   if (ok) {
     print_into(t->status, sizeof t->status, "%s", summary.status);
@@ -179,6 +183,29 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   if (!ok)
     trees_deinit(t);
   return ok;
+}
+
+bool trees_read_parent(const struct trees *t, struct trees *parent) {
+  enum { FORKS = 64 }; /* a forged log may name itself */
+  struct store store;
+  struct store_ref ref;
+  struct err ignored;
+  *parent = (struct trees){0};
+  if (t->parent[0] == '\0' || t->forks == FORKS)
+    return false;
+  store_of(&t->ref, &store);
+  store_ref(&store, t->parent, &ref);
+  if (!trees_read(parent, &ref, &ignored))
+    return false;
+  parent->forks = t->forks + 1;
+  for (size_t i = parent->count; i-- > 0;)
+    if (parent->items[i].turn > t->carried) {
+      item_free(&parent->items[i]);
+      parent->items[i] = parent->items[--parent->count];
+    }
+  if (parent->carried > t->carried)
+    parent->carried = t->carried;
+  return true;
 }
 
 void trees_deinit(struct trees *t) {

@@ -532,7 +532,10 @@ def those_that_failed_once():
     cases += [{**plain, "part": True, "movements": [[deed]], "commands": ["merge ID"]} for deed in IN_PART[:3]]
     cases += [{**plain, "movements": [["echo t1x$$ >> new; git add -A; git commit -qm c1"], ["git checkout -q other; echo t2x$$ >> new"]],
                "children": [[COMMIT], ["true"]], "commands": ["resume ID"]},
-              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]}]
+              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]},
+              # A fork's merge names what a child of the session before it has left.
+              {**plain, "movements": [[COMMIT]], "children": [["git update-ref -d $(git symbolic-ref HEAD)", COMMIT, DETACHED], ["true"]],
+               "commands": ["fork ID --from LAST", "merge ID --into other"]}]
     with Box() as box:
         template(box)
         for made in cases:

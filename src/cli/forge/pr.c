@@ -194,25 +194,11 @@ static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) 
 }
 
 /* A fork goes on from what agents did before its own start: the addresses are those of the first
- * session that is still there. */
-static void pr_take_remotes(struct pr *p, const struct store_ref *ref) {
-  enum { FORKS = 64 }; /* a forged log may name itself */
-  char parent[STORE_ID_BYTES];
-  struct store store;
-  struct err ignored;
-  store_of(ref, &store);
-  memcpy(parent, p->trees.parent, sizeof parent);
-  for (int i = 0; i < FORKS && parent[0] != '\0'; i++) {
-    AUTO(trees_deinit) struct trees before = {0};
-    struct store_ref of;
-    store_ref(&store, parent, &of);
-    bool known = trees_read(&before, &of, &ignored);
-    memcpy(parent, before.parent, sizeof parent);
-    if (known && before.remotes != NULL) {
-      json_decref(p->trees.remotes);
-      p->trees.remotes = json_incref(before.remotes);
-    }
-  }
+ * session that is still there. Returns them, new; NULL: none knows them. */
+static json_t *pr_first_remotes(const struct trees *t) {
+  AUTO(trees_deinit) struct trees parent = {0};
+  json_t *found = trees_read_parent(t, &parent) ? pr_first_remotes(&parent) : NULL;
+  return found ? found : json_incref(t->remotes);
 }
 
 static int pr_run(const struct cli_args *args) {
@@ -225,8 +211,11 @@ static int pr_run(const struct cli_args *args) {
             resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
             forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
-  if (ok)
-    pr_take_remotes(&p, &ref);
+  json_t *first = ok ? pr_first_remotes(&p.trees) : NULL;
+  if (first != NULL) {
+    json_decref(p.trees.remotes);
+    p.trees.remotes = first;
+  }
   ok = ok && pr_may_push(&p, cli_flag(args, "json"), &err);
   if (ok)
     pr_take_title(&p, cli_value(args, "title"));
