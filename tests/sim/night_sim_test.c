@@ -49,6 +49,7 @@ struct night {
   int64_t starts_ms[SESSIONS], due_ms[SESSIONS];
   long answered[SESSIONS]; /* how often the provider was asked for it */
   bool probes[SESSIONS];
+  int stalled[SESSIONS]; /* attempts of its call: another one would be given up, rightly */
   struct trouble troubles[TROUBLES];
   int64_t kills_ms[KILLS];
   size_t killed;
@@ -87,7 +88,8 @@ static void night_reply(struct play *p, const struct call_request *r, struct cal
     call_result_fail(out, t->class, "trouble");
     out->retry_after_ms = t->names_end ? t->to_ms - n->now_ms : 0;
     t->failed++;
-  } else if (night_roll(n, 40) == 0) {
+  } else if (night_roll(n, 40) == 0 && n->stalled[i] < LIMIT_STALL_RETRY_COUNT) {
+    n->stalled[i]++;
     call_result_fail(out, CLASS_TIMEOUT, "no output");
     out->silent_ms = 10 * MINUTE;
   } else if (r->stage == STAGE_COUNT) {
@@ -96,6 +98,8 @@ static void night_reply(struct play *p, const struct call_request *r, struct cal
     buf_printf(&out->text.bytes, "{\"reason\": \"seen\", \"step\": %u}",
                1 + (str_eq_c(r->movement, "review") && night_roll(n, 4) == 0));
   }
+  if (out->class == CLASS_NONE)
+    n->stalled[i] = 0;
   out->duration_ms = 5;
   const struct admission_end end = {.class = out->class,
                                     .retry_after_ms = out->retry_after_ms,
@@ -154,6 +158,20 @@ static long after_login(struct night *n) {
   return resumed;
 }
 
+/* Tells the gate what the session's log says of an outage. */
+static void night_doubt(struct night *n, const struct play *p) {
+  for (const struct turn *turn = p->core.turns; turn; turn = turn->next)
+    for (const struct call *call = turn->calls; call; call = call->next) {
+      int64_t left_ms = call->wait_until_ms - n->now_ms;
+      const struct admission_away away = {.class = call->class,
+                                          .since_ms = call->outage.since_ms,
+                                          .tries = call->outage.tries,
+                                          .next_ms = left_ms > 0 ? (uint64_t)left_ms : 0};
+      if (call->outage.tries > 0)
+        admission_doubt(&n->gate, STR("script"), &away, (uint64_t)(n->now_ms - n->began_ms));
+    }
+}
+
 /* The program dies with what it knew of its provider; of each session the log remains. */
 static void night_kill(struct night *n) {
   admission_deinit(&n->gate);
@@ -166,6 +184,7 @@ static void night_kill(struct night *n) {
     p->now_ms = n->now_ms;
     play_crash(p, 0);
     night_resume(p, "restart");
+    night_doubt(n, p);
   }
 }
 
