@@ -565,6 +565,16 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   return ok;
 }
 
+/* Adds the commits that the session's branch was at: its reflog goes with it. */
+static bool put_reflog(const struct work_look *l, struct buf *commits, struct err *err) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  if (!git_run(l->repo, &answer, err, "log", "--walk-reflogs", "--max-count=1000",
+               "--no-show-signature", "--no-color", "--format=%H", l->ref, "--", NULL))
+    return false;
+  buf_str(commits, buf_view(&answer.out));
+  return true;
+}
+
 bool work_keep(const struct work_where *where, const struct work *w, json_t *kept,
                struct err *err) {
   buf_auto_t commits = {0};
@@ -579,8 +589,10 @@ bool work_keep(const struct work_where *where, const struct work *w, json_t *kep
       put_commit(&commits, "", l->moves[i].commit);
     put_commit(&commits, "", str_from(w->head));
     put_commit(&commits, "", str_from(where->branch ? w->tip : ""));
-    heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
+    ok = where->branch == NULL || w->tip[0] == '\0' || put_reflog(l, &commits, err);
   }
+  if (ok)
+    heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
   ok = heads != NULL && write_refs(l, heads, false, kept, err);
   look_free(l);
   return ok;

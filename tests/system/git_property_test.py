@@ -26,7 +26,7 @@ from support import Box, Failed, expect, main, of_type, records, sample
 from worktree_test import git, repository
 
 COUNT = 10000 if sample.ALL else 300
-TOKEN = re.compile(rb"t\d+x\d+")
+TOKEN = re.compile(rb"\bt\d+x\d+\b") # whole: a folder's random name may have a part of this form
 STARTED = "main"  # what the main tree is on when a session begins
 
 # ---- what agents and people do ---------------------------------------------------------------------------
@@ -90,7 +90,7 @@ git for-each-ref --format='ref %(objectname) %(refname)'
 sed 's/^/stash /' .git/logs/refs/stash
 for p in .git/modules/part .git/worktrees/*/modules/part; do
   git -C $p rev-parse HEAD | sed 's/^/part /'; done
-grep -rhoE --exclude-dir=.git 't[0-9]+x[0-9]+' "$M" "$XDG_STATE_HOME/segue/worktrees"; } > "$X/note.$$" 2> /dev/null
+grep -rhoE --exclude-dir=.git '\\bt[0-9]+x[0-9]+\\b' "$M" "$XDG_STATE_HOME/segue/worktrees"; } > "$X/note.$$" 2> /dev/null
 mv "$X/note.$$" "$X/noted.$(date +%s%N).$$"
 """
 GH = "#!/bin/sh\ncase \"$*\" in *create*) echo https://example.org/o/r/pull/1;; *list*) echo '[]';; esac\n"
@@ -520,6 +520,7 @@ SMALL = [(deeds, commands) for deeds, commands in (
     ([[COMMIT], ["git reset -q --hard main", "git checkout -qb mine; " + COMMIT]], ["integrate BRANCH"]),
     ([["git worktree move $W $W.moved", DETACHED], ["git checkout -q --detach main; " + COMMIT, "cd $M; rm -rf $W"]], []),
     ([[COMMIT], ["git branch -qf mine; git reset -q --hard HEAD~1"]], []), ([["git worktree move $W $W.moved", "git -C $M checkout -qb stolen"]], []),
+    ([[COMMIT], ["git reset -q --hard HEAD~1", "cd $M; git worktree remove -f $W"]], ["rm ID --force"]),
     ([[DETACHED, "git branch -qD $(git branch --list --format='%(refname:short)' 'segue/*')"], [WRITE[0]]], ["discard ID --yes --force"]))]
 CHILDREN = [[[DETACHED], ["git stash -qu"]], [["git merge -qm m other"], ["git checkout -q other", "git reset -q --hard HEAD~1"]]]
 

@@ -91,10 +91,8 @@ bool trees_may_go(const struct trees *t, struct err *err) {
   return true;
 }
 
-/* Gives refs to what would be lost with the worktree (and its branch), and tells what has its
- * commits afterwards. */
-static bool keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
-                         struct err *err) {
+bool trees_keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
+                        struct err *err) {
   AUTO(work_deinit) struct work w = {0};
   json_auto_t *kept = json_array();
   struct work_where where;
@@ -193,7 +191,7 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     struct err why;
-    ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
+    ok = trees_keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
     if (ok && branches &&
         !git_did(t->cwd, &why, "branch", "-D", "--quiet", "--", item->branch, NULL) &&
         strstr(why.text, "checked out") != NULL)
