@@ -367,6 +367,29 @@ static bool judge_known(struct work_look *l, struct err *err) {
   return true;
 }
 
+/* A branch that the log names may have what no reflog tells any more: its worktree was removed. */
+static bool read_astray(struct work_look *l, struct err *err) {
+  struct work *w = l->w;
+  JSON_EACH(l->where->astray, i, place) {
+    AUTO(git_answer_deinit) struct git_answer answer = {0};
+    const char *branch = json_word_at(place, "branch");
+    buf_auto_t ref = buf_of("refs/heads/%s", branch);
+    bool known = false;
+    JSON_EACH(w->others, k, other)
+      known = known || strcmp(json_word_at(other, "branch"), branch) == 0;
+    if (known)
+      continue;
+    if (!git_run(l->repo, &answer, err, "rev-list", "--max-count=1", buf_c(&ref), "--not", l->ref,
+                 w->head[0] ? w->head : l->ref, NULL))
+      return false;
+    struct str tip = str_trim(buf_view(&answer.out));
+    if (answer.exit == 0 && tip.n > 0)
+      json_array_append_new(w->others,
+                            json_pack("{ss ss%}", "branch", branch, "commit", tip.p, (int)tip.n));
+  }
+  return true;
+}
+
 static bool find_state(struct work_look *l, struct err *err) {
   struct work *w = l->w;
   json_auto_t *lost = NULL;
@@ -376,8 +399,9 @@ static bool find_state(struct work_look *l, struct err *err) {
   if (w->head[0] != '\0' && l->where->worktree == NULL)
     return judge_known(l, err);
   if (w->head[0] == '\0' || l->where->branch == NULL)
-    return true;
-  return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err);
+    return read_astray(l, err);
+  return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err) &&
+         read_astray(l, err);
 }
 
 enum { SUBMODULE_DEPTH = 8 }; /* deeper ones are taken for dirty */

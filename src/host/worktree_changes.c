@@ -53,6 +53,7 @@ static void item_free(struct tree_item *item) {
   free(item->base);
   free(item->path);
   free(item->folder);
+  json_decref(item->astray);
 }
 
 static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
@@ -127,9 +128,15 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "workspace")) {
     take_workspace(r, record);
   } else if (str_eq_c(type, "call_end")) {
-    const json_t *was = json_object_get(json_object_get(record, "head"), "was");
+    const json_t *head = json_object_get(record, "head"), *others = json_object_get(head, "others");
+    struct tree_item *item = tree_of(r->t, (long)json_int_at(record, "turn"));
+    item = item ? item : tree_of(r->t, 0);
+    if (item != NULL && others != NULL && item->astray == NULL)
+      item->astray = json_array();
+    if (item != NULL && others != NULL)
+      json_array_extend(item->astray, (json_t *)others);
     if (r->t->base == NULL)
-      r->t->base = tree_text(was, "commit");
+      r->t->base = tree_text(json_object_get(head, "was"), "commit");
     JSON_EACH(json_object_get(record, "files"), i, file) {
       json_t *path = json_object_get(file, "path");
       bool there = !json_is_string(path);
@@ -148,7 +155,8 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
 /* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
 static bool tells_of_trees(struct str line) {
   static const char *const types[] = {"\"session_start\"", "\"carried\"",  "\"turn_start\"",
-                                      "\"workspace\"",     "\"files\":[{", "\"was\":{"};
+                                      "\"workspace\"",     "\"files\":[{", "\"was\":{",
+                                      "\"others\":[{"};
   for (size_t i = 0; i < ARRAY_LEN(types); i++)
     if (memmem(line.p, line.n, types[i], strlen(types[i])) != NULL)
       return true;
@@ -243,6 +251,7 @@ void trees_where(const struct trees *t, const struct tree_item *item, struct wor
                                .worktree = item->path,
                                .branch = item->branch,
                                .base = item->base,
+                               .astray = item->astray,
                                .left_out = t->left_out};
 }
 

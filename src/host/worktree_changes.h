@@ -37,6 +37,7 @@ struct tree_item {
   char *movement; /* the child's; or NULL */
   long item;      /* item of a for_each, from 1; 0: there is none */
   char *branch, *base, *path, *folder;
+  json_t *astray; /* array of {branch, commit}: where calls left work of it; or NULL */
 };
 
 struct trees {
