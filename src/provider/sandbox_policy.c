@@ -497,7 +497,8 @@ static void add_guard(struct confining *c, const json_t *user) {
   char folder[PATH_MAX];
   const char *variables[][2] = {
       {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
-  const char *home = json_string_value(json_object_get(user, "home"));
+  const json_t *own = json_object_get(c->spec->request->sandbox, "home");
+  const char *home = json_string_value(own ? own : json_object_get(user, "home"));
   c->open = home != NULL && strcmp(home, "open") == 0;
   c->why = STR("segue's own");
   for (size_t i = 0; i < ARRAY_LEN(variables); i++) {

@@ -520,6 +520,7 @@ SMALL = [(deeds, commands) for deeds, commands in (
     ([[COMMIT], ["git reset -q --hard main", "git checkout -qb mine; " + COMMIT]], ["integrate BRANCH"]),
     ([["git worktree move $W $W.moved", DETACHED], ["git checkout -q --detach main; " + COMMIT, "cd $M; rm -rf $W"]], []),
     ([[COMMIT], ["git branch -qf mine; git reset -q --hard HEAD~1"]], []), ([["git worktree move $W $W.moved", "git -C $M checkout -qb stolen"]], []),
+    ([["git update-ref -d $(git symbolic-ref HEAD)", COMMIT, "git update-ref -d $(git symbolic-ref HEAD)"]], ["discard ID --yes --force"]),
     ([["git checkout -qb mine/1; " + COMMIT, "cd $M; git worktree remove -f $W"]], ["merge ID"]),
     ([[COMMIT], ["git reset -q --hard HEAD~1", "cd $M; git worktree remove -f $W"]], ["rm ID --force"]),
     ([[DETACHED, "git branch -qD $(git branch --list --format='%(refname:short)' 'segue/*')"], [WRITE[0]]], ["discard ID --yes --force"]))]
