@@ -23,6 +23,7 @@ struct pr {
   json_t *outputs;
   const char *to; /* the branch on the remote */
   struct buf title, body;
+  bool lfs; /* contents of Git LFS are sent, too */
   char *url;
 };
 
@@ -129,20 +130,30 @@ static bool pr_address_stands(const struct pr *p, const char *remote, const char
                  remote, now, then ? "led to " : "was not there", then ? then : "", p->own->branch);
 }
 
-/* segue's git runs no hooks, so none that sends the contents behind pointers. */
-static bool pr_tell_lfs(const struct pr *p, struct err *err) {
+/* Finds out whether the contents behind pointers of Git LFS are to be sent: no hook does it. Where
+ * they belong elsewhere, or without git-lfs, it says how. */
+static bool pr_look_for_lfs(struct pr *p, struct err *err) {
+  const char *cwd = p->trees.cwd, *branch = p->own->branch;
+  AUTO(git_answer_deinit) struct git_answer filter = {0}, elsewhere = {0};
+  buf_auto_t file = buf_of("%s:.lfsconfig", branch);
   char_auto_t *pointers =
-      git_line(p->trees.cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
-               "-G^oid sha256:[0-9a-f]*$", p->own->base, p->own->branch, "--", NULL);
-  if (pointers != NULL && pointers[0] != '\0')
+      git_line(cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
+               "-G^oid sha256:[0-9a-f]*$", p->own->base, branch, "--", NULL);
+  if (pointers == NULL || pointers[0] == '\0')
+    return pointers != NULL;
+  if (!git_run(cwd, &filter, err, "config", "filter.lfs.clean", NULL) ||
+      !git_run(cwd, &elsewhere, err, "cat-file", "blob", buf_c(&file), NULL))
+    return false;
+  p->lfs = filter.exit == 0 && !str_has(buf_view(&elsewhere.out), "url");
+  if (!p->lfs)
     cli_say(stderr,
             "segue: it has files of Git LFS, whose contents this does not push: "
             "git lfs push %s %s does\n",
-            p->forge.remote, p->own->branch);
-  return pointers != NULL;
+            p->forge.remote, branch);
+  return true;
 }
 
-static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
+static bool pr_may_push(struct pr *p, bool json, struct err *err) {
   const struct forge *f = &p->forge;
   char_auto_t *shown = repo_address(str_from(f->url));
   char_auto_t *up = f->owner != NULL ? forge_address(f, "upstream", err) : NULL;
@@ -151,7 +162,7 @@ static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
     return false;
   if (!json)
     cli_say(stderr, "pushing %s to %s\n", p->own->branch, shown);
-  return pr_tell_lfs(p, err);
+  return pr_look_for_lfs(p, err);
 }
 
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
@@ -160,7 +171,8 @@ static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struc
   const char *head = cli_text(source, "branch");
   bool again = json_is_true(json_object_get(source, "ours")) && head != NULL;
   p->to = again ? head : p->own->branch;
-  if (!forge_push(&p->forge, p->own->branch, p->to, err))
+  if ((p->lfs && !forge_push_lfs(&p->forge, p->own->branch, err)) ||
+      !forge_push(&p->forge, p->own->branch, p->to, err))
     return false;
   p->url = forge_opened(&p->forge, p->to, err);
   if (p->url != NULL || err->code != ERR_NONE)
