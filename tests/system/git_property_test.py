@@ -127,6 +127,7 @@ class Play:
         self.box, self.made = box, made
         self.commits, self.parts, self.tokens, self.notes = {}, {}, set(), []
         self.said, self.session, self.gone, self.dropped = "", None, False, set()
+        self.persons = set()  # commits of the person, also on a branch that an agent made
         os.rmdir(box.cwd)
         for source, target in (("work" if made["part"] else "plain", "work"), ("remote.git", "remote.git"), ("home/.gitconfig", "home")):
             subprocess.run(["cp", "-a", f"{origin}/{source}", f"{box.dir}/{target}"], check=True)
@@ -301,6 +302,7 @@ class Play:
         if not heads:
             return []
         found = self.git("rev-list", *heads, "--not", self.session.base, *self.start_commits, *targets).split()
+        found = [commit for commit in found if commit not in self.persons]
         for commit in list(found):
             if commit not in found:
                 continue
@@ -314,8 +316,10 @@ class Play:
 
     def command(self, line):
         if line[0] == "$":
+            there = set(self.git("rev-list", "--all").split())
             subprocess.run(["sh", "-c", "W=$M sh $X/note start\n" + line[2:] + "\nW=$M sh $X/note end"], cwd=self.box.cwd, env=self.box.env,
                            capture_output=True, check=False)
+            self.persons |= set(self.git("rev-list", "--all").split()) - there
             return
         s, before = self.session, self.refs()
         words = [{"ID": s.id, "BRANCH": s.branch or "other", "LAST": self.last}.get(w, w) for w in line.split()]
