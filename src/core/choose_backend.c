@@ -407,7 +407,8 @@ static void inherit_from(json_t **inherited, const json_t *config, const struct 
   }
   if (agent.network > network)
     json_object_set_new(*inherited, "network", json_string(sandbox_network_name(agent.network)));
-  home = agent.home ? agent.home : home ? home : "closed";
+  home = agent.home ? agent.home : home;
+  home = home ? home : "closed";
   if (agent.level > SANDBOX_OFF &&
       (level == SANDBOX_OFF || strcmp(home, "closed") == 0)) /* the narrowest */
     json_object_set_new(*inherited, "home", json_string(home));

@@ -590,8 +590,8 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   return ok;
 }
 
-/* Adds the commits that a reflog leads to. It is read as a file: of a HEAD without a commit git shows
- * none. */
+/* Adds the commits that a reflog leads to. It is read as a file: of a HEAD without a commit git
+ * shows none. */
 static void put_reflog(const char *file, struct buf *commits) {
   buf_auto_t text = {0};
   struct err none;

@@ -116,8 +116,8 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
 /* Ends an admitted call of the session `owner`. */
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     const struct admission_end *end, uint64_t now_ms);
-/* A session that was read back says what it knows of an outage, with next_ms as a duration from now:
- * that shuts a gate that knows nothing, as after a restart. */
+/* A session that was read back says what it knows of an outage, with next_ms as a duration from
+ * now: that shuts a gate that knows nothing, as after a restart. */
 void admission_doubt(struct admission *a, struct str provider, const struct admission_away *away,
                      uint64_t now_ms);
 /* Returns what the provider's gate knows; NULL: there is none. */

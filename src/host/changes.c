@@ -318,7 +318,9 @@ static void tell_call(struct changes_tree *t, struct changes *c) {
 
 /* Returns what this look is compared with for the call; NULL: nothing. */
 static struct changes_picture *earlier_of(const struct changes *c) {
-  return c->ends ? c->before : changes_was_seen(c) ? c->seen->picture : NULL;
+  if (c->ends)
+    return c->before;
+  return changes_was_seen(c) ? c->seen->picture : NULL;
 }
 
 /* Takes a comparison over for the call, and for all that ask for the same. */

@@ -103,8 +103,8 @@ static void tell_main(json_t *told, const struct watched_heads *before,
     json_object_set_new(told, "main_by_call", json_true());
 }
 
-/* The worktree is gone with its HEAD: tells what was committed meanwhile on branches that are checked
- * out nowhere. */
+/* The worktree is gone with its HEAD: tells what was committed meanwhile on branches that are
+ * checked out nowhere. */
 static void tell_astray(const struct head_watch *w, json_t *told) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   const char *was = w->before.here.commit;

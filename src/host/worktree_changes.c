@@ -168,10 +168,8 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   struct log_reader r;
   struct str line;
   struct summary summary;
-  *t = (struct trees){.ref = *ref,
-                      .commits = json_array(),
-                      .paths = json_array(),
-                      .owned = store_is_owned(ref)};
+  *t = (struct trees){
+      .ref = *ref, .commits = json_array(), .paths = json_array(), .owned = store_is_owned(ref)};
   bool ok = summary_read(&summary, ref, err);
   if (ok) {
     print_into(t->status, sizeof t->status, "%s", summary.status);

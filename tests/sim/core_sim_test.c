@@ -555,9 +555,9 @@ static bool is_given_up(const json_t *record) {
          error_class_from_name(data_get(error, "class"), &class) && error_class_is_transient(class);
 }
 
-/* Every verdict, and how it ended: one line each; that a call was refused is check_log's. They end at the first take-over, or call given
- * up (*timed): how long a provider stays behind or away is a matter of time, and a crash takes
- * time. */
+/* Every verdict, and how it ended: one line each; that a call was refused is check_log's. They end
+ * at the first take-over, or call given up (*timed): how long a provider stays behind or away is a
+ * matter of time, and a crash takes time. */
 static char *verdicts(const struct play *p, bool *timed) {
   struct buf b = {0};
   for (size_t i = 0; i < play_lines(p) && !*timed; i++) {

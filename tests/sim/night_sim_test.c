@@ -247,6 +247,8 @@ static void night_step(struct play *p) {
 
 /* `day`: one outage of 23 hours instead. */
 static void night_begin(struct night *n, uint64_t seed, bool day) {
+  static const char *const configs[] = {"{'default_provider':'script'}",
+                                        "{'default_provider':'script','wait_for_outage':'24h'}"};
   static const enum error_class classes[] = {CLASS_NETWORK, CLASS_OVERLOADED, CLASS_RATE_LIMIT,
                                              CLASS_RATE_LIMIT, CLASS_AUTH};
   *n = (struct night){.dice = seed, .registry = registry_new(NULL)};
@@ -254,10 +256,7 @@ static void night_begin(struct night *n, uint64_t seed, bool day) {
   n->gate.holds_auth = true;
   for (size_t i = 0; i < SESSIONS; i++) {
     struct play *p = &n->plays[i];
-    play_init(p, "a night", workflow,
-              day ? "{'default_provider':'script','wait_for_outage':'24h'}"
-                  : "{'default_provider':'script'}",
-              NULL);
+    play_init(p, "a night", workflow, configs[day], NULL);
     p->env.providers = night_providers;
     p->env.has_answered = night_answered;
     p->reply = night_reply;
