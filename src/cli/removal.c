@@ -62,7 +62,8 @@ static bool drop_branch(const struct trees *t, const struct tree_item *item) {
     return true; /* it is gone */
   char_auto_t *holders = git_line(t->cwd, &err, "for-each-ref", "--contains", tip, "--format=x",
                                   "refs/heads", "refs/remotes", "refs/tags", NULL);
-  bool others = holders != NULL && strchr(holders, '\n') != NULL;
+  bool others = holders != NULL && strchr(holders, '\n') != NULL &&
+                trees_keep_commits(t, item, true, &err); /* its reflog goes, too */
   if (others)
     (void)git_did(t->cwd, &err, "branch", "-D", "--quiet", "--", item->branch, NULL);
   return others;

@@ -11,6 +11,7 @@
 #include "format/json_write.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define config_str(config, key) json_view(json_at(config, key))
@@ -266,6 +267,19 @@ static bool sandbox_has_limits(const struct sandbox_choice *choice) {
   return choice->memory_bytes > 0 || choice->pids > 0 || choice->cpus > 0;
 }
 
+/* Returns them as a user writes them. */
+static json_t *limits_as_words(const struct sandbox_choice *choice) {
+  json_t *out = json_object();
+  if (choice->memory_bytes > 0)
+    json_object_set_new(out, "memory",
+                        json_sprintf("%" PRId64 "M", choice->memory_bytes / (1024 * 1024)));
+  if (choice->cpus > 0)
+    json_object_set_new(out, "cpus", json_real(choice->cpus));
+  if (choice->pids > 0)
+    json_object_set_new(out, "pids", json_integer(choice->pids));
+  return out;
+}
+
 static json_t *limits_of_call(const struct sandbox_choice *choice) {
   json_t *out = json_object();
   if (choice->memory_bytes > 0)
@@ -288,6 +302,9 @@ static void sandbox_narrow(const json_t *sandbox, struct sandbox_choice *out) {
   enum sandbox_network network = NETWORK_OPEN;
   if (json_is_string(commands) || !sandbox_level_at(inherited, "level", &level))
     return;
+  const json_t *limits = json_object_get(commands, "limits");
+  sandbox_add_limits(out, limits ? limits : json_object_get(inherited, "limits"));
+  out->home = json_string_value(json_object_get(inherited, "home"));
   if (!sandbox_network_at(commands, &network))
     (void)sandbox_network_at(inherited, &network);
   if (own_level <= level && own_network <= network)
@@ -320,6 +337,8 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
     out->network = NETWORK_OPEN;
   if (command)
     sandbox_narrow(sandbox, out);
+  else
+    out->home = json_string_value(json_object_get(own, "home"));
   out->widened = out->from.n > 0 && ((m != NULL && m->has_sandbox && m->sandbox < out->level) ||
                                      (m != NULL && m->has_network && m->network < out->network));
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
@@ -356,6 +375,8 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
     json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)
     json_object_set_new(out, "network", json_string(sandbox_network_name(choice.network)));
+  if (choice.home != NULL && choice.level == SANDBOX_GUARD)
+    json_object_set_new(out, "home", json_string(choice.home));
   if (choice.from.n > 0)
     json_object_set_new(out, "from", json_text(choice.from));
   if (sandbox_has_limits(&choice))
@@ -369,14 +390,16 @@ static void inherit_from(json_t **inherited, const json_t *config, const struct 
   struct sandbox_choice agent;
   enum sandbox_level level = SANDBOX_OFF;
   enum sandbox_network network = NETWORK_OPEN;
+  const char *home = json_string_value(json_object_get(json_object_get(config, "sandbox"), "home"));
   if (c == NULL || !sandbox_choose(config, m, c, false, &agent) || !c->held->edits ||
-      agent.level == SANDBOX_OFF)
+      (agent.level == SANDBOX_OFF && !sandbox_has_limits(&agent)))
     return;
-  if (*inherited == NULL)
+  bool is_first = *inherited == NULL;
+  if (is_first)
     *inherited = json_object();
   (void)sandbox_level_at(*inherited, "level", &level);
   (void)sandbox_network_at(*inherited, &network);
-  if (agent.level > level) {
+  if (agent.level > level || is_first) {
     json_object_set_new(*inherited, "from", json_text(m->name));
     json_object_set_new(*inherited, "level", json_string(sandbox_level_name(agent.level)));
     if (agent.image.n > 0)
@@ -384,6 +407,14 @@ static void inherit_from(json_t **inherited, const json_t *config, const struct 
   }
   if (agent.network > network)
     json_object_set_new(*inherited, "network", json_string(sandbox_network_name(agent.network)));
+  home = agent.home ? agent.home : home;
+  home = home ? home : "closed";
+  if (agent.level > SANDBOX_OFF &&
+      (level == SANDBOX_OFF || strcmp(home, "closed") == 0)) /* the narrowest */
+    json_object_set_new(*inherited, "home", json_string(home));
+  sandbox_add_limits(&agent, json_object_get(*inherited, "limits"));
+  if (sandbox_has_limits(&agent))
+    json_object_set_new(*inherited, "limits", limits_as_words(&agent));
 }
 
 void sandbox_inherit(json_t *config, const struct workflow *wf,
@@ -399,6 +430,10 @@ void sandbox_inherit(json_t *config, const struct workflow *wf,
     JSON_EACH(core_takers(wf, config, i, false, first), k, name)
       inherit_from(&inherited, config, m, capability_find(providers, json_view(name)));
   }
+  json_t *home = json_object_get(sandbox, "home");
+  if (json_same(json_object_get(inherited, "home"), home) ||
+      (home == NULL && strcmp(json_word_at(inherited, "home"), "closed") == 0))
+    json_object_del(inherited, "home"); /* it says nothing that the user's does not */
   if (inherited != NULL)
     json_object_set_new(sandbox, "inherited", inherited);
 }

@@ -9,9 +9,9 @@
  *
  * A command runs what agents may have written, so it inherits what confines them: sandbox_inherit
  * writes that into the configuration when a session is made, and sandbox_choose goes by it. Only
- * the user's `commands` lifts it: a level is taken as it is, and a map ({network, read, write})
- * widens it. A movement may narrow it. A configuration without `inherited` (an older log, no agent
- * that edits in a sandbox) gives a command only what its movement and `commands` say. */
+ * the user's `commands` lifts it: a level is taken as it is, and a map ({network, read, write,
+ * limits}) widens it. A movement may narrow it. A configuration without `inherited` (an older log,
+ * no agent that edits in a sandbox) gives a command only what its movement and `commands` say. */
 #ifndef SEGUE_CORE_SANDBOX_SETTINGS_H
 #define SEGUE_CORE_SANDBOX_SETTINGS_H
 
@@ -30,6 +30,7 @@ struct sandbox_choice {
   int64_t memory_bytes;  /* 0: no limit; the same below */
   int64_t pids;
   double cpus;
+  const char *home;      /* open or closed; NULL: as the user's settings say. Borrowed */
   const char *limits_by; /* cgroup, rlimits or docker; NULL in an older configuration */
   bool asked;            /* somebody asked for it; otherwise it is the default */
   struct str from;       /* the agent whose sandbox a command inherits; empty: none */
@@ -37,8 +38,8 @@ struct sandbox_choice {
 };
 
 /* Writes into `sandbox` of a new session's configuration what its commands inherit, of the
- * narrowest agents that may edit: {"from", "level", "network"?, "image"?}; nothing if there are
- * none. */
+ * narrowest agents that may edit: {"from", "level", "network"?, "image"?, "home"?, "limits"?};
+ * nothing if there are none. */
 void sandbox_inherit(json_t *config, const struct workflow *wf, const struct capability *providers);
 
 /* Chooses for a call of this movement by this provider; `command`: a program of the workflow's own.
@@ -48,9 +49,9 @@ void sandbox_inherit(json_t *config, const struct workflow *wf, const struct cap
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out);
 
-/* Returns what a call_start says of it: {"level", "mechanism"?, "image"?, "network"?, "from"?,
- * "limits"?: {"memory"?, "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and
- * where sandbox_choose returns false. */
+/* Returns what a call_start says of it: {"level", "mechanism"?, "image"?, "network"?, "home"?,
+ * "from"?, "limits"?: {"memory"?, "cpus"?, "pids"?, "by"}}; NULL for a command that nothing
+ * confines, and where sandbox_choose returns false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

@@ -2,6 +2,7 @@
 #include "git/work.h"
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
 #include "git/git.h"
@@ -367,6 +368,29 @@ static bool judge_known(struct work_look *l, struct err *err) {
   return true;
 }
 
+/* A branch that the log names may have what no reflog tells any more: its worktree was removed. */
+static bool read_astray(struct work_look *l, struct err *err) {
+  struct work *w = l->w;
+  JSON_EACH(l->where->astray, i, place) {
+    AUTO(git_answer_deinit) struct git_answer answer = {0};
+    const char *branch = json_word_at(place, "branch");
+    buf_auto_t ref = buf_of("refs/heads/%s", branch);
+    bool known = false;
+    JSON_EACH(w->others, k, other)
+      known = known || strcmp(json_word_at(other, "branch"), branch) == 0;
+    if (known)
+      continue;
+    if (!git_run(l->repo, &answer, err, "rev-list", "--max-count=1", buf_c(&ref), "--not", l->ref,
+                 w->head[0] ? w->head : l->ref, NULL))
+      return false;
+    struct str tip = str_trim(buf_view(&answer.out));
+    if (answer.exit == 0 && tip.n > 0)
+      json_array_append_new(w->others,
+                            json_pack("{ss ss%}", "branch", branch, "commit", tip.p, (int)tip.n));
+  }
+  return true;
+}
+
 static bool find_state(struct work_look *l, struct err *err) {
   struct work *w = l->w;
   json_auto_t *lost = NULL;
@@ -376,8 +400,9 @@ static bool find_state(struct work_look *l, struct err *err) {
   if (w->head[0] != '\0' && l->where->worktree == NULL)
     return judge_known(l, err);
   if (w->head[0] == '\0' || l->where->branch == NULL)
-    return true;
-  return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err);
+    return read_astray(l, err);
+  return read_moves(l, err) && read_loose(l, &lost, err) && judge_old(l, lost, err) &&
+         read_astray(l, err);
 }
 
 enum { SUBMODULE_DEPTH = 8 }; /* deeper ones are taken for dirty */
@@ -565,23 +590,55 @@ bool work_adopt(const struct work_where *where, struct work *w, struct err *err)
   return ok;
 }
 
+/* Adds the commits that a reflog leads to. It is read as a file: of a HEAD without a commit git
+ * shows none. */
+static void put_reflog(const char *file, struct buf *commits) {
+  buf_auto_t text = {0};
+  struct err none;
+  if (!file_read(file, LIMIT_REPO_INDEX_BYTES, &text, &none))
+    return;
+  for (struct str rest = buf_view(&text); rest.n > 0;) {
+    struct str line = str_next_line(&rest);
+    (void)str_cut(&line, ' '); /* what it led away from */
+    struct str commit = str_cut(&line, ' ');
+    for (size_t i = 0; i < commit.n; i++)
+      if (commit.p[i] != '0') { /* else it was deleted */
+        put_commit(commits, "", commit);
+        break;
+      }
+  }
+}
+
+/* Adds those of the worktree's HEAD and, if that goes, of the branch. */
+static void put_reflogs(const struct work_look *l, struct buf *commits) {
+  AUTO(repo_deinit) struct repo repo = {0};
+  buf_auto_t common = {0}, file = {0};
+  work_common(l, &common);
+  if (l->where->branch != NULL)
+    buf_printf(&file, "%s/logs/%s", buf_c(&common), l->ref);
+  put_reflog(buf_c(&file), commits);
+  buf_clear(&file);
+  char_auto_t *real = realpath(l->at, NULL);
+  if (strcmp(l->name, "HEAD") != 0)
+    buf_printf(&file, "%s/%.*s/logs/HEAD", buf_c(&common), (int)strlen(l->name) - 5, l->name);
+  else if (real != NULL && repo_find(real, &repo))
+    buf_printf(&file, "%s/logs/HEAD", buf_c(&repo.git_dir));
+  put_reflog(buf_c(&file), commits);
+}
+
 bool work_keep(const struct work_where *where, const struct work *w, json_t *kept,
                struct err *err) {
   buf_auto_t commits = {0};
   json_auto_t *heads = NULL;
   struct work copy = *w;
-  if (w->state == WORK_GONE)
-    return true;
   struct work_look *l = look_new(where, &copy, err);
-  bool ok = l != NULL && read_moves(l, err);
-  if (ok) {
-    for (size_t i = 0; i < l->count; i++)
-      put_commit(&commits, "", l->moves[i].commit);
-    put_commit(&commits, "", str_from(w->head));
-    put_commit(&commits, "", str_from(where->branch ? w->tip : ""));
-    heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
-  }
-  ok = heads != NULL && write_refs(l, heads, false, kept, err);
+  if (l == NULL)
+    return false;
+  put_reflogs(l, &commits);
+  put_commit(&commits, "", str_from(w->head));
+  put_commit(&commits, "", str_from(where->branch ? w->tip : ""));
+  heads = unheld(l, &commits, true, where->branch ? l->ref : "", NULL, err);
+  bool ok = heads != NULL && write_refs(l, heads, false, kept, err);
   look_free(l);
   return ok;
 }

@@ -54,6 +54,7 @@ struct work_where {       /* all borrowed */
   const char *branch;     /* the session's branch; NULL: whatever `repo` is on */
   const char *base;       /* the commit at its start; NULL: it had none */
   const char *known;      /* without a worktree: the commit where it stood before; or NULL */
+  const json_t *astray;   /* array of {branch, ...}: where its log saw work of it; or NULL */
   const json_t *left_out; /* names whose being there is no work: host/worktree.h; or NULL */
   bool commits_only;      /* `dirty` is not asked for: it takes a git status */
 };

@@ -243,6 +243,24 @@ void admission_done(struct admission *a, struct str provider, const void *owner,
   }
 }
 
+void admission_doubt(struct admission *a, struct str provider, const struct admission_away *away,
+                     uint64_t now_ms) {
+  struct admission_slot *s = admission_slot_of(a, provider);
+  if (s == NULL)
+    return;
+  struct admission_slot *gate = gate_of(a, s);
+  uint64_t next_ms = now_ms + away->next_ms;
+  bool fresh = gate->opened_ms > 0 && now_ms - gate->opened_ms <= LIMIT_OUTAGE_LATE_MS;
+  if (gate->away.class == CLASS_NONE && !fresh) {
+    gate->away = *away;
+    gate->away.next_ms = next_ms;
+  } else if (gate->away.class != CLASS_NONE && away->next_ms > 0 &&
+             away->tries >= gate->away.tries && next_ms < gate->away.next_ms) {
+    /* whoever met the last failure says when the next probe goes; the others waited for that */
+    gate->away.next_ms = next_ms;
+  }
+}
+
 struct call_queue_entry {
   struct call_queue_entry *next;
   void *owner;
@@ -573,20 +591,7 @@ enum admission_answer call_queue_ask(struct call_queue *g, const struct admissio
 
 void call_queue_doubt(struct call_queue *g, struct str provider,
                       const struct admission_away *away) {
-  struct admission_slot *s = admission_slot_of(&g->admission, provider);
-  if (s == NULL)
-    return;
-  struct admission_slot *gate = gate_of(&g->admission, s);
-  uint64_t next_ms = now_of(g) + away->next_ms;
-  bool fresh = gate->opened_ms > 0 && now_of(g) - gate->opened_ms <= LIMIT_OUTAGE_LATE_MS;
-  if (gate->away.class == CLASS_NONE && !fresh) {
-    gate->away = *away;
-    gate->away.next_ms = next_ms;
-  } else if (gate->away.class != CLASS_NONE && away->next_ms > 0 &&
-             away->tries >= gate->away.tries && next_ms < gate->away.next_ms) {
-    /* whoever met the last failure says when the next probe goes; the others waited for that */
-    gate->away.next_ms = next_ms;
-  }
+  admission_doubt(&g->admission, provider, away, now_of(g));
 }
 
 void call_queue_await(struct call_queue *g, const struct admission_call *call,

@@ -54,7 +54,6 @@
 
 #include "base/list.h"
 #include "core/call.h"
-#include "host/call_queue.h"
 #include "provider/registry.h"
 #include "store/store.h"
 
@@ -117,6 +116,10 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
 /* Ends an admitted call of the session `owner`. */
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     const struct admission_end *end, uint64_t now_ms);
+/* A session that was read back says what it knows of an outage, with next_ms as a duration from
+ * now: that shuts a gate that knows nothing, as after a restart. */
+void admission_doubt(struct admission *a, struct str provider, const struct admission_away *away,
+                     uint64_t now_ms);
 /* Returns what the provider's gate knows; NULL: there is none. */
 const struct admission_away *admission_away_of(const struct admission *a, struct str provider);
 
@@ -155,8 +158,7 @@ void call_queue_deinit(struct call_queue *g);
 
 enum admission_answer call_queue_ask(struct call_queue *g, const struct admission_call *call,
                                      struct admission_why *why);
-/* `away` is what the call's session knows of the outage, with next_ms as a duration from now: it
- * shuts a gate that knows nothing, as after a restart. */
+/* `away`: see admission_doubt. */
 void call_queue_await(struct call_queue *g, const struct admission_call *call,
                       const struct admission_away *away);
 /* Does the same for the provider alone: a session that asks next was waiting for it. */

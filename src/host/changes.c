@@ -316,29 +316,48 @@ static void tell_call(struct changes_tree *t, struct changes *c) {
   c->then(c->ctx);
 }
 
-/* Takes a comparison over. */
+/* Returns what this look is compared with for the call; NULL: nothing. */
+static struct changes_picture *earlier_of(const struct changes *c) {
+  if (c->ends)
+    return c->before;
+  return changes_was_seen(c) ? c->seen->picture : NULL;
+}
+
+/* Takes a comparison over for the call, and for all that ask for the same. */
 static void take_compared(struct changes_tree *t, struct changes *c) {
   struct tree *tree = t->tree;
-  picture_drop(&t->before);
   if (c->ends) {
-    c->changed = tree->changed;
+    c->changed = json_incref(tree->changed);
     c->problem = tree->problem;
     c->guarded = tree->guarded;
     c->more = tree->more;
   } else {
     json_decref(c->between);
-    c->between = tree->changed;
+    c->between = json_incref(tree->changed);
   }
-  tree->changed = NULL;
+  tell_call(t, c);
+}
+
+static void tell_compared(struct changes_tree *t) {
+  take_compared(t, t->at);
+  LIST_EACH(struct changes, c, in_tree, &t->served)
+    if (c->ends && c->before == t->before) {
+      list_remove(&t->served, &c->in_tree);
+      take_compared(t, c);
+    }
+  json_decref(t->tree->changed);
+  t->tree->changed = NULL;
+  picture_drop(&t->before);
 }
 
 static void serve_all(struct changes_tree *t) {
   while (t->served.count > 0) {
     struct changes *c = LIST_FIRST(struct changes, in_tree, &t->served);
+    struct changes_picture *earlier = earlier_of(c);
     list_remove(&t->served, &c->in_tree);
-    if (t->now != NULL && (c->ends || changes_was_seen(c))) {
+    if (t->now != NULL && earlier != NULL && earlier != t->now) {
       t->at = c;
-      picture_set(&t->before, c->ends ? c->before : c->seen->picture);
+      picture_set(&t->before, earlier);
       do_job(t, JOB_COMPARE);
       return;
     }
@@ -362,8 +381,7 @@ static void changes_after_work(void *ctx) {
   }
   buf_deinit(&t->output);
   if (!t->looking) {
-    take_compared(t, t->at);
-    tell_call(t, t->at);
+    tell_compared(t);
   } else {
     t->looking = false;
     t->took_ms = clock_mono_ms() - t->began_ms;

@@ -636,9 +636,10 @@ json_t *config_for_check(const struct config *config, const json_t *session_conf
     sandbox_keep_inherited(session_config, out);
   else if (strcmp(json_string_value(json_object_get(sandbox, "level")), "off") != 0)
     json_object_set_new(sandbox, "inherited",
-                        json_pack("{ss sO sO*}", "from", "agents", "level",
+                        json_pack("{ss sO sO* sO*}", "from", "agents", "level",
                                   json_object_get(sandbox, "level"), "network",
-                                  json_object_get(sandbox, "network")));
+                                  json_object_get(sandbox, "network"), "limits",
+                                  json_object_get(sandbox, "limits")));
   return out;
 }
 

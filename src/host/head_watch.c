@@ -6,8 +6,10 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "git/repo.h"
+#include "git/run.h"
 #include "git/serve.h"
 #include "git/work.h"
+#include "os/clock.h"
 #include "os/loop.h"
 
 #include <assert.h>
@@ -27,6 +29,7 @@ struct head_watch {
   char *folder;
   struct watched_heads before, after;
   bool ends, busy;
+  int64_t began_ms; /* real time */
   char *session, *cwd, *path, *branch, *base, *known;
   json_t *seen, *told;
   void (*then)(void *ctx);
@@ -100,6 +103,42 @@ static void tell_main(json_t *told, const struct watched_heads *before,
     json_object_set_new(told, "main_by_call", json_true());
 }
 
+/* The worktree is gone with its HEAD: tells what was committed meanwhile on branches that are
+ * checked out nowhere. */
+static void tell_astray(const struct head_watch *w, json_t *told) {
+  AUTO(git_answer_deinit) struct git_answer answer = {0};
+  const char *was = w->before.here.commit;
+  struct repo repo;
+  struct err err;
+  struct stat st;
+  char_auto_t *real = w->path && was[0] ? realpath(w->cwd, NULL) : NULL;
+  if (real == NULL || !repo_find(real, &repo))
+    return;
+  if (!git_run(real, &answer, &err, "for-each-ref", "--contains", w->base ? w->base : was,
+               "--no-merged", was,
+               "--format=%(if)%(worktreepath)%(then)%(else)%(objectname) %(refname)%(end)",
+               "refs/heads", NULL))
+    log_warn("%s", err.text);
+  json_t *others = json_array();
+  for (struct str rest = buf_view(&answer.out); rest.n > 0;) {
+    struct str name = str_next_line(&rest), commit = str_cut(&name, ' ');
+    buf_auto_t file = buf_of("%s/" STR_FMT, buf_c(&repo.common), STR_ARG(name));
+    if (name.n == 0 || lstat(buf_c(&file), &st) != 0 ||
+        (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < w->began_ms)
+      continue;
+    (void)str_drop(&name, "refs/heads/");
+    json_array_append_new(others, json_pack("{so ss%}", "branch", json_text(name), "commit",
+                                            commit.p, (int)commit.n));
+  }
+  if (json_array_size(others) > 0) {
+    json_object_set_new(told, "work", json_string(work_state_name(WORK_LEFT_BEHIND)));
+    json_object_set(told, "lacks", json_object_get(json_array_get(others, 0), "commit"));
+    json_object_set(told, "others", others);
+  }
+  json_decref(others);
+  repo_deinit(&repo);
+}
+
 static json_t *heads_tell(const struct head_watch *w) {
   const struct watched_heads *before = &w->before, *after = &w->after;
   const struct work_where where = {.session = w->session,
@@ -114,7 +153,8 @@ static json_t *heads_tell(const struct head_watch *w) {
   if (!after->is_repo) { /* the folder is gone: what it did elsewhere counts all the same */
     json_t *main = heads_place(&before->here);
     tell_main(main, before, after, w->seen);
-    if (json_object_get(main, "main") != NULL)
+    tell_astray(w, main);
+    if (json_object_size(main) > 2)
       return main;
     json_decref(main);
     return NULL;
@@ -160,7 +200,11 @@ static void watch_after(void *ctx) {
 struct head_watch *head_watch_begin(uv_loop_t *loop, const char *folder,
                                     void (*on_ready)(void *ctx), void *ctx) {
   struct head_watch *w = xcalloc(1, sizeof *w);
-  *w = (struct head_watch){.folder = xstrdup(folder), .busy = true, .then = on_ready, .ctx = ctx};
+  *w = (struct head_watch){.folder = xstrdup(folder),
+                           .busy = true,
+                           .began_ms = clock_real_ms(),
+                           .then = on_ready,
+                           .ctx = ctx};
   loop_do(loop, watch_work, watch_after, w);
   return w;
 }

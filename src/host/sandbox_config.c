@@ -113,14 +113,14 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
 /* Reads what commands may do beyond what they inherit. */
 static bool read_commands(json_t *out, const char *path, const struct yaml_node *node,
                           struct err *err) {
-  static const char *const names[] = {"network", "read", "write", NULL};
+  static const char *const names[] = {"network", "read", "write", "limits", NULL};
   json_t *own = json_object();
   json_object_set_new(out, "commands", own);
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *key = node->pairs[i].key;
     if (str_index(key->text, names, ARRAY_LEN(names) - 1) < 0)
       return yaml_unknown(err, path, key, "sandbox: commands has no key",
-                          str_nearest(key->text, names), "use network, read or write");
+                          str_nearest(key->text, names), "use network, read, write or limits");
     if (!read_key(own, path, &node->pairs[i], err))
       return false;
   }
@@ -244,6 +244,7 @@ static json_t *of_providers(const json_t *providers) {
       json_object_set(own, "level", level);
     json_object_set(own, "network", network);
     json_object_set(own, "image", json_object_get(settings, "image"));
+    json_object_set(own, "home", json_object_get(settings, "home"));
     if (json_object_size(own) > 0)
       json_object_set(out, name, own);
     json_decref(own);

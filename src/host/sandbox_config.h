@@ -4,8 +4,8 @@
  *   sandbox:
  *     level: guard             of agents (default: guard where the kernel can hold it, else off)
  *     commands: off            of a workflow's own programs (default: what they inherit of the
- *                              agents that may edit); or {network: WORD, read: [...], write: [...]}
- *                              beyond that
+ *                              agents that may edit); or {network: WORD, read: [...], write: [...],
+ *                              limits: {...}} beyond that
  *     least: guard             no agent is started with less, whatever a workflow says
  *     mechanism: landlock      or bwrap, or for containers podman or docker: what enforces it
  *                              (default: the first that can)
@@ -17,7 +17,7 @@
  *     home: closed             or open: guard hides of the home folder only what is known as secret
  *     read, write, secret: [~/PATH, ...]   added to the table of provider/home.txt
  *
- * providers: {NAME: {sandbox: LEVEL, network: WORD}} says it of one backend. */
+ * providers: {NAME: {sandbox: LEVEL, network: WORD, home: WORD}} says it of one backend. */
 #ifndef SEGUE_HOST_SANDBOX_CONFIG_H
 #define SEGUE_HOST_SANDBOX_CONFIG_H
 

@@ -53,6 +53,7 @@ static void item_free(struct tree_item *item) {
   free(item->base);
   free(item->path);
   free(item->folder);
+  json_decref(item->astray);
 }
 
 static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
@@ -117,6 +118,7 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "carried")) {
     print_into(r->t->parent, sizeof r->t->parent, "%s",
                json_word_at(json_object_get(record, "parent"), "session"));
+    r->t->carried = (long)json_int_at(json_object_get(record, "state"), "turns");
   } else if (str_eq_c(type, "turn_start")) {
     print_into(number, sizeof number, "%" JSON_INTEGER_FORMAT,
                json_integer_value(json_object_get(record, "turn")));
@@ -126,9 +128,15 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   } else if (str_eq_c(type, "workspace")) {
     take_workspace(r, record);
   } else if (str_eq_c(type, "call_end")) {
-    const json_t *was = json_object_get(json_object_get(record, "head"), "was");
+    const json_t *head = json_object_get(record, "head"), *others = json_object_get(head, "others");
+    struct tree_item *item = tree_of(r->t, (long)json_int_at(record, "turn"));
+    item = item ? item : tree_of(r->t, 0);
+    if (item != NULL && others != NULL && item->astray == NULL)
+      item->astray = json_array();
+    if (item != NULL && others != NULL)
+      json_array_extend(item->astray, (json_t *)others);
     if (r->t->base == NULL)
-      r->t->base = tree_text(was, "commit");
+      r->t->base = tree_text(json_object_get(head, "was"), "commit");
     JSON_EACH(json_object_get(record, "files"), i, file) {
       json_t *path = json_object_get(file, "path");
       bool there = !json_is_string(path);
@@ -147,7 +155,8 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
 /* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
 static bool tells_of_trees(struct str line) {
   static const char *const types[] = {"\"session_start\"", "\"carried\"",  "\"turn_start\"",
-                                      "\"workspace\"",     "\"files\":[{", "\"was\":{"};
+                                      "\"workspace\"",     "\"files\":[{", "\"was\":{",
+                                      "\"others\":[{"};
   for (size_t i = 0; i < ARRAY_LEN(types); i++)
     if (memmem(line.p, line.n, types[i], strlen(types[i])) != NULL)
       return true;
@@ -159,7 +168,8 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   struct log_reader r;
   struct str line;
   struct summary summary;
-  *t = (struct trees){.commits = json_array(), .paths = json_array(), .owned = store_is_owned(ref)};
+  *t = (struct trees){
+      .ref = *ref, .commits = json_array(), .paths = json_array(), .owned = store_is_owned(ref)};
   bool ok = summary_read(&summary, ref, err);
   if (ok) {
     print_into(t->status, sizeof t->status, "%s", summary.status);
@@ -179,6 +189,29 @@ bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
   if (!ok)
     trees_deinit(t);
   return ok;
+}
+
+bool trees_read_parent(const struct trees *t, struct trees *parent) {
+  enum { FORKS = 64 }; /* a forged log may name itself */
+  struct store store;
+  struct store_ref ref;
+  struct err ignored;
+  *parent = (struct trees){0};
+  if (t->parent[0] == '\0' || t->forks == FORKS)
+    return false;
+  store_of(&t->ref, &store);
+  store_ref(&store, t->parent, &ref);
+  if (!trees_read(parent, &ref, &ignored))
+    return false;
+  parent->forks = t->forks + 1;
+  for (size_t i = parent->count; i-- > 0;)
+    if (parent->items[i].turn > t->carried) {
+      item_free(&parent->items[i]);
+      parent->items[i] = parent->items[--parent->count];
+    }
+  if (parent->carried > t->carried)
+    parent->carried = t->carried;
+  return true;
 }
 
 void trees_deinit(struct trees *t) {
@@ -216,6 +249,7 @@ void trees_where(const struct trees *t, const struct tree_item *item, struct wor
                                .worktree = item->path,
                                .branch = item->branch,
                                .base = item->base,
+                               .astray = item->astray,
                                .left_out = t->left_out};
 }
 

@@ -37,10 +37,14 @@ struct tree_item {
   char *movement; /* the child's; or NULL */
   long item;      /* item of a for_each, from 1; 0: there is none */
   char *branch, *base, *path, *folder;
+  json_t *astray; /* array of {branch, commit}: where calls left work of it; or NULL */
 };
 
 struct trees {
+  struct store_ref ref;
   char session[STORE_ID_BYTES], parent[STORE_ID_BYTES]; /* parent: of a fork; or "" */
+  long carried;    /* of a fork: the last turn that it has of its parent; 0: none */
+  int forks;       /* how many parents were read to get here */
   char *cwd;       /* where it was started: a folder in the repository */
   char *task;      /* its first line */
   json_t *config;  /* of its start; or NULL */
@@ -60,6 +64,9 @@ struct trees {
 };
 
 bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
+/* Reads the trees of the session that a fork goes on from: of its children those that the fork has
+ * in its past. False: there is none, or its log is gone. */
+bool trees_read_parent(const struct trees *t, struct trees *parent) MUST_CHECK;
 void trees_deinit(struct trees *t);
 /* Returns the session's own worktree. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);

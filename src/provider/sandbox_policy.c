@@ -495,9 +495,10 @@ static void add_table(struct confining *c, bool secrets) {
 
 static void add_guard(struct confining *c, const json_t *user) {
   char folder[PATH_MAX];
-  const char *variables[][2] = {
-      {"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}, {"XDG_RUNTIME_DIR", "segue"}};
-  const char *home = json_string_value(json_object_get(user, "home"));
+  const char *variables[][2] = {{"XDG_CONFIG_HOME", "segue"}, {"XDG_STATE_HOME", "segue"}};
+  const char *run = getenv("XDG_RUNTIME_DIR"), *bus = getenv("DBUS_SESSION_BUS_ADDRESS");
+  const json_t *own = json_object_get(c->spec->request->sandbox, "home");
+  const char *home = json_string_value(own ? own : json_object_get(user, "home"));
   c->open = home != NULL && strcmp(home, "open") == 0;
   c->why = STR("segue's own");
   for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
@@ -507,6 +508,14 @@ static void add_guard(struct confining *c, const json_t *user) {
   }
   for (size_t i = 0; c->spec->env->own_folders != NULL && c->spec->env->own_folders[i]; i++)
     add(c, &c->hides, c->spec->env->own_folders[i]);
+  c->why = STR("the sockets of your session's services"); /* segue's among them */
+  if (run != NULL && run[0] == '/' && run[1] != '\0')
+    add(c, &c->hides, run);
+  if (bus != NULL && str_has(str_from(bus), "unix:path=/")) {
+    bus = strstr(bus, "unix:path=") + strlen("unix:path=");
+    print_into(folder, sizeof folder, "%.*s", (int)strcspn(bus, ",;"), bus);
+    add(c, &c->hides, folder);
+  }
   c->why = STR("your settings: secret");
   add_json(c, &c->hides, json_object_get(user, "secret"));
   add_json(c, &c->hides, json_object_get(user, "hidden_tests"));

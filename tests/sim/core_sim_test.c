@@ -484,12 +484,14 @@ static void check_said(const struct play *p) {
 
 static void check_log(const struct play *p) {
   static unsigned char judged[MAX_IDS], started[MAX_IDS], waits[MAX_IDS];
+  static unsigned char executes[MAX_IDS], refused[MAX_IDS];
   static struct str promised[MAX_IDS]; /* who is to take over */
   static int attempts[MAX_IDS];
   json_int_t turns = 0, calls = 0;
   memset(judged, 0, sizeof judged);
   memset(started, 0, sizeof started);
   memset(waits, 0, sizeof waits);
+  memset(refused, 0, sizeof refused);
   memset(promised, 0, sizeof promised);
   memset(attempts, 0, sizeof attempts);
   for (size_t i = 0; i < play_lines(p); i++) {
@@ -502,12 +504,22 @@ static void check_log(const struct play *p) {
       fail_msg("%s: it goes on for ever", p->title);
     if (is_type(r, "turn_start") && turn != ++turns)
       fail_msg("%s: turn numbers have a gap at record %zu", p->title, i + 1);
+    if (is_type(r, "call_start") && refused[turn])
+      fail_msg("%s: record %zu asks on although a call was refused", p->title, i + 1);
+    /* A person hears of it before the turn goes on. A crash in between takes the place of the stop,
+     * as it does for other errors of a call: the repeat meets the same sandbox. */
+    if (is_type(r, "call_end") && executes[call] && data_get(r, "fallback").n == 0 &&
+        str_eq_c(data_get(json_object_get(r, "error"), "class"), "denied"))
+      refused[turn] = 1;
+    if (is_type(r, "session_stop") || is_type(r, "session_resume"))
+      memset(refused, 0, sizeof refused);
     if (is_type(r, "call_start")) {
       if (call > calls + 1 || (call == calls + 1) != (attempt == 1) ||
           attempt != attempts[call] + 1)
         fail_msg("%s: call numbers have a gap at record %zu", p->title, i + 1);
       calls = call > calls ? call : calls;
       attempts[call] = (int)attempt;
+      executes[call] = str_eq_c(data_get(r, "purpose"), "execute");
       started[call] = 1;
       waits[call] = 0;
       if (promised[call].n > 0 && !str_eq(promised[call], data_get(r, "provider")))
@@ -543,9 +555,9 @@ static bool is_given_up(const json_t *record) {
          error_class_from_name(data_get(error, "class"), &class) && error_class_is_transient(class);
 }
 
-/* Every verdict, and how it ended: one line each. They end at the first take-over, or call given
- * up (*timed): how long a provider stays behind or away is a matter of time, and a crash takes
- * time. */
+/* Every verdict, and how it ended: one line each; that a call was refused is check_log's. They end
+ * at the first take-over, or call given up (*timed): how long a provider stays behind or away is a
+ * matter of time, and a crash takes time. */
 static char *verdicts(const struct play *p, bool *timed) {
   struct buf b = {0};
   for (size_t i = 0; i < play_lines(p) && !*timed; i++) {
@@ -566,7 +578,7 @@ static char *verdicts(const struct play *p, bool *timed) {
     if (is_type(r, "session_end"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "outcome")));
     if (is_type(r, "session_stop") && session_stop_is_for_person(data_get(r, "reason")) &&
-        !str_eq_c(data_get(r, "reason"), "interrupted"))
+        !str_among(data_get(r, "reason"), "interrupted denied"))
       buf_printf(&b, "%s\n", json_string_value(json_object_get(r, "reason")));
   }
   return buf_take(&b);

@@ -17,9 +17,10 @@ enum {
   MINUTE = 60 * SECOND,
   HOUR = 60 * MINUTE,
   NIGHT_MS = 8 * HOUR,
+  DAY_MS = 23 * HOUR, /* a session waits for 24 hours in all */
   TROUBLES = 12,
   KILLS = 6,
-  MAX_STEPS = 200000
+  MAX_STEPS = 4000000
 };
 
 static const char workflow[] =
@@ -49,6 +50,7 @@ struct night {
   int64_t starts_ms[SESSIONS], due_ms[SESSIONS];
   long answered[SESSIONS]; /* how often the provider was asked for it */
   bool probes[SESSIONS];
+  int stalled[SESSIONS]; /* attempts of its call: another one would be given up, rightly */
   struct trouble troubles[TROUBLES];
   int64_t kills_ms[KILLS];
   size_t killed;
@@ -87,7 +89,8 @@ static void night_reply(struct play *p, const struct call_request *r, struct cal
     call_result_fail(out, t->class, "trouble");
     out->retry_after_ms = t->names_end ? t->to_ms - n->now_ms : 0;
     t->failed++;
-  } else if (night_roll(n, 40) == 0) {
+  } else if (night_roll(n, 40) == 0 && n->stalled[i] < LIMIT_STALL_RETRY_COUNT) {
+    n->stalled[i]++;
     call_result_fail(out, CLASS_TIMEOUT, "no output");
     out->silent_ms = 10 * MINUTE;
   } else if (r->stage == STAGE_COUNT) {
@@ -96,6 +99,8 @@ static void night_reply(struct play *p, const struct call_request *r, struct cal
     buf_printf(&out->text.bytes, "{\"reason\": \"seen\", \"step\": %u}",
                1 + (str_eq_c(r->movement, "review") && night_roll(n, 4) == 0));
   }
+  if (out->class == CLASS_NONE)
+    n->stalled[i] = 0;
   out->duration_ms = 5;
   const struct admission_end end = {.class = out->class,
                                     .retry_after_ms = out->retry_after_ms,
@@ -154,6 +159,20 @@ static long after_login(struct night *n) {
   return resumed;
 }
 
+/* Tells the gate what the session's log says of an outage. */
+static void night_doubt(struct night *n, const struct play *p) {
+  for (const struct turn *turn = p->core.turns; turn; turn = turn->next)
+    for (const struct call *call = turn->calls; call; call = call->next) {
+      int64_t left_ms = call->wait_until_ms - n->now_ms;
+      const struct admission_away away = {.class = call->class,
+                                          .since_ms = call->outage.since_ms,
+                                          .tries = call->outage.tries,
+                                          .next_ms = left_ms > 0 ? (uint64_t)left_ms : 0};
+      if (call->outage.tries > 0)
+        admission_doubt(&n->gate, STR("script"), &away, (uint64_t)(n->now_ms - n->began_ms));
+    }
+}
+
 /* The program dies with what it knew of its provider; of each session the log remains. */
 static void night_kill(struct night *n) {
   admission_deinit(&n->gate);
@@ -166,6 +185,7 @@ static void night_kill(struct night *n) {
     p->now_ms = n->now_ms;
     play_crash(p, 0);
     night_resume(p, "restart");
+    night_doubt(n, p);
   }
 }
 
@@ -225,7 +245,10 @@ static void night_step(struct play *p) {
   }
 }
 
-static void night_begin(struct night *n, uint64_t seed) {
+/* `day`: one outage of 23 hours instead. */
+static void night_begin(struct night *n, uint64_t seed, bool day) {
+  static const char *const configs[] = {"{'default_provider':'script'}",
+                                        "{'default_provider':'script','wait_for_outage':'24h'}"};
   static const enum error_class classes[] = {CLASS_NETWORK, CLASS_OVERLOADED, CLASS_RATE_LIMIT,
                                              CLASS_RATE_LIMIT, CLASS_AUTH};
   *n = (struct night){.dice = seed, .registry = registry_new(NULL)};
@@ -233,7 +256,7 @@ static void night_begin(struct night *n, uint64_t seed) {
   n->gate.holds_auth = true;
   for (size_t i = 0; i < SESSIONS; i++) {
     struct play *p = &n->plays[i];
-    play_init(p, "a night", workflow, "{'default_provider':'script'}", NULL);
+    play_init(p, "a night", workflow, configs[day], NULL);
     p->env.providers = night_providers;
     p->env.has_answered = night_answered;
     p->reply = night_reply;
@@ -250,6 +273,10 @@ static void night_begin(struct night *n, uint64_t seed) {
     t->names_end = t->class == CLASS_RATE_LIMIT && night_roll(n, 2) == 0;
     t->from_ms = at += night_roll(n, 40 * MINUTE);
     t->to_ms = at += SECOND + (int64_t)night_roll(n, (unsigned)most - SECOND);
+  }
+  if (day) {
+    memset(n->troubles, 0, sizeof n->troubles);
+    n->troubles[0] = (struct trouble){n->began_ms, n->began_ms + DAY_MS, CLASS_NETWORK, false, 0};
   }
   for (size_t i = 0; i < KILLS; i++)
     n->kills_ms[i] = n->began_ms + ((int64_t)i * 100 + night_roll(n, 100)) * NIGHT_MS / KILLS / 100;
@@ -282,16 +309,16 @@ static void night_check(struct night *n, size_t i, struct night_totals *t) {
     if (outage == NULL || !record_time_parse(data_get(outage, "since").p, &since) ||
         !record_time_parse(data_get(outage, "until").p, &until))
       continue; /* a refused login is waited for without an end */
-    if (until - since > LIMIT_OUTAGE_WAIT_MS + NIGHT_MS)
+    if (until - since > DAY_MS + HOUR)
       fail_msg("session %zu: record %zu waits from %ld to %ld", i, k + 1, (long)since, (long)until);
   }
 }
 
-static void play_night(uint64_t seed, struct night_totals *t) {
+static void play_night(uint64_t seed, bool day, struct night_totals *t) {
   static struct night n;
   int64_t due_ms = 0;
   size_t i, login = 0;
-  night_begin(&n, seed);
+  night_begin(&n, seed, day);
   for (int steps = 0; (i = night_next(&n, &due_ms)) < SESSIONS || login < TROUBLES; steps++) {
     if (steps == MAX_STEPS || n.now_ms > n.began_ms + 5 * NIGHT_MS)
       fail_msg("seed %" PRIu64 ": the night does not end", seed);
@@ -318,7 +345,7 @@ static void play_night(uint64_t seed, struct night_totals *t) {
     night_check(&n, i, t);
   for (i = 0; i < TROUBLES; i++) { /* those that ran when it began, then a probe at a time */
     const struct trouble *one = &n.troubles[i];
-    long most = SESSIONS + (one->to_ms - one->from_ms) / (LIMIT_OUTAGE_MAX_MS / 2);
+    long most = SESSIONS + (one->to_ms - one->from_ms) / (LIMIT_OUTAGE_MAX_MS / (day ? 1 : 2));
     if (one->failed > most)
       fail_msg("seed %" PRIu64 ": %ld calls in an outage of %ld s", seed, one->failed,
                (long)(one->to_ms - one->from_ms) / SECOND);
@@ -334,13 +361,24 @@ TEST(in_the_morning_all_is_done_or_waits_for_somebody) {
   const struct seeds seeds = seeds_asked(NIGHT_SEEDS);
   struct night_totals t = {0};
   for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
-    play_night(seed, &t);
+    play_night(seed, false, &t);
   print_message("%" PRIu64 " nights: %ld sessions, %ld complete, %ld wait for a person; %ld calls, "
                 "%ld failed, %ld stalled, %ld kills, %ld resumed after a login\n",
                 seeds.count, t.sessions, t.complete, t.persons, t.calls, t.failed, t.stalls,
                 t.kills, t.logins);
   assert_true(t.complete > t.sessions / 2);
   assert_true(t.failed > 0 && t.stalls > 0 && t.kills > 0);
+}
+
+/* Forty sessions ask no more often than one would: a probe in five minutes. */
+TEST(a_day_without_names_is_sat_out) {
+  const struct seeds seeds = seeds_asked(8);
+  struct night_totals t = {0};
+  for (uint64_t seed = seeds.first; seed - seeds.first < seeds.count; seed++)
+    play_night(seed, true, &t);
+  print_message("%" PRIu64 " days: %ld sessions, %ld complete, %ld calls failed\n", seeds.count,
+                t.sessions, t.complete, t.failed);
+  assert_int_equal(t.persons, 0);
 }
 
 TEST_GROUP(NULL, play_over)

@@ -11,13 +11,16 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 from forge_test import FAKE
 from git_door_test import HOOKS, git, keys
-from support import SEGUE, WAIT_S, Failed, chance, expect, main, of_type, records
+from support import SEGUE, WAIT_S, Failed, chance, expect, main, of_type, processes_of, records
 
 DEEDS = int(os.environ.get("SEGUE_DEEDS") or 300)
 A_ROUND = 25
@@ -29,7 +32,14 @@ STARTS = """.bashrc .profile .zshenv .cargo/env .cargo/bin/cargo go/bin/x .local
 .local/share/dbus-1/services/x.service .config/autostart/x.desktop .local/share/bash-completion/completions/git
 .local/share/fish/vendor_conf.d/x.fish .gradle/init.d/x.gradle .npm/bin/x .config/git/config .gitconfig .ssh/rc
 .ssh/authorized_keys .config/fish/config.fish .local/share/applications/x.desktop .vimrc .config/nvim/init.lua
-.config/segue/config.yaml .config/segue/providers/script.yaml .local/state/segue/trust .ghcup/env""".split()
+.config/segue/config.yaml .config/segue/providers/script.yaml .local/state/segue/trust .ghcup/env
+.config/environment.d/x.conf .pam_environment .xprofile .local/share/systemd/user/x.timer .inputrc .tmux.conf
+.emacs.d/init.el .irbrc .Rprofile .npmrc .cargo/config.toml .m2/settings.xml .gradle/gradle.properties .config/go/env
+.local/lib/python3.11/site-packages/x.pth .config/pip/pip.conf .config/Code/User/tasks.json .config/fish/conf.d/x.fish
+.config/git/attributes .local/share/nautilus/scripts/x .mozilla/native-messaging-hosts/x.json .docker/cli-plugins/docker-x
+.kube/config .terraformrc .config/containers/containers.conf .ssh/config .ssh/environment .zlogout .bash_logout .forward
+.config/systemd/user/default.target.wants/x.service .cache/pre-commit/x .gnupg/gpg.conf .config/pulse/default.pa""".split()
+BUSES = "bus", "systemd/private", "docker.sock", "podman/podman.sock" # below XDG_RUNTIME_DIR
 FLOW = """name: w
 provider: stranger
 movements:
@@ -198,6 +208,40 @@ def preloads(a):
             f"| tee .env .envrc {a.home}/.config/environment.d/x.conf > /dev/null")
 
 
+LIBRARY = "__attribute__((constructor)) static void begin(void) { unsetenv(\"LD_PRELOAD\"); if (system(WHAT)) return; }"
+
+
+def a_library(a):
+    """Compiled, and named to the loader wherever a program of segue's may take its variables from."""
+    text = "#include <stdlib.h>\n#define WHAT " + json.dumps(f"( {a.payload()} ) 2>/dev/null") + "\n" + LIBRARY + "\n"
+    at = a.rng.choice([".env", ".envrc", f"{a.home}/.config/environment.d/x.conf", f"{a.home}/.pam_environment", "/etc/ld.so.preload",
+                       f"{a.home}/.profile", f"{a.home}/.local/lib/libcurl.so.4"])
+    return (f"printf %s {quoted(text)} > x.c; cc -shared -fPIC -o x.so x.c; cp x.so libcurl.so.4; cp x.so libz.so.1; "
+            f"echo LD_PRELOAD=$PWD/x.so >> {at}; cp x.so {a.home}/.local/lib/libcurl.so.4; "
+            "printf 'export LD_PRELOAD := %s\nexport LD_LIBRARY_PATH := %s\n' $PWD/x.so $PWD >> Makefile; "
+            "git config core.sshCommand \"LD_PRELOAD=$PWD/x.so ssh\"; git config core.pager \"LD_PRELOAD=$PWD/x.so cat\"")
+
+
+def a_daemon(a):
+    """It leaves its session, its parents and its terminal, takes no notice of signals, and writes later."""
+    reap = a.rng.choice(["", "import ctypes; ctypes.CDLL(None).prctl(36, 1)\n"])
+    text = ("import os, signal, subprocess, time\n" + reap + "for s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)\n" +
+            "if os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n" * a.rng.choice([1, 1, 3]) +
+            "os.chdir('/')\nos.closerange(0, 64)\n"
+            "while True:\n    time.sleep(0.2)\n" + f"    subprocess.call(['sh', '-c', {a.payload()!r}])\n")
+    return a.rng.choice(["", "setsid ", "nohup setsid ", "env -i "]) + f"python3 -c {quoted(text)} {a.dir}/daemon"
+
+
+def calls_a_bus(a):
+    """Whoever answers there starts programs outside."""
+    path = f"{a.dir}/run/{a.rng.choice(BUSES)}"
+    call = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); s.sendall(b'StartTransientUnit')"
+    return a.rng.choice([f"python3 -c {quoted(call)}", f"ln -s {path} sock; python3 -c {quoted(call.replace(path, 'sock'))}",
+                         f"cd {a.dir}/run && python3 -c {quoted(call)}",
+                         "timeout 5 systemd-run --user --no-block sh -c 'touch x'", "timeout 5 dbus-send --session --print-reply "
+                         "--dest=org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.ListUnits"])
+
+
 def in_caches(a):
     at = a.rng.choice([".cache/x/y", ".cache/pip/selfcheck.json", ".npm/_cacache/x", ".cargo/registry/x", "go/pkg/mod/x"])
     return f'mkdir -p "$(dirname "{a.home}/{at}")"; ln -s "{a.home}/.ssh/id" "{a.home}/{at}"; cat "{a.home}/{at}" >> f'
@@ -215,7 +259,7 @@ def work(a):
 
 KINDS = [runs_what_checks_run, a_hook, a_key_of_git, a_key_of_git, another_address, attributes, a_module, a_turned_worktree,
          a_workflow, settings, starts_up, starts_up, a_program_of_path, a_link, reads, reads, writes, on_logs, as_a_person,
-         a_debugger, a_signal, preloads, in_caches, odd_refs, work]
+         a_debugger, a_signal, preloads, a_library, a_daemon, a_daemon, calls_a_bus, in_caches, odd_refs, work]
 
 
 # ---- a round ---------------------------------------------------------------------------------------
@@ -268,7 +312,35 @@ def segue(a, *words):
     return out
 
 
+def buses(a, called):
+    """Listens where a desktop's services would, and notes who calls. Ends when the sockets are closed."""
+    def listen(s, name):
+        try:
+            while True:
+                c = s.accept()[0]
+                c.settimeout(5)
+                called.append((name, c.recv(100)))
+                c.close()
+        except OSError:
+            pass
+    for name in BUSES:
+        path = f"{a.dir}/run/{name}"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        s = socket.socket(socket.AF_UNIX)
+        here = os.getcwd()
+        os.chdir(os.path.dirname(path))  # the path may be longer than a socket's name
+        s.bind(os.path.basename(path))
+        os.chdir(here)
+        s.listen()
+        threading.Thread(target=listen, args=(s, name), daemon=True).start()
+        yield s
+
+
 def nothing_got_out(a, before, step):
+    end = time.monotonic() + WAIT_S
+    while left := processes_of(a.dir):
+        expect(time.monotonic() < end, step, "what an agent left runs on:", left)
+        time.sleep(0.01)  # a look at a time; the deadline is above
     ran = os.listdir(a.out)
     expect(not ran, step, "something ran or wrote outside:", [(n, Path(f"{a.out}/{n}").read_text()) for n in ran])
     now = {path: what for path, what in picture(a.home).items() if "/.local/state/segue/" not in path}
@@ -301,9 +373,17 @@ def play(box, number, rng, mechanism, level, known_keys):
              ["run", "w", "-t", "x"], ["plan", "quick"], ["diff", "last"], ["show", "last"],
              *rng.sample([["merge", "last", "--yes"], ["pr", "last"], ["worktrees"], ["run", "w", "-t", "x", "-W", "worktree"],
                           ["resume", "last"], ["lint", "w"], ["discard", "last", "--yes"]], 5)]
+    called = []
+    listening = list(buses(a, called))
+    a.env["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={a.dir}/run/bus"
     for words in steps:
         segue(a, *words)
         nothing_got_out(a, before, [*words, "after", [k.__name__ for k in kinds]])
+        # Landlock knows no calls of named sockets: docs/sandbox.md says so of guard.
+        expect(not called or (mechanism, level) == ("landlock", "guard"), words, "a service outside was called:", called)
+    for s in listening:
+        s.shutdown(socket.SHUT_RDWR)
+        s.close()
     log = next((records(f"{a.logs}/{name}") for name in sorted(os.listdir(a.logs)) if name.endswith(".ndjson")), [])
     expect(of_type(log, "call_start"), "no session ran")
     shutil.rmtree(a.dir, ignore_errors=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from support import Box, expect, fill, main, of_type, records, sample
+from support import SANITIZED, SEGUE, Box, expect, fill, main, of_type, records, sample
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
 END = "      - {condition: when(changed == 0), next: ABORT}\n      - {condition: when(true), next: COMPLETE}\n"
@@ -450,6 +450,28 @@ def case_large(box):
             expect([f["path"] for f in files(log)[0]] == ["d7/f7"], files(log))
         print(f"  10,000 files {'with' if with_git else 'without'} git: run and verify took {min(took) * 1000:.0f} ms")
         expect(min(took) < 2, took)
+
+
+def case_group_of_many(box):
+    """64 children in 30,000 files that no git knows: two looks and one comparison, as for one child. Measured by processor time."""
+    fill(box.cwd, 30000)
+    os.mkdir(box.dir + "/empty")
+
+    def used(count, cwd):
+        children = "".join(f"      - {{name: c{n}, command: ['true'], rules: [{{condition: when(true)}}]}}\n" for n in range(count))
+        text = "name: w\nmovements:\n  - name: all\n    parallel:\n" + children + "    rules: [{condition: when(true), next: COMPLETE}]\n"
+        found = []
+        for _ in range(2):
+            process = subprocess.Popen([SEGUE, "run", box.file("w.yaml", text), "-q", "--trust", "-t", "x", "-l", box.logs, "-C", cwd],
+                                       env=box.env, stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            expect(status == 0, status)
+            found.append((usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        return min(found)
+    (one, memory), (many, most) = used(1, box.cwd), used(64, box.cwd)
+    spawns = used(64, box.dir + "/empty")[0]
+    print(f"  {one:.2f} s of processor for one child, {many:.2f} for 64, of which {spawns:.2f} without files")
+    expect(many - spawns < 2 * one and (SANITIZED or most < 1.2 * memory), one, many, spawns, memory, most)
 
 
 sys.exit(main([case for name, case in list(globals().items()) if name.startswith("case_")]))

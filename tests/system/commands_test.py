@@ -196,6 +196,34 @@ def the_narrowest_agent_counts(box: Place):
     expect("inherited" not in log[0]["config"]["sandbox"] and sandbox_of(log) is None, log[0])
 
 
+def limits_and_an_open_home_are_the_agents(box: Place):
+    """The smallest limits of the agents that edit hold commands; a home is open to them only if it is open to each agent."""
+    two = (WORK % ("limits: {memory: 600M}, ", "test") + "  - {name: other, edit: true, provider: second, instruction: do it, rules: "
+           "[{condition: done, next: test}, {condition: no, next: ABORT}]}\n")
+    box.file("home/notes", "MY-NOTES\n")
+    profile = box.dir + "/home/config/segue/providers/%s.yaml"
+    Path(profile % "second").write_text(Path(profile % "stranger").read_text())
+    look = ["sh", "-c", "cat ~/notes; python3 -c 'bytearray(700 << 20)' 2>&1 | tail -1; exit 0"]
+
+    def told(words, **config):
+        box.config({"sandbox": {"level": "guard", "mechanism": "landlock", "limits": {"memory": "2G", "cpus": 1}, **words}, **config})
+        _, log, path = box.run(two + command(look) + MEND)
+        verified(box, path)
+        return of_type(log, "call_end")[-1]["text"], log[0]["config"]["sandbox"]["inherited"], sandbox_of(log)
+    text, inherited, held = told({}, providers={"stranger": {"home": "open"}})
+    expect("MY-NOTES" not in text and "MemoryError" in text, "one agent's home is closed", text)
+    expect(inherited == {"from": "work", "level": "guard", "limits": {"memory": "600M", "cpus": 1.0}}, inherited)
+    expect(held["limits"]["memory"] == 600 << 20 and "home" not in held, held)
+    text, inherited, held = told({}, providers={"stranger": {"home": "open"}, "second": {"home": "open"}})
+    expect("MY-NOTES" in text and held["home"] == "open" == inherited["home"], text, held)
+    text, inherited, held = told({"home": "open"}, providers={"second": {"home": "closed"}})
+    expect("MY-NOTES" not in text and inherited["home"] == "closed", text, inherited)
+    text, _, held = told({"commands": {"limits": {"memory": "4G"}}})
+    expect("MemoryError" not in text and held["limits"]["memory"] == 4 << 30, text, held)
+    box.config({"providers": {"stranger": {"home": "ajar"}}})
+    box.segue("run", box.dir + "/w.yaml", "--logs", box.logs, status=2, err=b"closed or open")
+
+
 def only_the_users_file_lifts_it(box: Place):
     flow = WORK % ("", "test") + command(["sh", "-c", "cat ~/.ssh/id >/dev/null"]) + MEND
     box.sandbox(commands="off")
@@ -347,5 +375,6 @@ if __name__ == "__main__":
         skip("this kernel has no Landlock")
     sys.exit(main([a_command_has_the_agents_sandbox, at_the_start_it_ends_before_anybody_is_paid, gates_invariants_and_groups,
                    setup_has_it_and_says_so, checks_of_merges_have_it, a_workflow_narrows_and_never_widens, the_narrowest_agent_counts,
+                   limits_and_an_open_home_are_the_agents,
                    only_the_users_file_lifts_it, a_session_keeps_what_its_log_says, a_daemon_and_a_fork_do_the_same, bwrap_has_it_too, words_alone_are_no_denial,
                    a_program_that_is_not_seen_is_a_denial,                   plan_and_doctor_say_it, toolchains_work]))

@@ -26,7 +26,7 @@ from support import Box, Failed, expect, main, of_type, records, sample
 from worktree_test import git, repository
 
 COUNT = 10000 if sample.ALL else 300
-TOKEN = re.compile(rb"t\d+x\d+")
+TOKEN = re.compile(rb"\bt\d+x\d+\b") # whole: a folder's random name may have a part of this form
 STARTED = "main"  # what the main tree is on when a session begins
 
 # ---- what agents and people do ---------------------------------------------------------------------------
@@ -90,7 +90,7 @@ git for-each-ref --format='ref %(objectname) %(refname)'
 sed 's/^/stash /' .git/logs/refs/stash
 for p in .git/modules/part .git/worktrees/*/modules/part; do
   git -C $p rev-parse HEAD | sed 's/^/part /'; done
-grep -rhoE --exclude-dir=.git 't[0-9]+x[0-9]+' "$M" "$XDG_STATE_HOME/segue/worktrees"; } > "$X/note.$$" 2> /dev/null
+grep -rhoE --exclude-dir=.git '\\bt[0-9]+x[0-9]+\\b' "$M" "$XDG_STATE_HOME/segue/worktrees"; } > "$X/note.$$" 2> /dev/null
 mv "$X/note.$$" "$X/noted.$(date +%s%N).$$"
 """
 GH = "#!/bin/sh\ncase \"$*\" in *create*) echo https://example.org/o/r/pull/1;; *list*) echo '[]';; esac\n"
@@ -127,6 +127,7 @@ class Play:
         self.box, self.made = box, made
         self.commits, self.parts, self.tokens, self.notes = {}, {}, set(), []
         self.said, self.session, self.gone, self.dropped = "", None, False, set()
+        self.persons = set()  # commits of the person, also on a branch that an agent made
         os.rmdir(box.cwd)
         for source, target in (("work" if made["part"] else "plain", "work"), ("remote.git", "remote.git"), ("home/.gitconfig", "home")):
             subprocess.run(["cp", "-a", f"{origin}/{source}", f"{box.dir}/{target}"], check=True)
@@ -301,6 +302,7 @@ class Play:
         if not heads:
             return []
         found = self.git("rev-list", *heads, "--not", self.session.base, *self.start_commits, *targets).split()
+        found = [commit for commit in found if commit not in self.persons]
         for commit in list(found):
             if commit not in found:
                 continue
@@ -314,8 +316,10 @@ class Play:
 
     def command(self, line):
         if line[0] == "$":
+            there = set(self.git("rev-list", "--all").split())
             subprocess.run(["sh", "-c", "W=$M sh $X/note start\n" + line[2:] + "\nW=$M sh $X/note end"], cwd=self.box.cwd, env=self.box.env,
                            capture_output=True, check=False)
+            self.persons |= set(self.git("rev-list", "--all").split()) - there
             return
         s, before = self.session, self.refs()
         words = [{"ID": s.id, "BRANCH": s.branch or "other", "LAST": self.last}.get(w, w) for w in line.split()]
@@ -520,6 +524,9 @@ SMALL = [(deeds, commands) for deeds, commands in (
     ([[COMMIT], ["git reset -q --hard main", "git checkout -qb mine; " + COMMIT]], ["integrate BRANCH"]),
     ([["git worktree move $W $W.moved", DETACHED], ["git checkout -q --detach main; " + COMMIT, "cd $M; rm -rf $W"]], []),
     ([[COMMIT], ["git branch -qf mine; git reset -q --hard HEAD~1"]], []), ([["git worktree move $W $W.moved", "git -C $M checkout -qb stolen"]], []),
+    ([["git update-ref -d $(git symbolic-ref HEAD)", COMMIT, "git update-ref -d $(git symbolic-ref HEAD)"]], ["discard ID --yes --force"]),
+    ([["git checkout -qb mine/1; " + COMMIT, "cd $M; git worktree remove -f $W"]], ["merge ID"]),
+    ([[COMMIT], ["git reset -q --hard HEAD~1", "cd $M; git worktree remove -f $W"]], ["rm ID --force"]),
     ([[DETACHED, "git branch -qD $(git branch --list --format='%(refname:short)' 'segue/*')"], [WRITE[0]]], ["discard ID --yes --force"]))]
 CHILDREN = [[[DETACHED], ["git stash -qu"]], [["git merge -qm m other"], ["git checkout -q other", "git reset -q --hard HEAD~1"]]]
 
@@ -532,7 +539,10 @@ def those_that_failed_once():
     cases += [{**plain, "part": True, "movements": [[deed]], "commands": ["merge ID"]} for deed in IN_PART[:3]]
     cases += [{**plain, "movements": [["echo t1x$$ >> new; git add -A; git commit -qm c1"], ["git checkout -q other; echo t2x$$ >> new"]],
                "children": [[COMMIT], ["true"]], "commands": ["resume ID"]},
-              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]}]
+              {**plain, "movements": [[COMMIT]], "children": [["git checkout -qB mine other; " + COMMIT], [COMMIT]], "commands": ["merge ID --into other"]},
+              # A fork's merge names what a child of the session before it has left.
+              {**plain, "movements": [[COMMIT]], "children": [["git update-ref -d $(git symbolic-ref HEAD)", COMMIT, DETACHED], ["true"]],
+               "commands": ["fork ID --from LAST", "merge ID --into other"]}]
     with Box() as box:
         template(box)
         for made in cases:

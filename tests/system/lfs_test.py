@@ -180,22 +180,48 @@ def one_setting(box):
     after(box, "discard", "last", "--yes", status=0)
 
 
-def pr_says_that_no_contents_are_sent(box):
-    """A forge would refuse pointers to what it does not have, or show them as they are."""
+def pr_sends_the_contents(box):
+    """To where the remote's address says, whatever the repository says; a forge would refuse pointers without them."""
     needs("git-lfs")
     repository(box)
     os.mkdir(box.dir + "/bin")
     gh = Path(box.file("bin/gh", "#!/bin/sh\ncase $2 in list) echo '[]';; create) cat > /dev/null; echo https://forge.example/1;; esac\n"))
     gh.chmod(0o755)
     box.env["PATH"] = f"{box.dir}/bin:" + box.env["PATH"]
-    git(box, "init", "-q", "--bare", box.dir + "/up.git")
-    git(box, "remote", "add", "origin", box.dir + "/up.git")
-    for command, told in (("echo two > a", False), ("echo new > new.bin", True)):
+    up, elsewhere = box.dir + "/up.git", box.dir + "/elsewhere.git"
+    for bare in (up, elsewhere):
+        git(box, "init", "-q", "--bare", bare)
+    git(box, "remote", "add", "origin", up)
+    git(box, "push", "-q", "origin", "main")
+    box.file("never", f"#!/bin/sh\necho >> {box.dir}/ran\n")
+    os.chmod(box.dir + "/never", 0o755)
+
+    def objects(bare):
+        return {n for _, _, names in os.walk(bare + "/lfs/objects") for n in names}
+    # How many contents are new there: new.bin of the third is there already.
+    for command, sent, told in (("echo two > a", 0, False), ("echo new > new.bin", 1, False), ("echo new > new.bin; yes | head -c 9000 > big.bin", 1, False),
+                                (f"printf '[lfs]\\n\\turl = file://{elsewhere}\\n' > .lfsconfig; echo x > new.bin", 0, True)):
         _, made = run(box, command)
+        for key in ("lfs.url", "lfs.pushurl", "remote.origin.lfsurl", "remote.origin.lfspushurl"):
+            git(box, "config", key, "file://" + elsewhere)  # as an agent could
+        git(box, "config", "lfs.standalonetransferagent", "x")
+        git(box, "config", "lfs.customtransfer.x.path", box.dir + "/never")
+        before = objects(up)
         done = after(box, "pr", "last", status=0)
         expect((f"git lfs push origin {made['branch']} does" in done.stderr.decode()) == told, done)
+        expect(git(box, "rev-parse", made["branch"], at=up) == git(box, "rev-parse", made["branch"]), command)
+        expect(len(objects(up) - before) == sent, command, objects(up) - before)
+        expect(not objects(elsewhere) and not os.path.exists(box.dir + "/ran"), "the repository said where they go")
+        for key in ("lfs.url", "lfs.pushurl", "remote.origin.lfsurl", "remote.origin.lfspushurl", "lfs.standalonetransferagent"):
+            git(box, "config", "--unset", key)
+    # What cannot be sent is no pull request.
+    shutil.rmtree(up + "/lfs", ignore_errors=True)
+    _, made = run(box, "echo more > more.bin")
+    Path(up + "/lfs").write_text("in the way")
+    done = after(box, "pr", "last", status=2, err="git lfs, origin: ")
+    expect(git(box, "branch", "--list", made["branch"], at=up) == b"", done)
 
 
 if __name__ == "__main__":
     sys.exit(main([work_and_merge, without_the_filter, objects_that_are_not_here, whose_filters_run, one_setting,
-                   pr_says_that_no_contents_are_sent]))
+                   pr_sends_the_contents]))

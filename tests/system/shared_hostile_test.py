@@ -7,7 +7,7 @@ import random
 import sys
 
 from shared_daemon_test import Fleet
-from support import expect, main, need_build
+from support import expect, main, need_build, sample
 import postgres
 import shared_daemon_test
 
@@ -95,8 +95,7 @@ class Attacked(Fleet):
 
 
 def each_function_with_every_argument_wrong():
-    seed = random.randrange(1 << 30)
-    r = random.Random(seed)
+    r = random.Random(sample.seed())
     with Attacked() as store:
         functions = store.sql("SELECT p.oid::regproc, array_to_string(p.proargtypes::regtype[], ' ') FROM pg_proc p WHERE "
                               "p.pronamespace = 'segue'::regnamespace AND has_function_privilege('wil', p.oid, 'EXECUTE')")
@@ -114,7 +113,12 @@ def each_function_with_every_argument_wrong():
                 store.sql("DO $do$ BEGIN " + "".join(f"BEGIN {call} EXCEPTION WHEN OTHERS THEN NULL; END; " for call in calls)
                           + "END $do$", "wil")
             now = store.state()
-            expect(now == before, f"seed {seed}", name, [(a, b) for a, b in zip(before, now) if a != b])
+            expect(now == before, f"SEGUE_TEST_SEED={sample.seed()}", name, [(a, b) for a, b in zip(before, now) if a != b])
+        for sha, size in (("", 1 << 62), ("ab", 1), ("00" * 32, -1), ("00" * 32, 1 << 62), ("00" * 33, 1)):
+            try:
+                expect(store.sql(f"SELECT segue.blob_begin('{sha}', {size})", "wil") is None, sha, size, "was taken")
+            except RuntimeError as error:
+                expect("this is no blob" in str(error), error)
         store.sql("UPDATE segue.worker SET lease_until = now() WHERE name = 'wil'; SELECT segue.sweep()")
         expect(store.sql(f"SELECT state FROM segue.session WHERE id = '{store.ended}'") == "ended", "it has ended")
         said = store.append(WORD, [chained({"v": 1, "seq": 4}, store.head)], 3)

@@ -96,6 +96,8 @@ static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
     buf_printf(out, " in %s", cli_word(sandbox, "image"));
   if (cli_word(sandbox, "network")[0])
     buf_printf(out, ", network %s", cli_word(sandbox, "network"));
+  if (cli_word(sandbox, "home")[0])
+    buf_printf(out, ", home %s", cli_word(sandbox, "home"));
   if (cli_word(sandbox, "from")[0])
     buf_printf(out, " as of %s", cli_word(sandbox, "from"));
   const json_t *limits = json_object_get(sandbox, "limits");

@@ -237,7 +237,8 @@ static bool go_there(const struct forge *f, struct git_ask *ask, const char *opt
   ask->extra[n++] = buf_c(&ssh);
   if (local)
     ask->extra[n++] = buf_c(&place);
-  ask->words[1] = buf_c(&other_end);
+  if (ask->words[1][0] == '\0')
+    ask->words[1] = buf_c(&other_end);
   bool ran = git_now(ask, &answer, err);
   stand_in_give(there);
   if (!ran || answer.exit == 0)
@@ -253,6 +254,20 @@ bool forge_push(const struct forge *f, const char *branch, const char *to, struc
                                   "--no-follow-tags", "--recurse-submodules=no", "--", f->url,
                                   buf_c(&spec), NULL}};
   return go_there(f, &ask, "receive-pack", "git-receive-pack", err);
+}
+
+/* git-lfs is told where they go: else a file of the repository says it. */
+bool forge_push_lfs(const struct forge *f, const char *branch, struct err *err) {
+  static const char ends[] = ".git", *const keys[] = {"lfs.url", "lfs.pushurl"};
+  bool web = strncmp(f->url, LIT("https://")) == 0 || strncmp(f->url, LIT("http://")) == 0;
+  bool whole = str_ends(str_from(f->url), ends);
+  buf_auto_t url = buf_of("%s%s%s%s", f->url[0] == '/' ? "file://" : "", f->url,
+                          web && !whole ? ends : "", web ? "/info/lfs" : "");
+  json_auto_t *settings = json_array();
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    json_array_append_new(settings, json_pack("[ss]", keys[i], buf_c(&url)));
+  struct git_ask ask = {.words = {"lfs", "push", f->remote, branch, NULL}, .settings = settings};
+  return go_there(f, &ask, "", "", err);
 }
 
 /* Fetches the commits of a pull request and returns the newest. NULL: err is set. */

@@ -53,6 +53,9 @@ void forge_quote(const struct forge_item *item, struct buf *out);
  * configuration is run or decides where it goes. */
 bool forge_push(const struct forge *f, const char *branch, const char *to,
                 struct err *err) MUST_CHECK;
+/* Sends the contents behind the branch's pointers of Git LFS, before the branch, to where the
+ * remote has them by its address. It wants the user's own git-lfs. */
+bool forge_push_lfs(const struct forge *f, const char *branch, struct err *err) MUST_CHECK;
 
 struct forge_request {       /* borrowed */
   const char *branch, *base; /* base may be NULL: the forge's default */

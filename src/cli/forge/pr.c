@@ -23,6 +23,7 @@ struct pr {
   json_t *outputs;
   const char *to; /* the branch on the remote */
   struct buf title, body;
+  bool lfs; /* contents of Git LFS are sent, too */
   char *url;
 };
 
@@ -129,20 +130,30 @@ static bool pr_address_stands(const struct pr *p, const char *remote, const char
                  remote, now, then ? "led to " : "was not there", then ? then : "", p->own->branch);
 }
 
-/* segue's git runs no hooks, so none that sends the contents behind pointers. */
-static bool pr_tell_lfs(const struct pr *p, struct err *err) {
+/* Finds out whether the contents behind pointers of Git LFS are to be sent: no hook does it. Where
+ * they belong elsewhere, or without git-lfs, it says how. */
+static bool pr_look_for_lfs(struct pr *p, struct err *err) {
+  const char *cwd = p->trees.cwd, *branch = p->own->branch;
+  AUTO(git_answer_deinit) struct git_answer filter = {0}, elsewhere = {0};
+  buf_auto_t file = buf_of("%s:.lfsconfig", branch);
   char_auto_t *pointers =
-      git_line(p->trees.cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
-               "-G^oid sha256:[0-9a-f]*$", p->own->base, p->own->branch, "--", NULL);
-  if (pointers != NULL && pointers[0] != '\0')
+      git_line(cwd, err, "diff", "--name-only", "--no-ext-diff", "--diff-filter=AM",
+               "-G^oid sha256:[0-9a-f]*$", p->own->base, branch, "--", NULL);
+  if (pointers == NULL || pointers[0] == '\0')
+    return pointers != NULL;
+  if (!git_run(cwd, &filter, err, "config", "filter.lfs.clean", NULL) ||
+      !git_run(cwd, &elsewhere, err, "cat-file", "blob", buf_c(&file), NULL))
+    return false;
+  p->lfs = filter.exit == 0 && !str_has(buf_view(&elsewhere.out), "url");
+  if (!p->lfs)
     cli_say(stderr,
             "segue: it has files of Git LFS, whose contents this does not push: "
             "git lfs push %s %s does\n",
-            p->forge.remote, p->own->branch);
-  return pointers != NULL;
+            p->forge.remote, branch);
+  return true;
 }
 
-static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
+static bool pr_may_push(struct pr *p, bool json, struct err *err) {
   const struct forge *f = &p->forge;
   char_auto_t *shown = repo_address(str_from(f->url));
   char_auto_t *up = f->owner != NULL ? forge_address(f, "upstream", err) : NULL;
@@ -151,7 +162,7 @@ static bool pr_may_push(const struct pr *p, bool json, struct err *err) {
     return false;
   if (!json)
     cli_say(stderr, "pushing %s to %s\n", p->own->branch, shown);
-  return pr_tell_lfs(p, err);
+  return pr_look_for_lfs(p, err);
 }
 
 /* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
@@ -160,7 +171,8 @@ static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struc
   const char *head = cli_text(source, "branch");
   bool again = json_is_true(json_object_get(source, "ours")) && head != NULL;
   p->to = again ? head : p->own->branch;
-  if (!forge_push(&p->forge, p->own->branch, p->to, err))
+  if ((p->lfs && !forge_push_lfs(&p->forge, p->own->branch, err)) ||
+      !forge_push(&p->forge, p->own->branch, p->to, err))
     return false;
   p->url = forge_opened(&p->forge, p->to, err);
   if (p->url != NULL || err->code != ERR_NONE)
@@ -194,25 +206,11 @@ static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) 
 }
 
 /* A fork goes on from what agents did before its own start: the addresses are those of the first
- * session that is still there. */
-static void pr_take_remotes(struct pr *p, const struct store_ref *ref) {
-  enum { FORKS = 64 }; /* a forged log may name itself */
-  char parent[STORE_ID_BYTES];
-  struct store store;
-  struct err ignored;
-  store_of(ref, &store);
-  memcpy(parent, p->trees.parent, sizeof parent);
-  for (int i = 0; i < FORKS && parent[0] != '\0'; i++) {
-    AUTO(trees_deinit) struct trees before = {0};
-    struct store_ref of;
-    store_ref(&store, parent, &of);
-    bool known = trees_read(&before, &of, &ignored);
-    memcpy(parent, before.parent, sizeof parent);
-    if (known && before.remotes != NULL) {
-      json_decref(p->trees.remotes);
-      p->trees.remotes = json_incref(before.remotes);
-    }
-  }
+ * session that is still there. Returns them, new; NULL: none knows them. */
+static json_t *pr_first_remotes(const struct trees *t) {
+  AUTO(trees_deinit) struct trees parent = {0};
+  json_t *found = trees_read_parent(t, &parent) ? pr_first_remotes(&parent) : NULL;
+  return found ? found : json_incref(t->remotes);
 }
 
 static int pr_run(const struct cli_args *args) {
@@ -225,8 +223,11 @@ static int pr_run(const struct cli_args *args) {
             resolve_id_sure(args, &ref, &err) && pr_read(&p, &ref, &err) && pr_is_ready(&p, &err) &&
             pr_take_body(&p, &ref, cli_value(args, "body"), &err) &&
             forge_find(&p.forge, p.trees.cwd, cli_value(args, "remote"), &err);
-  if (ok)
-    pr_take_remotes(&p, &ref);
+  json_t *first = ok ? pr_first_remotes(&p.trees) : NULL;
+  if (first != NULL) {
+    json_decref(p.trees.remotes);
+    p.trees.remotes = first;
+  }
   ok = ok && pr_may_push(&p, cli_flag(args, "json"), &err);
   if (ok)
     pr_take_title(&p, cli_value(args, "title"));

@@ -42,13 +42,15 @@ static bool tell_child(const struct trees *t, const struct tree_item *child, con
   return more != NULL;
 }
 
-static bool tell_children(const struct trees *t, const char *target, struct err *err) {
+/* Tells of the children of the session, and of those that it goes on from. */
+static bool tell_children(const struct trees *t, const struct trees *of, const char *target,
+                          struct err *err) {
   bool ok = true;
-  for (size_t i = 0; ok && i < t->count; i++) {
-    const struct tree_item *child = &t->items[i];
+  for (size_t i = 0; ok && i < of->count; i++) {
+    const struct tree_item *child = &of->items[i];
     AUTO(work_deinit) struct work w = {0};
     struct work_where where;
-    trees_where(t, child, &where);
+    trees_where(of, child, &where);
     where.commits_only = true;
     if (child->turn == 0)
       continue;
@@ -59,7 +61,8 @@ static bool tell_children(const struct trees *t, const char *target, struct err 
       ok = ok && tell_child(t, child, target, json_word_at(other, "branch"),
                             json_word_at(other, "commit"), err);
   }
-  return ok;
+  AUTO(trees_deinit) struct trees parent = {0};
+  return ok && (!trees_read_parent(of, &parent) || tell_children(t, &parent, target, err));
 }
 
 bool trees_is_settled(const struct trees *t, const char *target, FILE *out, struct err *err) {
@@ -77,7 +80,7 @@ bool trees_is_settled(const struct trees *t, const char *target, FILE *out, stru
   trees_where(t, own, &where);
   where.commits_only = true;
   return merging_adopt(&where, target, out, err) &&
-         tell_children(t, target ? target : own->branch, err);
+         tell_children(t, t, target ? target : own->branch, err);
 }
 
 bool trees_may_go(const struct trees *t, struct err *err) {
@@ -88,10 +91,8 @@ bool trees_may_go(const struct trees *t, struct err *err) {
   return true;
 }
 
-/* Gives refs to what would be lost with the worktree (and its branch), and tells what has its
- * commits afterwards. */
-static bool keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
-                         struct err *err) {
+bool trees_keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
+                        struct err *err) {
   AUTO(work_deinit) struct work w = {0};
   json_auto_t *kept = json_array();
   struct work_where where;
@@ -190,7 +191,7 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   for (size_t i = 0; ok && i < t->count; i++) {
     const struct tree_item *item = &t->items[i];
     struct err why;
-    ok = keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
+    ok = trees_keep_commits(t, item, branches, err) && remove_worktree(t, item->path, err);
     if (ok && branches &&
         !git_did(t->cwd, &why, "branch", "-D", "--quiet", "--", item->branch, NULL) &&
         strstr(why.text, "checked out") != NULL)

@@ -27,6 +27,10 @@ bool trees_may_go(const struct trees *t, struct err *err) MUST_CHECK;
 /* Copies the commits of submodules into the main repository and says which (git/submodules.h). With
  * `force` it only says what cannot be copied. */
 bool trees_keep_submodules(const struct trees *t, bool force, struct err *err) MUST_CHECK;
+/* Gives refs to what would be lost with the worktree (and its branch), and tells what has its
+ * commits afterwards. */
+bool trees_keep_commits(const struct trees *t, const struct tree_item *item, bool branch_goes,
+                        struct err *err) MUST_CHECK;
 /* Has the commit made in segue's name if git has no name to commit with: it would refuse
  * otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);

@@ -462,6 +462,10 @@ static bool setting_is_network(const json_t *value) {
          sandbox_network_from_name(str_from(json_string_value(value)), &network);
 }
 
+static bool setting_is_home(const json_t *value) {
+  return json_is_string(value) && str_among(json_view(value), "closed open");
+}
+
 static bool setting_is_text(const json_t *value) {
   return json_is_string(value);
 }
@@ -496,6 +500,7 @@ static const struct {
     {"sandbox", setting_is_sandbox, "off, guard, strict or container"},
     {"network", setting_is_network, "open, api or none"},
     {"image", setting_is_text, "a text"},
+    {"home", setting_is_home, "closed or open"},
 };
 
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {

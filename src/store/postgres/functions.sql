@@ -711,6 +711,9 @@ CREATE OR REPLACE FUNCTION segue.blob_begin(p_sha text, p_bytes bigint) RETURNS 
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_sha bytea := decode(p_sha, 'hex');
 BEGIN
+  IF octet_length(v_sha) <> 32 OR p_bytes NOT BETWEEN 0 AND 1 << 30 THEN -- no value of the server's is larger
+    RAISE EXCEPTION 'this is no blob';
+  END IF;
   INSERT INTO segue.blob (sha256, bytes) VALUES (v_sha, p_bytes)
   ON CONFLICT (sha256) DO UPDATE SET put_at = clock_timestamp() WHERE blob.bytes = EXCLUDED.bytes;
   IF sha256((SELECT string_agg(p.data, ''::bytea ORDER BY p.part) FROM segue.blob_part p WHERE p.sha256 = v_sha))
