@@ -84,7 +84,7 @@ struct aggregate_cache {
   struct sqlite *s; /* NULL: nothing is kept */
   int dir;          /* of the logs */
   bool writes;      /* it has the right to, and keeps what it reads */
-  uint64_t left;    /* sound logs that are not kept */
+  uint64_t left, odd; /* sound logs that are not kept, see aggregate_cache_told */
   struct sqlite3_stmt *rows, *put, *drop;
   bool met; /* the log that `rows` is at is in the store */
   struct name_list words;
@@ -471,7 +471,7 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) 
   if (state != ROWS_SOUND || k->spoiled || rows->end != bytes ||
       strcmp(rows->session.id, id) != 0) {
     k->pending.n = k->log.at;
-    k->left += state == ROWS_SOUND;
+    k->odd += state == ROWS_SOUND;
     return;
   }
   buf_putc(&k->pending, ']');
@@ -700,6 +700,7 @@ bool aggregate_cache_read(struct aggregate *c, const struct store *store,
   (void)aggregate_cache_find(&k, ""); /* drops the rows behind the last log */
   aggregate_cache_close(&k);
   told->left = k.left;
+  told->odd = k.odd;
   free(ids);
   return true;
 }

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "store/index.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,26 +17,38 @@ enum { MAY = 0, DENY = 1, ACTION_READ = 20, ACTION_SELECT, ACTION_FUNCTION = 31,
 enum { CODE_NO_MEMORY = 7, CODE_INTERRUPT = 9, CODE_DENIED = 23 };
 enum { BOUND_LENGTH = 0, BOUND_ATTACHED = 7 };
 /* Instructions of SQLite's machine between two looks at the clock: below a millisecond. */
-enum { STEPS = 10000, REFRESH_TRIES = 5, REFRESH_WAIT_MS = 10000 };
+enum { STEPS = 10000, LOCK_WAIT_MS = 10000, REST_MS = 100 };
+enum { OPEN_TRIES = 50, REFRESH_TRIES = 10 };
 
-bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *left,
-                     struct err *err) {
-  struct aggregate_cache_told told = {.wait_ms = REFRESH_WAIT_MS, .left = UINT64_MAX};
+/* Makes the file, or waits until it can be opened to write. */
+static bool ask_sql_file(const struct store *store, struct err *err) {
+  struct sqlite *s = NULL;
   if (sqlite_load(err) == NULL)
     return false;
-  /* A log may be left because another process wrote meanwhile: it is read again as long as that
-   * helps. */
-  for (int i = 0; i < REFRESH_TRIES && told.left > 0; i++) {
-    *left = told.left;
-    memset(c->logs, 0, sizeof c->logs);
+  for (int i = 0; s == NULL && i < OPEN_TRIES && access(store->where, W_OK) == 0; i++)
+    if ((s = index_file_open(store, true)) == NULL)
+      (void)poll(NULL, 0, REST_MS);
+  index_file_close(s);
+  return s != NULL || err_set(err, ERR_IO, "the index in %s cannot be written", store->where);
+}
+
+bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *odd,
+                     struct err *err) {
+  struct aggregate_cache_told told = {.wait_ms = LOCK_WAIT_MS};
+  if (!ask_sql_file(store, err))
+    return false;
+  for (int i = 0; i == 0 || (told.left > 0 && i < REFRESH_TRIES); i++) {
+    memset(c->logs, 0, sizeof c->logs); /* logs that are not sound are read and told each time */
     c->apart_count = 0;
+    if (i > 0)
+      (void)poll(NULL, 0, REST_MS);
     if (!aggregate_cache_read(c, store, &told, err))
       return false;
-    if (told.left >= *left)
-      break;
   }
-  *left = told.left;
-  return true;
+  *odd = told.odd;
+  return told.left == 0 || err_set(err, ERR_LOCKED, "the index in %s is being written, and %llu logs "
+                                   "are not in it: try again", store->where,
+                                   (unsigned long long)told.left);
 }
 
 static int ask_sql_may(void *ctx, int action, const char *first, const char *second,
@@ -55,7 +68,7 @@ static int ask_sql_is_late(void *until_ms) {
 static bool ask_sql_close_ways(struct sqlite *s) {
   const struct sqlite_api *api = s->api;
   bool ok = sqlite_run(s, "PRAGMA query_only=1; PRAGMA temp_store=MEMORY");
-  (void)api->busy_timeout(s->db, REFRESH_WAIT_MS);
+  (void)api->busy_timeout(s->db, LOCK_WAIT_MS);
   (void)api->limit(s->db, BOUND_LENGTH, (int)LIMIT_SQL_VALUE_BYTES);
   (void)api->limit(s->db, BOUND_ATTACHED, 0);
   (void)api->hard_heap_limit64(LIMIT_SQL_HEAP_BYTES);

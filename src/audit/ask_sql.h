@@ -1,6 +1,6 @@
 /* ask_sql.h - asks the index of a folder's logs (store/index.h) one question in SQL.
  *
- *   ask_sql_refresh(&store, &apart, &err)      reads what is new; then, any number of times
+ *   ask_sql_refresh(&store, &odd, &err)      reads what is new; then, any number of times
  *   ask_sql(&store, "SELECT ...", row, ctx, &err)
  *
  * The question can only read: SQLite itself refuses anything but SELECT, by its authorizer and by
@@ -24,9 +24,9 @@ struct ask_sql_cell {
 typedef void (*ask_sql_fn)(void *ctx, const struct ask_sql_cell *cells, size_t count);
 
 /* Brings the index up to date, and waits for others who write it. The aggregate, which must be new,
- * is told of logs that are not sound: they are not in the index. *left: sound logs that could not be
- * kept. False: there is no index. */
-bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *left,
+ * is told of logs that are not sound: they are not in the index. *odd: sound logs that are not in it
+ * either, see aggregate_cache.h. False: there is no index, or it cannot be written. */
+bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *odd,
                      struct err *err) MUST_CHECK;
 /* ERR_USAGE: what is wrong with the question; ERR_LIMIT: it met a bound. */
 bool ask_sql(const struct store *store, const char *question, ask_sql_fn row, void *ctx,

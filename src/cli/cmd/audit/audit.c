@@ -719,7 +719,7 @@ static void sql_print(struct sql_answer *a) {
 static int audit_sql(const struct cli_args *args, const char *question) {
   struct err err = {0};
   struct store store;
-  uint64_t left = 0;
+  uint64_t odd = 0;
   struct sql_answer a = {.form = SQL_TABLE};
   struct aggregate *c = aggregate_new();
   c->only_by = true;
@@ -735,11 +735,11 @@ static int audit_sql(const struct cli_args *args, const char *question) {
   if (ok && (args->word_count > 1 || store_is_address(store.where)))
     ok = err_set(&err, ERR_USAGE, "--sql asks the index of one folder%s",
                  args->word_count > 1 ? "" : "; segue store export copies sessions into one");
-  ok = ok && ask_sql_refresh(c, &store, &left, &err) &&
+  ok = ok && ask_sql_refresh(c, &store, &odd, &err) &&
        ask_sql(&store, question, sql_row, &a, &err);
   audit_show_apart(c, stderr);
-  if (left > 0)
-    fprintf(stderr, "segue audit: %llu sound logs could not be kept in the index\n", (count)left);
+  if (odd > 0)
+    fprintf(stderr, "segue audit: %llu sound logs are too large for the index\n", (count)odd);
   if (ok)
     sql_print(&a);
   buf_deinit(&a.out);
