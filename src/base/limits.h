@@ -187,6 +187,10 @@
 #define LIMIT_SQL_VALUE_BYTES   (32u * 1024u * 1024u)  /* what one log adds up to has half of it */
 #define LIMIT_SQL_HEAP_BYTES    (256u * 1024u * 1024u) /* of SQLite: a million rows sorted */
 
+#define LIMIT_OTLP_SPAN_COUNT 500u /* spans of one request to a collector */
+#define LIMIT_OTLP_REPLY_BYTES (1024u * 1024u)
+#define LIMIT_OTLP_MS 60000u /* one request to it */
+
 /* --- judge --- */
 #define LIMIT_REASK_COUNT          5
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
