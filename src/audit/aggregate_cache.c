@@ -53,8 +53,8 @@ struct kind_list {
   struct sqlite3_stmt *put;
 };
 
-/* `sum` covers these, in the order of the columns. FACT_LAST_MS: time of the last row; FACT_USE: what
- * all calls used, a struct row_use. */
+/* `sum` covers these, in the order of the columns. FACT_LAST_MS: time of the last row; FACT_USE:
+ * what all calls used, a struct row_use. */
 enum { USE_COUNT = 6 };
 _Static_assert(sizeof(struct row_use) == USE_COUNT * sizeof(int64_t), "a use is its numbers");
 enum fact {
@@ -81,9 +81,9 @@ struct kept_log { /* what was read and is not written yet */
 struct aggregate_cache {
   struct aggregate *aggregate;
   const struct store *store;
-  struct sqlite *s; /* NULL: nothing is kept */
-  int dir;          /* of the logs */
-  bool writes;      /* it has the right to, and keeps what it reads */
+  struct sqlite *s;   /* NULL: nothing is kept */
+  int dir;            /* of the logs */
+  bool writes;        /* it has the right to, and keeps what it reads */
   uint64_t left, odd; /* sound logs that are not kept, see aggregate_cache_told */
   struct sqlite3_stmt *rows, *put, *drop;
   bool met; /* the log that `rows` is at is in the store */

@@ -13,7 +13,14 @@
 #include <unistd.h>
 
 /* of <sqlite3.h> */
-enum { MAY = 0, DENY = 1, ACTION_READ = 20, ACTION_SELECT, ACTION_FUNCTION = 31, ACTION_RECURSIVE = 33 };
+enum {
+  MAY = 0,
+  DENY = 1,
+  ACTION_READ = 20,
+  ACTION_SELECT,
+  ACTION_FUNCTION = 31,
+  ACTION_RECURSIVE = 33
+};
 enum { CODE_NO_MEMORY = 7, CODE_INTERRUPT = 9, CODE_DENIED = 23 };
 enum { BOUND_LENGTH = 0, BOUND_ATTACHED = 7 };
 /* Instructions of SQLite's machine between two looks at the clock: below a millisecond. */
@@ -46,9 +53,10 @@ bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *o
       return false;
   }
   *odd = told.odd;
-  return told.left == 0 || err_set(err, ERR_LOCKED, "the index in %s is being written, and %llu logs "
-                                   "are not in it: try again", store->where,
-                                   (unsigned long long)told.left);
+  return told.left == 0 || err_set(err, ERR_LOCKED,
+                                   "the index in %s is being written, and %llu logs "
+                                   "are not in it: try again",
+                                   store->where, (unsigned long long)told.left);
 }
 
 static int ask_sql_may(void *ctx, int action, const char *first, const char *second,
@@ -56,8 +64,8 @@ static int ask_sql_may(void *ctx, int action, const char *first, const char *sec
   (void)ctx, (void)first, (void)database, (void)view;
   if (action == ACTION_FUNCTION) /* these load code, or give an address away */
     return str_among(str_from(second), "load_extension fts3_tokenizer") ? DENY : MAY;
-  return action == ACTION_READ || action == ACTION_SELECT || action == ACTION_RECURSIVE ? MAY
-                                                                                        : DENY;
+  bool reads = action == ACTION_READ || action == ACTION_SELECT || action == ACTION_RECURSIVE;
+  return reads ? MAY : DENY;
 }
 
 static int ask_sql_is_late(void *until_ms) {
@@ -89,7 +97,8 @@ static bool ask_sql_failed(struct sqlite *s, int code, struct err *err) {
     return err_set(err, ERR_LIMIT, "the question needs more than %u MiB of memory",
                    LIMIT_SQL_HEAP_BYTES >> 20);
   if ((code & 0xff) == SQLITE_CODE_CORRUPT || (code & 0xff) == SQLITE_CODE_NOT_A_FILE)
-    return err_set(err, ERR_IO, "the index is damaged (%s): remove " INDEX_NAME ", which is made anew",
+    return err_set(err, ERR_IO,
+                   "the index is damaged (%s): remove " INDEX_NAME ", which is made anew",
                    s->api->errmsg(s->db));
   return err_set(err, ERR_USAGE, "%s", s->api->errmsg(s->db));
 }
@@ -103,8 +112,9 @@ static void ask_sql_row(const struct sqlite *s, struct sqlite3_stmt *q, struct a
       cell->integer = s->api->column_int64(q, i);
     if (cell->kind == ASK_SQL_REAL)
       cell->real = s->api->column_double(q, i);
-    const void *p = cell->kind == ASK_SQL_BLOB ? s->api->column_blob(q, i)
-                                               : (const void *)s->api->column_text(q, i);
+    const void *p = s->api->column_text(q, i);
+    if (cell->kind == ASK_SQL_BLOB)
+      p = s->api->column_blob(q, i);
     cell->bytes = (struct str){p != NULL ? p : "", (size_t)s->api->column_bytes(q, i)};
   }
 }

@@ -24,8 +24,8 @@ struct ask_sql_cell {
 typedef void (*ask_sql_fn)(void *ctx, const struct ask_sql_cell *cells, size_t count);
 
 /* Brings the index up to date, and waits for others who write it. The aggregate, which must be new,
- * is told of logs that are not sound: they are not in the index. *odd: sound logs that are not in it
- * either, see aggregate_cache.h. False: there is no index, or it cannot be written. */
+ * is told of logs that are not sound: they are not in the index. *odd: sound logs that are not in
+ * it either, see aggregate_cache.h. False: there is no index, or it cannot be written. */
 bool ask_sql_refresh(struct aggregate *c, const struct store *store, uint64_t *odd,
                      struct err *err) MUST_CHECK;
 /* ERR_USAGE: what is wrong with the question; ERR_LIMIT: it met a bound. */

@@ -89,9 +89,10 @@ static void otlp_flush(struct otlp *o) {
     return;
   json_t *spans = o->done;
   o->done = json_array();
-  o->wanted = o->how->batch(
-      o->how->ctx, json_pack("{s[{s{sO} s[{s{ss} so}]}]}", "resourceSpans", "resource", "attributes",
-                             o->resource, "scopeSpans", "scope", "name", "segue", "spans", spans));
+  o->wanted =
+      o->how->batch(o->how->ctx, json_pack("{s[{s{sO} s[{s{ss} so}]}]}", "resourceSpans",
+                                           "resource", "attributes", o->resource, "scopeSpans",
+                                           "scope", "name", "segue", "spans", spans));
 }
 
 static void otlp_over(struct otlp *o, json_t *span, bool ends_now) {
@@ -216,8 +217,8 @@ static void otlp_call_event(struct otlp *o, const json_t *r) {
   print_into(what, sizeof what, "tool %lld", (long long)json_int_at(r, "seq"));
   print_into(parent, sizeof parent, "call %lld.%lld", (long long)json_int_at(r, "call"),
              (long long)json_int_at(r, "attempt"));
-  json_auto_t *span = otlp_span(o, what, parent, KIND_INTERNAL, "execute_tool",
-                                json_view_at(data, "name"));
+  json_auto_t *span =
+      otlp_span(o, what, parent, KIND_INTERNAL, "execute_tool", json_view_at(data, "name"));
   otlp_text(span, "gen_ai.tool.name", json_view_at(data, "name"));
   otlp_number(span, "segue.exit", json_at(data, "exit"));
   otlp_over(o, span, false);
@@ -302,8 +303,7 @@ static void otlp_end(struct otlp *o, const json_t *last) {
   void *next;
   json_object_foreach(o->calls, number, call)
     otlp_over(o, call, true);
-  json_object_foreach_safe(o->turns, next, number, turn)
-    otlp_turn_over(o, number, turn);
+  json_object_foreach_safe(o->turns, next, number, turn) otlp_turn_over(o, number, turn);
   struct str status = STR("open");
   if (str_eq_c(type, "session_end"))
     status = json_view_at(last, "outcome");

@@ -3,9 +3,9 @@
  *
  *   otlp_read(&ref, &how, &err)     calls how.batch with {"resourceSpans": [...]}, in order
  *
- * The trace is the session's id, and a span's id a hash of what it is of, so that the same log gives
- * the same bytes each time. Texts of prompts and answers are left out. docs/otlp.md has the names.
- * Memory: LIMIT_OTLP_SPAN_COUNT spans, and those that are open. Blocking. */
+ * The trace is the session's id, and a span's id a hash of what it is of, so that the same log
+ * gives the same bytes each time. Texts of prompts and answers are left out. docs/otlp.md has the
+ * names. Memory: LIMIT_OTLP_SPAN_COUNT spans, and those that are open. Blocking. */
 #ifndef SEGUE_AUDIT_OTLP_H
 #define SEGUE_AUDIT_OTLP_H
 

@@ -37,9 +37,10 @@ static void keygen_deinit(struct program *p) {
   buf_deinit(&p->errors);
 }
 
-bool ssh_sign(const char *key, const char *name_space, struct str message, struct buf *signature,
-              struct err *err) {
-  const char *const argv[] = {"ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", name_space, NULL};
+/* Appends the signature, in its armour. */
+static bool ssh_sign(const char *key, struct str message, struct buf *signature, struct err *err) {
+  const char *const argv[] = {"ssh-keygen",          "-q", "-Y", "sign", "-f", key, "-n",
+                              ATTESTATION_NAMESPACE, NULL};
   AUTO(keygen_deinit) struct program p = {.argv = (char *const *)(size_t)argv, .input = message};
   if (!keygen_run(&p, err))
     return false;
@@ -51,7 +52,8 @@ bool ssh_sign(const char *key, const char *name_space, struct str message, struc
 }
 
 /* Says in a word why ssh-keygen said no. */
-static enum attestation_state keygen_reason(const struct buf *said, enum attestation_state else_is) {
+static enum attestation_state keygen_reason(const struct buf *said,
+                                            enum attestation_state else_is) {
   if (strstr(buf_c(said), "has expired") != NULL || strstr(buf_c(said), "not yet valid") != NULL)
     return ATTESTATION_EXPIRED;
   return strstr(buf_c(said), "namespace") != NULL ? ATTESTATION_NAMESPACE_WRONG : else_is;
@@ -60,8 +62,8 @@ static enum attestation_state keygen_reason(const struct buf *said, enum attesta
 static bool keygen_checks(const struct ssh_check *check, const char *path, struct str message,
                           char signer[SSH_SIGNER_BYTES], enum attestation_state *state,
                           struct err *err) {
-  const char *const finding[] = {"ssh-keygen", "-Y", "find-principals", "-s", path,
-                                 "-f",         check->signers,          NULL};
+  const char *const finding[] = {"ssh-keygen", "-Y", "find-principals", "-s",
+                                 path,         "-f", check->signers,    NULL};
   AUTO(keygen_deinit) struct program find = {.argv = (char *const *)(size_t)finding};
   if (!keygen_run(&find, err))
     return false;
@@ -74,19 +76,19 @@ static bool keygen_checks(const struct ssh_check *check, const char *path, struc
   }
   /* Once without the keys that were revoked: ssh-keygen does not say which of the two it was. */
   for (int i = 0; i <= (check->revoked != NULL); i++) {
-    const char *const verifying[] = {
-        "ssh-keygen", "-Y",   "verify",         "-f", check->signers,        "-I",
-        signer,       "-n",   check->name_space, "-s", path, i > 0 ? "-r" : NULL,
-        check->revoked, NULL};
-    AUTO(keygen_deinit) struct program p = {.argv = (char *const *)(size_t)verifying,
-                                            .input = message};
+    const char *const verifying[] = {"ssh-keygen",      "-Y", "verify", "-f",
+                                     check->signers,    "-I", signer,   "-n",
+                                     check->name_space, "-s", path,     i > 0 ? "-r" : NULL,
+                                     check->revoked,    NULL};
+    AUTO(keygen_deinit)
+    struct program p = {.argv = (char *const *)(size_t)verifying, .input = message};
     if (!keygen_run(&p, err))
       return false;
     *state = i > 0 ? ATTESTATION_REVOKED : keygen_reason(&p.errors, ATTESTATION_TAMPERED);
     if (p.status != 0)
       return err_set(err, ERR_INVALID, "%s: %.300s%.300s",
-                     i > 0 ? "its key is revoked" : "its signature does not hold",
-                     buf_c(&p.errors), buf_c(&p.out));
+                     i > 0 ? "its key is revoked" : "its signature does not hold", buf_c(&p.errors),
+                     buf_c(&p.out));
   }
   *state = ATTESTATION_OK;
   return true;
@@ -175,7 +177,7 @@ bool attestation_sign(const json_t *statement, const char *key, struct buf *enve
   struct str name_space;
   json_write(statement, &payload);
   put_signed(&message, buf_view(&payload));
-  if (!ssh_sign(key, ATTESTATION_NAMESPACE, buf_view(&message), &armour, err))
+  if (!ssh_sign(key, buf_view(&message), &armour, err))
     return false;
   const char *end = strstr(buf_c(&armour), ARMOUR_ENDS);
   for (const char *p = armour.p + strlen(ARMOUR_BEGINS); end != NULL && p < end; p++)
@@ -193,8 +195,8 @@ bool attestation_sign(const json_t *statement, const char *key, struct buf *enve
 }
 
 /* Says what is wrong with an envelope. */
-static bool not_that(struct attestation_found *found, enum attestation_state state,
-                     const char *why, struct err *err) {
+static bool not_that(struct attestation_found *found, enum attestation_state state, const char *why,
+                     struct err *err) {
   found->state = state;
   return err_set(err, ERR_INVALID, "%s", why);
 }

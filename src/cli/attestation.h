@@ -1,14 +1,13 @@
-/* attestation.h - a statement about a commit, signed with an ssh key (in-toto Statement v1 in a DSSE
- * envelope), and ssh's signatures as ssh-keygen makes and checks them: no key is handled here.
+/* attestation.h - a statement about a commit, signed with an ssh key (in-toto Statement v1 in a
+ * DSSE envelope), and signatures of ssh, which ssh-keygen makes and checks: no key is handled here.
  *
- *   ssh_sign(key, ATTESTATION_NAMESPACE, message, &signature, &err)
- *   ssh_check(&(struct ssh_check){...}, message, signature, signer, &err)
  *   attestation_sign(statement, key, &envelope, &err)     one line
  *   attestation_check(text, &check, commit, &found, &err) json_decref(found.statement)
+ *   ssh_check(&check, message, signature, signer, &state, &err)
  *
- * What is signed is DSSE's encoding of the payload; `sig` is the SSHSIG in base64, `keyid` the
- * fingerprint of its key. Who may sign is the caller's word alone: a file as ssh-keygen takes it (see
- * ALLOWED SIGNERS in its manual). Nothing within an envelope is believed before its signature is. */
+ * DSSE's encoding of the payload is signed; `sig` is the SSHSIG in base64, `keyid` the fingerprint
+ * of its key. Who may sign is the caller's word alone: a file as ssh-keygen takes it (see ALLOWED
+ * SIGNERS in its manual). Nothing within an envelope is believed before its signature is. */
 #ifndef SEGUE_CLI_ATTESTATION_H
 #define SEGUE_CLI_ATTESTATION_H
 
@@ -24,24 +23,21 @@ enum { SSH_SIGNER_BYTES = 256, ATTESTATION_BYTES = 4 * 1024 * 1024 };
 
 enum attestation_state {
   ATTESTATION_OK,
-  ATTESTATION_MALFORMED,      /* no envelope, or no statement of ours in it */
+  ATTESTATION_MALFORMED,       /* no envelope, or no statement of ours in it */
   ATTESTATION_NAMESPACE_WRONG, /* the signature was made for something else */
   ATTESTATION_UNKNOWN_SIGNER,
-  ATTESTATION_EXPIRED,  /* the signer's key is not valid now */
+  ATTESTATION_EXPIRED, /* the signer's key is not valid now */
   ATTESTATION_REVOKED,
   ATTESTATION_TAMPERED, /* the signature is of another text */
   ATTESTATION_WRONG_COMMIT
 };
 const char *attestation_state_name(enum attestation_state state); /* ok, malformed, ... */
 
-struct ssh_check { /* borrowed */
+struct ssh_check {               /* borrowed */
   const char *signers, *revoked; /* files; revoked: a list of keys or a KRL, or NULL */
   const char *name_space;
 };
 
-/* Appends the signature, in its armour. */
-bool ssh_sign(const char *key, const char *name_space, struct str message, struct buf *signature,
-              struct err *err) MUST_CHECK;
 /* Checks a signature in its armour. False also if ssh-keygen cannot be run: then *state is OK. */
 bool ssh_check(const struct ssh_check *check, struct str message, struct str signature,
                char signer[SSH_SIGNER_BYTES], enum attestation_state *state,

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one pass over the log gathers; all are records of it, or made of them. */
+/* Holds what one pass over the log gathers: records of it, and what is made of them. */
 struct attesting {
   json_t *start, *judgment, *committed, *evidence, *hidden, *end;
   json_t *movements; /* turn -> movement, of turns whose call is a command */
@@ -135,9 +135,11 @@ static bool attest_read(struct attesting *a, const struct store_ref *ref, struct
   verified_close(&b);
   a->seal = seals[result.seal];
   if (!ok)
-    return err_set(err, ERR_CORRUPT, "its log is not whole or not what was written: see segue verify");
+    return err_set(err, ERR_CORRUPT,
+                   "its log is not whole or not what was written: see segue verify");
   if (!str_eq_c(json_view_at(a->end, "outcome"), "complete"))
-    return err_set(err, ERR_INVALID, "it did not end as complete, but as %.40s: there is nothing to attest",
+    return err_set(err, ERR_INVALID,
+                   "it did not end as complete, but as %.40s: there is nothing to attest",
                    json_word_at(a->end, "outcome"));
   return true;
 }
@@ -178,7 +180,8 @@ static bool attest_commit(struct attesting *a, const char *named, char commit[CO
   if (made[0] == '\0')
     made = json_word_at(a->committed, "head");
   if (named == NULL && (made[0] == '\0' || a->changed))
-    return err_set(err, ERR_USAGE, "the session %s: name the commit that has its work with --commit",
+    return err_set(err, ERR_USAGE,
+                   "the session %s: name the commit that has its work with --commit",
                    made[0] == '\0' ? "made no commit" : "went on after its last commit");
   const char *cwd = json_word_at(json_at(a->start, "config"), "cwd");
   buf_auto_t word = buf_of("%s^{commit}", named != NULL ? named : made);
@@ -210,20 +213,21 @@ static json_t *attest_statement(const struct attesting *a, const char *commit) {
   struct str words = json_view_at(a->start, "task");
   record_time(clock_real_ms(), now);
   sha256_hex(words.p, words.n, "", 0, task);
-  json_t *predicate = json_pack(
-      "{sO ss sO* sO* s{sO* sO*} ss sO* so sO sO sO sO s{sI ss ss}}", "session",
-      json_at(a->start, "session"), "attested", now, "ended", json_at(a->end, "ts"), "outcome",
-      json_at(a->end, "outcome"), "workflow", "name", json_at(json_at(a->start, "workflow"), "name"),
-      "sha256", json_at(a->start, "workflow_sha256"), "task_sha256", task, "basis",
-      json_at(a->end, "basis"), "judge", attest_judge(a), "agents", a->agents, "checks", a->checks,
-      "not_proved", a->unproved, "versions", json_at(a->start, "versions"), "log", "records",
-      (json_int_t)a->records, "head", a->head, "seal", a->seal);
+  json_t *predicate =
+      json_pack("{sO ss sO* sO* s{sO* sO*} ss sO* so sO sO sO sO s{sI ss ss}}", "session",
+                json_at(a->start, "session"), "attested", now, "ended", json_at(a->end, "ts"),
+                "outcome", json_at(a->end, "outcome"), "workflow", "name",
+                json_at(json_at(a->start, "workflow"), "name"), "sha256",
+                json_at(a->start, "workflow_sha256"), "task_sha256", task, "basis",
+                json_at(a->end, "basis"), "judge", attest_judge(a), "agents", a->agents, "checks",
+                a->checks, "not_proved", a->unproved, "versions", json_at(a->start, "versions"),
+                "log", "records", (json_int_t)a->records, "head", a->head, "seal", a->seal);
   if (a->evidence != NULL)
     json_object_set(predicate, "evidence", json_at(a->evidence, "evidence"));
   if (a->hidden != NULL)
     json_object_set(predicate, "hidden_tests", a->hidden);
-  return json_pack("{ss s[{ss s{ss}}] ss so}", "_type", "https://in-toto.io/Statement/v1", "subject",
-                   "name", "commit", "digest", "gitCommit", commit, "predicateType",
+  return json_pack("{ss s[{ss s{ss}}] ss so}", "_type", "https://in-toto.io/Statement/v1",
+                   "subject", "name", "commit", "digest", "gitCommit", commit, "predicateType",
                    ATTESTATION_PREDICATE, "predicate", predicate);
 }
 
@@ -235,23 +239,27 @@ static bool attest_key_is_apart(const struct attesting *a, const char *key, stru
   JSON_EACH(a->places, i, place) {
     struct repo repo = {0};
     char_auto_t *folder = realpath(json_view(place).p, NULL);
-    const char *top = folder != NULL && repo_find(folder, &repo) && repo.top.n > 0
-                          ? buf_c(&repo.top)
-                          : folder;
+    const char *top =
+        folder != NULL && repo_find(folder, &repo) && repo.top.n > 0 ? buf_c(&repo.top) : folder;
     size_t n = top != NULL ? strlen(top) : 0;
     bool within = n > 0 && strncmp(real, top, n) == 0 && (real[n] == '/' || n == 1);
     repo_deinit(&repo);
     if (within)
-      return err_set(err, ERR_USAGE, "agents of the session could read the key %s: keep it elsewhere, "
-                     "such as in ~/.ssh", key);
+      return err_set(err, ERR_USAGE,
+                     "agents of the session could read the key %s: keep it elsewhere, "
+                     "such as in ~/.ssh",
+                     key);
   }
   return true;
 }
 
 static int attest(const struct cli_args *args) {
-  AUTO(attesting_deinit) struct attesting a = {.movements = json_object(), .checks = json_object(),
-                                               .agents = json_array(), .places = json_array(),
-                                               .unproved = json_array()};
+  AUTO(attesting_deinit)
+  struct attesting a = {.movements = json_object(),
+                        .checks = json_object(),
+                        .agents = json_array(),
+                        .places = json_array(),
+                        .unproved = json_array()};
   struct err err = {0};
   struct store_ref ref;
   char commit[COMMIT_BYTES];

@@ -109,12 +109,13 @@ static bool export_headers(struct exporter *e, struct err *err) {
          export_header(e, n++, buf_c(&begin), (struct str){at + name + 1, all - name - 1});
     at += all + (at[all] == ',');
   }
-  return ok || err_set(err, ERR_USAGE, "OTEL_EXPORTER_OTLP_HEADERS is NAME=VALUE,... with at most %d",
-                       HEADERS_MAX - 1);
+  return ok ||
+         err_set(err, ERR_USAGE, "OTEL_EXPORTER_OTLP_HEADERS is NAME=VALUE,... with at most %d",
+                 HEADERS_MAX - 1);
 }
 
 /* Opens the file, which holds what logs hold, or takes the address of a collector. */
-static bool export_open(struct exporter *e, struct err *err) {
+static bool exporter_open(struct exporter *e, struct err *err) {
   const char *rest = strstr(e->to, "://");
   if (str_starts(str_from(e->to), "http://") || str_starts(str_from(e->to), "https://")) {
     size_t host = strcspn(rest + 3, "/");
@@ -132,7 +133,7 @@ static bool export_open(struct exporter *e, struct err *err) {
   return e->file != NULL || err_set_errno(err, errno, "cannot write %s", e->to);
 }
 
-static bool export_close(struct exporter *e, struct err *err) {
+static bool exporter_close(struct exporter *e, struct err *err) {
   bool ok = e->file == NULL || fflush(e->file) == 0;
   if (e->file != NULL && e->file != stdout)
     ok = fclose(e->file) == 0 && ok;
@@ -157,9 +158,10 @@ static int export_run(const struct cli_args *args) {
                             .batch = export_batch,
                             .ctx = &e};
   const struct resolve_id_each each = {.log = export_log, .ctx = &e};
-  bool ok = resolve_id_since(cli_value(args, "since"), &e.since_ms, &err) && export_open(&e, &err) &&
-            resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
-  ok = (export_close(&e, &err) || !ok) && ok;
+  bool ok =
+      resolve_id_since(cli_value(args, "since"), &e.since_ms, &err) && exporter_open(&e, &err) &&
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err);
+  ok = (exporter_close(&e, &err) || !ok) && ok;
   registry_free(registry);
   if (!ok)
     return cli_fail("export", &err);

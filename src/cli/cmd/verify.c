@@ -45,8 +45,8 @@ static bool attested_commit(const char *word, char commit[COMMIT_BYTES], struct 
     return true;
   }
   buf_auto_t rev = buf_of("%s^{commit}", word);
-  char_auto_t *found = git_line(".", err, "rev-parse", "--verify", "--quiet", "--end-of-options",
-                                buf_c(&rev), NULL);
+  char_auto_t *found =
+      git_line(".", err, "rev-parse", "--verify", "--quiet", "--end-of-options", buf_c(&rev), NULL);
   if (found == NULL)
     return err_set(err, ERR_USAGE, "there is no commit %.100s here: name one with --commit", word);
   print_into(commit, COMMIT_BYTES, "%s", found);
@@ -62,8 +62,10 @@ static bool signers_are_callers(const char *path, struct err *err) {
   bool found = here != NULL && repo_find(here, &repo) && repo.top.n > 0;
   bool within = found && strncmp(real, repo.top.p, repo.top.n) == 0 && real[repo.top.n] == '/';
   repo_deinit(&repo);
-  return !within || err_set(err, ERR_USAGE, "%s is in the tree that is checked, whose authors could "
-                            "have written it: keep the signers elsewhere", path);
+  return !within || err_set(err, ERR_USAGE,
+                            "%s is in the tree that is checked, whose authors could "
+                            "have written it: keep the signers elsewhere",
+                            path);
 }
 
 static void tell_attested(const struct cli_args *args, const char *path, const char *commit,
@@ -534,8 +536,8 @@ static int verify(const struct cli_args *args) {
     return gate_end(&v.gate, verify_attestation(args, &v.gate));
   if (err.code == ERR_NONE && args->word_count == 0)
     err_set(&err, ERR_USAGE, "name sessions, logs or folders of logs");
-  if (err.code != ERR_NONE || !gate_begin(&v.gate, "verify", args, &err) || !load_kept(&v, args, &err) ||
-      (v.verifier = verifier_new(&err)) == NULL)
+  if (err.code != ERR_NONE || !gate_begin(&v.gate, "verify", args, &err) ||
+      !load_kept(&v, args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return gate_end(&v.gate, cli_fail("verify", &err));
   for (size_t i = 0; i < args->word_count; i++) {
     struct store_ref ref;

@@ -735,8 +735,7 @@ static int audit_sql(const struct cli_args *args, const char *question) {
   if (ok && (args->word_count > 1 || store_is_address(store.where)))
     ok = err_set(&err, ERR_USAGE, "--sql asks the index of one folder%s",
                  args->word_count > 1 ? "" : "; segue store export copies sessions into one");
-  ok = ok && ask_sql_refresh(c, &store, &odd, &err) &&
-       ask_sql(&store, question, sql_row, &a, &err);
+  ok = ok && ask_sql_refresh(c, &store, &odd, &err) && ask_sql(&store, question, sql_row, &a, &err);
   audit_show_apart(c, stderr);
   if (odd > 0)
     fprintf(stderr, "segue audit: %llu sound logs are too large for the index\n", (count)odd);
