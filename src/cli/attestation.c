@@ -1,10 +1,12 @@
 /* Signs statements about commits, and checks them. */
 #include "cli/attestation.h"
 
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "cli/capture.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "git/repo.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +111,18 @@ bool ssh_check(const struct ssh_check *check, struct str message, struct str sig
     unlink(path);
   }
   return ok;
+}
+
+bool attestation_is_within(const char *path, const char *folder) {
+  struct repo repo = {0};
+  char_auto_t *real = realpath(path, NULL), *top = realpath(folder, NULL);
+  bool in_tree = top != NULL && repo_find(top, &repo) && repo.top.n > 0;
+  const char *in = in_tree ? buf_c(&repo.top) : top;
+  size_t n = in != NULL ? strlen(in) : 0;
+  bool within =
+      real != NULL && n > 0 && strncmp(real, in, n) == 0 && (real[n] == '/' || in[n - 1] == '/');
+  repo_deinit(&repo);
+  return within;
 }
 
 /* --- the envelope --- */

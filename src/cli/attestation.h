@@ -49,6 +49,9 @@ struct attestation_found {
   char signer[SSH_SIGNER_BYTES];
 };
 
+/* Returns whether a path leads into a folder, or into the working tree around it. */
+bool attestation_is_within(const char *path, const char *folder);
+
 bool attestation_sign(const json_t *statement, const char *key, struct buf *envelope,
                       struct err *err) MUST_CHECK;
 /* commit: what it must be about, in hexadecimal digits. False as with ssh_check. */

@@ -7,7 +7,6 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "git/repo.h"
 #include "git/run.h"
 #include "git/work.h"
 #include "host/resume_options.h"
@@ -16,24 +15,28 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Holds what one pass over the log gathers: records of it, and what is made of them. */
 struct attesting {
   json_t *start, *judgment, *committed, *evidence, *hidden, *end;
-  json_t *movements; /* turn -> movement, of turns whose call is a command */
-  json_t *checks;    /* movement -> its last exit and tests, and whether work followed */
-  json_t *agents;    /* who worked: {provider, model} */
-  json_t *places;    /* folders in which agents worked */
-  json_t *unproved;  /* sentences */
-  bool changed;      /* there are changes that no commit has */
+  json_t *turns;    /* turn -> movement */
+  json_t *children; /* turn -> null, of children with a worktree of their own */
+  json_t *commands; /* turn -> movement, of turns whose call is a command */
+  json_t *checks;   /* movement -> its last exit and tests, and whether work followed */
+  json_t *agents;   /* who worked: {provider, model} */
+  json_t *places;   /* folders in which agents worked */
+  json_t *unproved; /* sentences */
+  bool changed;     /* there are changes that no commit has */
   uint64_t records;
   char head[SHA256_HEX];
   const char *seal;
 };
 
 static void attesting_deinit(struct attesting *a) {
-  json_t *const owned[] = {a->start,     a->judgment, a->committed, a->evidence, a->hidden,  a->end,
-                           a->movements, a->checks,   a->agents,    a->places,   a->unproved};
+  json_t *const owned[] = {a->start,  a->judgment, a->committed, a->evidence, a->hidden,
+                           a->end,    a->turns,    a->children,  a->commands, a->checks,
+                           a->agents, a->places,   a->unproved};
   for (size_t i = 0; i < ARRAY_LEN(owned); i++)
     json_decref(owned[i]);
 }
@@ -45,7 +48,7 @@ static void attest_call_start(struct attesting *a, const json_t *r, const char *
   if (str_eq_c(json_view_at(r, "provider"), "command")) {
     char turn[24];
     print_into(turn, sizeof turn, "%lld", (long long)json_int_at(r, "turn"));
-    json_object_set_new(a->movements, turn, json_string(movement));
+    json_object_set_new(a->commands, turn, json_string(movement));
     return;
   }
   json_put_text(agent, "provider", json_view_at(r, "provider"));
@@ -59,7 +62,7 @@ static void attest_call_start(struct attesting *a, const json_t *r, const char *
 static void attest_call_end(struct attesting *a, const json_t *r) {
   char turn[24];
   print_into(turn, sizeof turn, "%lld", (long long)json_int_at(r, "turn"));
-  const char *movement = json_string_value(json_object_get(a->movements, turn));
+  const char *movement = json_string_value(json_object_get(a->commands, turn));
   if (json_array_size(json_at(r, "files")) > 0 || json_at(r, "files_unknown") != NULL) {
     a->changed = true;
     JSON_MEMBERS(a->checks, name, check)
@@ -78,16 +81,20 @@ static void attest_call_end(struct attesting *a, const json_t *r) {
 static void attest_workspace(struct attesting *a, const json_t *r) {
   const json_t *data = json_at(r, "data");
   struct str event = json_view_at(r, "event");
+  char turn[24];
+  print_into(turn, sizeof turn, "%lld", (long long)json_int_at(r, "turn"));
   if (str_eq_c(event, "made"))
     json_array_append(a->places, json_at(data, "path"));
-  if (!str_eq_c(event, "committed"))
-    return;
+  if (str_eq_c(event, "made") && json_at(r, "turn") != NULL)
+    json_object_set_new(a->children, turn, json_null());
+  if (!str_eq_c(event, "committed") || json_object_get(a->children, turn) != NULL)
+    return; /* a child's commit is not the session's */
   a->changed = false;
   if (json_is_string(json_at(data, "commit")) || json_is_string(json_at(data, "head")))
     json_keep(&a->committed, data);
 }
 
-static void attest_take(struct attesting *a, json_t *r, json_t **turns) {
+static void attest_take(struct attesting *a, json_t *r) {
   struct str type = json_view_at(r, "type");
   char turn[24];
   print_into(turn, sizeof turn, "%lld", (long long)json_int_at(r, "turn"));
@@ -95,9 +102,9 @@ static void attest_take(struct attesting *a, json_t *r, json_t **turns) {
     json_keep(&a->start, r);
     json_array_append(a->places, json_at(json_at(r, "config"), "cwd"));
   } else if (str_eq_c(type, "turn_start")) {
-    json_object_set(*turns, turn, json_at(r, "movement"));
+    json_object_set(a->turns, turn, json_at(r, "movement"));
   } else if (str_eq_c(type, "call_start")) {
-    attest_call_start(a, r, json_string_value(json_object_get(*turns, turn)));
+    attest_call_start(a, r, json_string_value(json_object_get(a->turns, turn)));
   } else if (str_eq_c(type, "call_end")) {
     attest_call_end(a, r);
   } else if (str_eq_c(type, "workspace")) {
@@ -119,14 +126,13 @@ static bool attest_read(struct attesting *a, const struct store_ref *ref, struct
   struct verified_reader b = {0};
   struct verify_result result;
   struct verification *p = verification_new(err);
-  json_auto_t *turns = json_object();
   json_t *r;
   bool ok = p != NULL && verification_read(p, ref, &result, err);
   verification_free(p);
   if (!ok || !verified_open(&b, ref, false, err))
     return false;
   while ((r = verified_next(&b)) != NULL) {
-    attest_take(a, r, &turns);
+    attest_take(a, r);
     json_decref(r);
   }
   a->records = b.records;
@@ -233,29 +239,22 @@ static json_t *attest_statement(const struct attesting *a, const char *commit) {
 
 /* Refuses a key that lies where an agent of the session could have read it. */
 static bool attest_key_is_apart(const struct attesting *a, const char *key, struct err *err) {
-  char_auto_t *real = realpath(key, NULL);
-  if (real == NULL)
+  if (access(key, F_OK) != 0)
     return err_set(err, ERR_NOT_FOUND, "there is no key %s: name one with --key", key);
-  JSON_EACH(a->places, i, place) {
-    struct repo repo = {0};
-    char_auto_t *folder = realpath(json_view(place).p, NULL);
-    const char *top =
-        folder != NULL && repo_find(folder, &repo) && repo.top.n > 0 ? buf_c(&repo.top) : folder;
-    size_t n = top != NULL ? strlen(top) : 0;
-    bool within = n > 0 && strncmp(real, top, n) == 0 && (real[n] == '/' || n == 1);
-    repo_deinit(&repo);
-    if (within)
+  JSON_EACH(a->places, i, place)
+    if (attestation_is_within(key, json_view(place).p))
       return err_set(err, ERR_USAGE,
-                     "agents of the session could read the key %s: keep it elsewhere, "
-                     "such as in ~/.ssh",
+                     "agents of the session could read the key %s: keep it elsewhere, such as in "
+                     "~/.ssh",
                      key);
-  }
   return true;
 }
 
 static int attest(const struct cli_args *args) {
   AUTO(attesting_deinit)
-  struct attesting a = {.movements = json_object(),
+  struct attesting a = {.turns = json_object(),
+                        .children = json_object(),
+                        .commands = json_object(),
                         .checks = json_object(),
                         .agents = json_array(),
                         .places = json_array(),

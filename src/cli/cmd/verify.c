@@ -10,7 +10,6 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
-#include "git/repo.h"
 #include "git/run.h"
 #include "git/work.h"
 #include "os/clock.h"
@@ -51,21 +50,6 @@ static bool attested_commit(const char *word, char commit[COMMIT_BYTES], struct 
     return err_set(err, ERR_USAGE, "there is no commit %.100s here: name one with --commit", word);
   print_into(commit, COMMIT_BYTES, "%s", found);
   return true;
-}
-
-/* Refuses a list of signers out of the working tree: whoever made the commit wrote it, too. */
-static bool signers_are_callers(const char *path, struct err *err) {
-  struct repo repo = {0};
-  char_auto_t *here = realpath(".", NULL), *real = realpath(path, NULL);
-  if (real == NULL)
-    return err_set_errno(err, errno, "cannot open %s", path);
-  bool found = here != NULL && repo_find(here, &repo) && repo.top.n > 0;
-  bool within = found && strncmp(real, repo.top.p, repo.top.n) == 0 && real[repo.top.n] == '/';
-  repo_deinit(&repo);
-  return !within || err_set(err, ERR_USAGE,
-                            "%s is in the tree that is checked, whose authors could "
-                            "have written it: keep the signers elsewhere",
-                            path);
 }
 
 static void tell_attested(const struct cli_args *args, const char *path, const char *commit,
@@ -115,7 +99,13 @@ static int verify_attestation(const struct cli_args *args, struct gate *gate) {
   if (check.signers == NULL || args->word_count > 0)
     return cli_refuse("verify", "--attestation needs --allowed-signers, and no session");
   if (!file_read(path, ATTESTATION_BYTES, &text, &err) ||
-      !signers_are_callers(check.signers, &err) ||
+      (access(check.signers, R_OK) != 0 &&
+       !err_set_errno(&err, errno, "cannot open %s", check.signers)) ||
+      (attestation_is_within(check.signers, ".") &&
+       !err_set(&err, ERR_USAGE,
+                "%s is in the tree that is checked, whose authors could have written it: keep the "
+                "signers elsewhere",
+                check.signers)) ||
       !attested_commit(cli_value_or(args, "commit", "HEAD"), commit, &err))
     return cli_fail_with(STATUS_USAGE, "verify", &err);
   bool ok = attestation_check(buf_view(&text), &check, commit, &found, &err);
