@@ -78,10 +78,11 @@ CREATE VIEW stages AS SELECT a.session, a.turn, s.key - 8 AS number, a.time_ms, 
     FROM all_rows AS a, json_each(a.numbers) AS s
     JOIN stage_kinds AS k ON k.number = s.value->>0 WHERE s.type = 'array';
 
-CREATE VIEW calls AS SELECT session, turn, 'work' AS purpose, worker AS provider,
-    worker_model AS model, work_calls AS count, work_ms AS duration_ms, work_input AS input,
-    work_output AS output, work_cost_usd AS cost_usd, work_unpriced AS unpriced FROM all_rows
-    WHERE work_calls > 0 UNION ALL SELECT session, turn, stage, provider, model, calls,
+CREATE VIEW calls AS SELECT session, turn, time_ms, workflow, movement, 'work' AS purpose,
+    worker AS provider, worker_model AS model, work_calls AS count, work_ms AS duration_ms,
+    work_input AS input, work_output AS output, work_cost_usd AS cost_usd,
+    work_unpriced AS unpriced FROM all_rows WHERE work_calls > 0
+    UNION ALL SELECT session, turn, time_ms, workflow, movement, stage, provider, model, calls,
     duration_ms, input, output, cost_usd, unpriced FROM stages WHERE calls > 0;
 
 -- the usual questions
@@ -91,11 +92,9 @@ CREATE VIEW rates_by_day AS SELECT date(time_ms / 1000, 'unixepoch') AS day, wor
 CREATE VIEW fallbacks AS SELECT workflow, movement, stage, outcome, reason, count(*) AS stages,
     sum(calls) AS calls, sum(input + output) AS tokens, sum(cost_usd) AS cost_usd FROM stages
     WHERE outcome <> 'matched' AND vote IS NULL GROUP BY 1, 2, 3, 4, 5;
-CREATE VIEW spending AS SELECT date(t.time_ms / 1000, 'unixepoch') AS day, t.workflow, t.movement,
-    c.purpose, c.provider, c.model, sum(c.count) AS calls, sum(c.input) AS input,
-    sum(c.output) AS output, sum(c.cost_usd) AS cost_usd, sum(c.unpriced) AS unpriced
-    FROM calls AS c JOIN turns AS t ON t.session = c.session AND t.turn = c.turn
-    GROUP BY 1, 2, 3, 4, 5, 6;
+CREATE VIEW spending AS SELECT date(time_ms / 1000, 'unixepoch') AS day, workflow, movement,
+    purpose, provider, model, sum(count) AS calls, sum(input) AS input, sum(output) AS output,
+    sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced FROM calls GROUP BY 1, 2, 3, 4, 5, 6;
 CREATE VIEW disagreements AS SELECT j.session, j.turn, j.workflow, j.movement, j.method,
     j.provider, j.model, j.rule AS judged, l.rule AS labelled, l.person, l.blind FROM labels AS l
     JOIN judgments AS j ON j.session = l.session AND j.turn = l.turn

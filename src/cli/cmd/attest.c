@@ -59,6 +59,15 @@ static void attest_call_start(struct attesting *a, const json_t *r, const char *
   json_array_append(a->agents, agent);
 }
 
+/* Returns the members of a record that are among these words. */
+static json_t *attest_members(const json_t *r, const char *words) {
+  json_t *some = json_object();
+  JSON_MEMBERS(r, name, value)
+    if (str_among(str_from(name), words))
+      json_object_set(some, name, value);
+  return some;
+}
+
 static void attest_call_end(struct attesting *a, const json_t *r) {
   char turn[24];
   print_into(turn, sizeof turn, "%lld", (long long)json_int_at(r, "turn"));
@@ -70,12 +79,7 @@ static void attest_call_end(struct attesting *a, const json_t *r) {
   }
   if (movement == NULL)
     return;
-  json_t *check = json_object();
-  static const char *const members[] = {"exit", "tests", "error"};
-  for (size_t i = 0; i < ARRAY_LEN(members); i++)
-    if (json_object_get(r, members[i]) != NULL)
-      json_object_set(check, members[i], json_object_get(r, members[i]));
-  json_object_set_new(a->checks, movement, check);
+  json_object_set_new(a->checks, movement, attest_members(r, "exit tests error"));
 }
 
 static void attest_workspace(struct attesting *a, const json_t *r) {
@@ -202,15 +206,10 @@ static bool attest_commit(struct attesting *a, const char *named, char commit[CO
 }
 
 static json_t *attest_judge(const struct attesting *a) {
-  static const char *const members[] = {"turn",   "movement",     "rule",     "condition",
-                                        "method", "match_method", "provider", "model",
-                                        "reader", "prompt_sha256"};
-  json_t *judge = json_object();
-  for (size_t i = 0; i < ARRAY_LEN(members); i++)
-    if (json_object_get(a->judgment, members[i]) != NULL)
-      json_object_set(judge, members[i], json_object_get(a->judgment, members[i]));
-  json_object_set_new(judge, "stages",
-                      json_integer((json_int_t)json_array_size(json_at(a->judgment, "stages"))));
+  json_t *judge = attest_members(a->judgment, "turn movement rule condition method match_method "
+                                              "provider model reader prompt_sha256");
+  json_put(judge, "stages",
+           json_integer((json_int_t)json_array_size(json_at(a->judgment, "stages"))));
   return judge;
 }
 
