@@ -20,7 +20,7 @@
  * A log that has not ended is open, or running if a process owns it: that is asked anew each
  * time. `sum` is a checksum of the numbers before it, `rows_sum` of the rows: a damaged row is as
  * none. */
-enum { KEPT_FORMAT = 4 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { KEPT_FORMAT = 5 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { KEPT_LOG_BYTES = 16 * 1024 * 1024, KEPT_PENDING_BYTES = 4 * 1024 * 1024, HEAD_BYTES = 16 };
 
 /* --- kinds --- */
@@ -53,7 +53,10 @@ struct kind_list {
   struct sqlite3_stmt *put;
 };
 
-/* `sum` covers these, in the order of the columns. FACT_LAST_MS: time of the last row. */
+/* `sum` covers these, in the order of the columns. FACT_LAST_MS: time of the last row; FACT_USE:
+ * what all calls used, a struct row_use. */
+enum { USE_COUNT = 6 };
+_Static_assert(sizeof(struct row_use) == USE_COUNT * sizeof(int64_t), "a use is its numbers");
 enum fact {
   FACT_BYTES,
   FACT_TIME_NS,
@@ -62,7 +65,9 @@ enum fact {
   FACT_SESSION_MS,
   FACT_UNAVAILABLE,
   FACT_LAST_MS,
-  FACT_ROWS_SUM,
+  FACT_STARTED_MS,
+  FACT_USE,
+  FACT_ROWS_SUM = FACT_USE + USE_COUNT,
   FACT_COUNT
 };
 
@@ -76,9 +81,10 @@ struct kept_log { /* what was read and is not written yet */
 struct aggregate_cache {
   struct aggregate *aggregate;
   const struct store *store;
-  struct sqlite *s; /* NULL: nothing is kept */
-  int dir;          /* of the logs */
-  bool writes;      /* it has the right to, and keeps what it reads */
+  struct sqlite *s;   /* NULL: nothing is kept */
+  int dir;            /* of the logs */
+  bool writes;        /* it has the right to, and keeps what it reads */
+  uint64_t left, odd; /* sound logs that are not kept, see aggregate_cache_told */
   struct sqlite3_stmt *rows, *put, *drop;
   bool met; /* the log that `rows` is at is in the store */
   struct name_list words;
@@ -208,8 +214,7 @@ static bool kinds_load(struct aggregate_cache *k, enum kind_of of) {
 
 /* --- rows as numbers --- */
 
-enum { USE_COUNT = 6, ROW_NUMBERS = 3 + USE_COUNT, STAGE_NUMBERS = 1 + 2 * USE_COUNT };
-_Static_assert(sizeof(struct row_use) == USE_COUNT * sizeof(int64_t), "a use is its numbers");
+enum { ROW_NUMBERS = 3 + USE_COUNT, STAGE_NUMBERS = 1 + 2 * USE_COUNT };
 
 static void write_numbers(struct buf *out, const int64_t *numbers, size_t count) {
   for (size_t i = 0; i < count; i++) {
@@ -250,6 +255,13 @@ static bool take_char(struct str *in, char c) {
   return is;
 }
 
+static void sum_use(struct aggregate_cache *k, const struct row_use *use) {
+  struct row_use sum;
+  memcpy(&sum, &k->log.facts[FACT_USE], sizeof sum);
+  row_use_add(&sum, use);
+  memcpy(&k->log.facts[FACT_USE], &sum, sizeof sum);
+}
+
 static void write_stage(struct aggregate_cache *k, const struct row_stage *stage, bool rest) {
   const uint32_t flags = (uint32_t)(stage->asked | stage->readable << 1 | stage->machine << 2 |
                                     stage->shares << 3 | rest << 4);
@@ -260,6 +272,7 @@ static void write_stage(struct aggregate_cache *k, const struct row_stage *stage
   size_t count = STAGE_NUMBERS;
   memcpy(numbers + 1, &stage->use, sizeof stage->use);
   memcpy(numbers + 1 + USE_COUNT, &stage->corrections, sizeof stage->corrections);
+  sum_use(k, &stage->use);
   while (count > 1 && numbers[count - 1] == 0)
     count--;
   buf_puts(&k->pending, ",[");
@@ -275,8 +288,10 @@ static void write_row(struct aggregate_cache *k, const struct row *row) {
                              row->failure,  row->kind,   row->rule,         row->answers,
                              flags};
   int64_t numbers[ROW_NUMBERS] = {row->turn, kind_number(k, KIND_ROW, fields), row->time_ms};
-  if (row->kind != ROW_VALUE) /* the turn's other row has the work */
+  if (row->kind != ROW_VALUE) { /* the turn's other row has the work */
     memcpy(numbers + 3, &row->work, sizeof row->work);
+    sum_use(k, &row->work);
+  }
   buf_puts(&k->pending, k->pending.n > k->log.at + 1 ? ",[" : "[");
   write_numbers(&k->pending, numbers, ROW_NUMBERS);
   for (size_t i = 0; i < row->stage_count + row->rest_count; i++)
@@ -379,6 +394,7 @@ static void aggregate_cache_on_session(void *ctx, const struct row_session *sess
   facts[FACT_KIND] = kind_number(k, KIND_SESSION, fields);
   facts[FACT_SESSION_MS] = session->time_ms;
   facts[FACT_UNAVAILABLE] = session->unavailable_stops;
+  facts[FACT_STARTED_MS] = session->started_ms;
   aggregate_cache_see_time(k, session->time_ms);
   aggregate_take_session(k->aggregate, session);
 }
@@ -405,6 +421,7 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
   const struct sqlite_api *api = k->s->api;
   if (k->log_count > 1)
     qsort(k->logs, k->log_count, sizeof *k->logs, by_id);
+  size_t kept = 0;
   for (size_t i = 0; i < k->log_count && k->writes; i++) {
     struct kept_log *log = &k->logs[i];
     const char *rows = k->pending.p + log->at;
@@ -417,7 +434,9 @@ static void aggregate_cache_flush(struct aggregate_cache *k) {
     (void)api->bind_int64(k->put, 4 + FACT_COUNT, facts_sum(log->facts));
     (void)api->bind_text(k->put, 5 + FACT_COUNT, rows, (int)log->n, NULL);
     k->writes = k->s->error == SQLITE_CODE_OK && sqlite_put(k->s, k->put);
+    kept += k->writes;
   }
+  k->left += k->log_count - kept;
   k->log_count = 0;
   buf_clear(&k->pending);
   /* Saved from time to time: a killed audit has not read all in vain. If another process has
@@ -437,7 +456,7 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) 
   k->log = (struct kept_log){.at = k->pending.n};
   k->spoiled = false;
   if (!k->writes || !index_stat(k->dir, id, &bytes, &k->log.facts[FACT_TIME_NS])) {
-    aggregate_read(k->aggregate, &ref);
+    k->left += aggregate_read(k->aggregate, &ref) == ROWS_SOUND;
     return;
   }
   k->log.facts[FACT_BYTES] = (int64_t)bytes;
@@ -452,6 +471,7 @@ static void aggregate_cache_read_log(struct aggregate_cache *k, const char *id) 
   if (state != ROWS_SOUND || k->spoiled || rows->end != bytes ||
       strcmp(rows->session.id, id) != 0) {
     k->pending.n = k->log.at;
+    k->odd += state == ROWS_SOUND;
     return;
   }
   buf_putc(&k->pending, ']');
@@ -550,8 +570,10 @@ static bool aggregate_cache_find(struct aggregate_cache *k, const char *id) {
 static void copy_label(void *ctx, const struct label *label) {
   struct aggregate_cache *k = ctx;
   const struct sqlite_api *api = k->s->api;
+  if (label->dismissed > 0)
+    return;
   struct sqlite3_stmt *put =
-      sqlite_ask(k->s, "INSERT INTO labels VALUES (?1,?2,?3,nullif(?4, 0),?5,?6,?7,?8)");
+      sqlite_ask(k->s, "INSERT INTO label_rows VALUES (?1,?2,?3,nullif(?4, 0),?5,?6,?7,?8)");
   if (put == NULL)
     return;
   (void)api->bind_int64(put, 1, (int64_t)label->number);
@@ -579,7 +601,7 @@ static void aggregate_cache_copy_labels(struct aggregate_cache *k) {
   if (sqlite_next(k->s, q))
     print_into(was, sizeof was, "%s", (const char *)k->s->api->column_text(q, 0));
   k->s->api->finalize(q);
-  if (strcmp(was, is) == 0 || !sqlite_run(k->s, "DELETE FROM labels; DELETE FROM label_log"))
+  if (strcmp(was, is) == 0 || !sqlite_run(k->s, "DELETE FROM label_rows; DELETE FROM label_log"))
     return;
   if (!labels_read(k->store, copy_label, k, &ignored))
     return;
@@ -595,13 +617,14 @@ static void aggregate_cache_copy_labels(struct aggregate_cache *k) {
 /* Opens the index; without one, or while another process is writing, all logs are read, or none of
  * them kept. */
 static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
-                                 const struct store *store) {
+                                 const struct store *store, int wait_ms) {
   *k = (struct aggregate_cache){.aggregate = c, .store = store, .dir = -1};
   k->open = dictionary_add(&c->names, STR("open"));
   k->running = dictionary_add(&c->names, STR("running"));
   k->s = index_file_open(store, true);
   if (k->s == NULL)
     return;
+  (void)k->s->api->busy_timeout(k->s->db, wait_ms);
   k->dir = index_folder(store);
   k->writes = sqlite_run(k->s, "BEGIN IMMEDIATE");
   if (!k->writes) {
@@ -618,11 +641,13 @@ static void aggregate_cache_open(struct aggregate_cache *k, struct aggregate *c,
   if (k->writes)
     aggregate_cache_copy_labels(k);
   k->put = sqlite_ask(k->s, "INSERT OR REPLACE INTO log_rows VALUES"
-                            " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)");
+                            " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+                            "?20)");
   k->drop = sqlite_ask(k->s, "DELETE FROM log_rows WHERE session = ?1");
   k->rows = sqlite_ask(
       k->s, "SELECT session, bytes, time_ns, ended, kind, time_ms,"
-            " unavailable_stops, last_ms, rows_sum, sum, CASE WHEN last_ms >= ?1 THEN rows END"
+            " unavailable_stops, last_ms, started_ms, calls, call_ms, input, output, cost_nano,"
+            " unpriced, rows_sum, sum, CASE WHEN last_ms >= ?1 THEN rows END"
             " FROM log_rows ORDER BY session DESC");
   if (k->rows != NULL)
     (void)k->s->api->bind_int64(k->rows, 1, c->since_ms);
@@ -664,7 +689,7 @@ bool aggregate_cache_read(struct aggregate *c, const struct store *store,
   struct aggregate_cache k;
   if (!store_list(store, &ids, &count, err))
     return false;
-  aggregate_cache_open(&k, c, store);
+  aggregate_cache_open(&k, c, store, told->wait_ms);
   for (size_t i = 0; i < count; i++) /* the newest first, as the query */
     if (aggregate_cache_find(&k, ids[i].id) && aggregate_cache_take(&k, ids[i].id)) {
       told->known++;
@@ -674,6 +699,8 @@ bool aggregate_cache_read(struct aggregate *c, const struct store *store,
     }
   (void)aggregate_cache_find(&k, ""); /* drops the rows behind the last log */
   aggregate_cache_close(&k);
+  told->left = k.left;
+  told->odd = k.odd;
   free(ids);
   return true;
 }
@@ -684,10 +711,10 @@ void aggregate_cache_refresh(const struct store *store, size_t budget, bool *mor
   size_t count = 0;
   *more = false;
   struct aggregate *c = aggregate_new();
-  aggregate_cache_open(&k, c, store);
+  aggregate_cache_open(&k, c, store, 0);
   struct sqlite3_stmt *q = NULL;
   if (k.writes)
-    q = sqlite_ask(k.s, "SELECT id FROM sessions AS s LEFT JOIN log_rows AS l ON l.session = s.id"
+    q = sqlite_ask(k.s, "SELECT id FROM list_rows AS s LEFT JOIN log_rows AS l ON l.session = s.id"
                         " WHERE s.status <> 'running' AND (l.session IS NULL OR"
                         " l.bytes <> s.bytes OR l.time_ns <> s.time_ns)");
   while (!*more && sqlite_next(k.s, q)) {
@@ -700,7 +727,7 @@ void aggregate_cache_refresh(const struct store *store, size_t budget, bool *mor
   for (size_t i = 0; i < count; i++)
     aggregate_cache_read_log(&k, ids[i]);
   (void)(k.writes && sqlite_run(k.s, "DELETE FROM log_rows WHERE session NOT IN"
-                                     " (SELECT id FROM sessions)"));
+                                     " (SELECT id FROM list_rows)"));
   aggregate_cache_close(&k);
   aggregate_free(c);
   free(ids);

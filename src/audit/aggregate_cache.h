@@ -16,6 +16,9 @@
 
 struct aggregate_cache_told {
   uint64_t known, read; /* logs that were skipped, and logs that were read */
+  uint64_t left;        /* sound logs that were read while the file could not be written */
+  uint64_t odd;         /* sound logs that were read and are too large to be kept, or changed */
+  int wait_ms;          /* how long to wait for others who write the file; set by the caller */
 };
 
 /* Counts what aggregate_read_store counts, in the same order. */

@@ -699,7 +699,7 @@ static struct pull rows_member_of(struct pull *at, const char *name) {
 static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
                                           const struct rows_head *head) {
   struct str key, id = {"", 0};
-  rows->session.time_ms = rows_time_of(head->ts);
+  rows->session.started_ms = rows->session.time_ms = rows_time_of(head->ts);
   while (pull_key(at, &key)) {
     if (IS(key, "session"))
       (void)pull_text(at, &id);

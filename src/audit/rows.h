@@ -100,6 +100,7 @@ struct row_session {
   /* complete:BASIS of a complete session that says what it rests on, see rows_basis */
   uint32_t cause; /* why it is not complete: its outcome, or the reason of its stop with a class */
   char id[40];
+  int64_t started_ms;
   int64_t time_ms;           /* time of its end or stop, or else of its last record */
   int64_t unavailable_stops; /* stops because no judge could be asked */
 };

@@ -178,9 +178,18 @@
 #define LIMIT_LEDGER_LOCK_MS 5000u /* each other program holds its lock for one sync */
 
 /* --- the index of a folder of logs --- */
-#define LIMIT_INDEX_LEAST_COUNT 256u  /* a folder with fewer logs gets none */
-#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read before their rows are written for good */
-#define LIMIT_INDEX_REST_MS     30000 /* between two updates while sessions end */
+#define LIMIT_INDEX_LEAST_COUNT 256u    /* a folder with fewer logs gets none */
+#define LIMIT_INDEX_STEP_COUNT  5000u   /* logs read before their rows are written for good */
+#define LIMIT_INDEX_REST_MS     30000   /* between two updates while sessions end */
+#define LIMIT_SQL_MS            30000u  /* a question in SQL; its function 5 s more */
+#define LIMIT_SQL_ROW_COUNT     100000u /* rows of its answer */
+#define LIMIT_SQL_ANSWER_BYTES  (64u * 1024u * 1024u)
+#define LIMIT_SQL_VALUE_BYTES   (32u * 1024u * 1024u)  /* what one log adds up to has half of it */
+#define LIMIT_SQL_HEAP_BYTES    (256u * 1024u * 1024u) /* of SQLite: a million rows sorted */
+
+#define LIMIT_OTLP_SPAN_COUNT  500u /* spans of one request to a collector */
+#define LIMIT_OTLP_REPLY_BYTES (1024u * 1024u)
+#define LIMIT_OTLP_MS          60000u /* one request to it */
 
 /* --- judge --- */
 #define LIMIT_REASK_COUNT          5

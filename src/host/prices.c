@@ -7,7 +7,6 @@
 #include "format/json_object.h"
 #include "http/http.h"
 #include "os/clock.h"
-#include "os/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,44 +58,15 @@ double prices_of_output(const struct provider_registry *registry, const json_t *
 
 /* --- a newer list --- */
 
-struct price_fetch {
-  struct buf *out;
-  struct http_end end;
-};
-
-static bool on_body(void *ctx, struct str bytes) {
-  struct price_fetch *f = ctx;
-  buf_str(f->out, bytes);
-  return true;
-}
-
-static void on_done(void *ctx, const struct http_end *end) {
-  struct price_fetch *f = ctx;
-  f->end = *end;
-}
-
 static bool fetch_list(const char *url, struct buf *out, struct err *err) {
-  uv_loop_t loop;
-  struct price_fetch f = {.out = out};
-  if (!loop_init(&loop, err))
-    return false;
-  struct http *http = http_new(&loop);
-  const struct http_request request = {.lane = http_lane(http, "prices", 1),
-                                       .url = url,
+  int status;
+  const struct http_request request = {.url = url,
                                        .connect_ms = LIMIT_HTTP_CONNECT_MS,
                                        .total_ms = LIMIT_HTTP_STALL_MS,
                                        .max_bytes = LIMIT_PRICE_LIST_BYTES};
-  const struct http_sink sink = {.body = on_body, .done = on_done, .ctx = &f};
-  (void)http_start(http, &request, &sink);
-  (void)uv_run(&loop, UV_RUN_DEFAULT);
-  http_free(http);
-  (void)uv_run(&loop, UV_RUN_DEFAULT);
-  (void)uv_loop_close(&loop);
-  if (f.end.kind == HTTP_END_COMPLETE && f.end.status == 200)
-    return true;
-  if (f.end.kind == HTTP_END_COMPLETE)
-    return err_set(err, ERR_IO, "%.300s answers with status %d", url, f.end.status);
-  return err_set(err, ERR_IO, "%.300s: %s", url, f.end.message);
+  if (!http_now(&request, out, &status, err))
+    return false;
+  return status == 200 || err_set(err, ERR_IO, "%.300s answers with status %d", url, status);
 }
 
 static bool read_source(const char *source, struct buf *out, struct err *err) {

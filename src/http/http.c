@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "http/address.h"
 #include "http/curl_load.h"
+#include "os/loop.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -757,4 +758,41 @@ static void http_curl_end(struct http_exchange *x, CURLcode code) {
   default:
     exchange_set_end(x, x->end.status ? HTTP_END_CUT : HTTP_END_NETWORK, "%s", why);
   }
+}
+
+/* --- one request --- */
+
+struct http_one {
+  struct buf *out;
+  struct http_end end;
+};
+
+static bool one_takes(void *ctx, struct str bytes) {
+  struct http_one *one = ctx;
+  buf_str(one->out, bytes);
+  return true;
+}
+
+static void one_is_done(void *ctx, const struct http_end *end) {
+  struct http_one *one = ctx;
+  one->end = *end;
+}
+
+bool http_now(const struct http_request *request, struct buf *out, int *status, struct err *err) {
+  uv_loop_t loop;
+  struct http_one one = {.out = out};
+  struct http_request asked = *request;
+  if (!loop_init(&loop, err))
+    return false;
+  struct http *http = http_new(&loop);
+  asked.lane = http_lane(http, "one", 1);
+  const struct http_sink sink = {.body = one_takes, .done = one_is_done, .ctx = &one};
+  (void)http_start(http, &asked, &sink);
+  (void)uv_run(&loop, UV_RUN_DEFAULT);
+  http_free(http);
+  (void)uv_run(&loop, UV_RUN_DEFAULT);
+  (void)uv_loop_close(&loop);
+  *status = one.end.status;
+  return one.end.kind == HTTP_END_COMPLETE ||
+         err_set(err, ERR_IO, "%.300s: %s", request->url, one.end.message);
 }

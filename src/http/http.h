@@ -17,6 +17,7 @@
 #ifndef SEGUE_HTTP_HTTP_H
 #define SEGUE_HTTP_HTTP_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -91,6 +92,10 @@ struct http_sink {
 struct http_exchange *http_start(struct http *http, const struct http_request *request,
                                  const struct http_sink *sink);
 void http_cancel(struct http_exchange *exchange);
+/* Carries one request out on a loop of its own; `lane` is not looked at. Its body goes to `out`.
+ * False: there is no whole reply. */
+bool http_now(const struct http_request *request, struct buf *out, int *status,
+              struct err *err) MUST_CHECK;
 /* Allows at most stall_ms without a byte from now on: everything that matters has come. */
 void http_hasten(struct http_exchange *exchange, uint64_t stall_ms);
 

@@ -143,7 +143,7 @@ void sqlite_close(struct sqlite *s) {
 
 /* --- index --- */
 
-#define INDEX_VERSION "10" /* of the tables in store/index.sql; another version is made anew */
+#define INDEX_VERSION "11" /* of the tables in store/index.sql; another version is made anew */
 
 /* --- the file --- */
 
@@ -281,7 +281,7 @@ static struct sqlite3_stmt *index_ask(struct sqlite *s, const struct filter *wan
     buf_puts(&text, " AND instr(char(10) || methods, char(10) || ?3 || char(10))");
   if (wanted->provider != NULL)
     buf_puts(&text, " AND instr(char(10) || providers, char(10) || ?4 || char(10))");
-  buf_puts(&text, ") FROM sessions ORDER BY id");
+  buf_puts(&text, ") FROM list_rows ORDER BY id");
   struct sqlite3_stmt *q = sqlite_ask(s, buf_c(&text));
   if (q == NULL)
     return NULL;
@@ -471,7 +471,7 @@ static void refresh_seal(void *ctx, const struct ledger_entry *entry) {
 /* Reads the ledger, which is slow, only for rows that it may seal. */
 static void refresh_seal_all(struct refresh *r) {
   struct sqlite3_stmt *q =
-      sqlite_ask(r->s, "SELECT 1 FROM sessions WHERE NOT sealed AND status <> 'running' LIMIT 1");
+      sqlite_ask(r->s, "SELECT 1 FROM list_rows WHERE NOT sealed AND status <> 'running' LIMIT 1");
   bool any = sqlite_next(r->s, q);
   struct ledger_end end;
   struct err err;
@@ -519,10 +519,10 @@ bool index_refresh(const struct store *store, size_t budget, bool *more) {
   if (old.dir >= 0 && sqlite_run(r.s, "BEGIN IMMEDIATE")) {
     index_load(&old, r.s, NULL, INDEX_NOTHING);
     r.old = &old;
-    r.put = sqlite_ask(r.s, "INSERT OR REPLACE INTO sessions VALUES"
+    r.put = sqlite_ask(r.s, "INSERT OR REPLACE INTO list_rows VALUES"
                             "(?1,?2,?3,?4,?5,?6,?7,?8,0,?9,?10,?11,?12,?13,?14,?15,?16)");
-    r.drop = sqlite_ask(r.s, "DELETE FROM sessions WHERE id = ?1");
-    r.seal = sqlite_ask(r.s, "UPDATE sessions SET sealed = 1 WHERE id = ?1 AND seq = ?2 AND"
+    r.drop = sqlite_ask(r.s, "DELETE FROM list_rows WHERE id = ?1");
+    r.seal = sqlite_ask(r.s, "UPDATE list_rows SET sealed = 1 WHERE id = ?1 AND seq = ?2 AND"
                              " head = ?3 AND NOT sealed");
     refresh_all(&r, ids, count, budget, more);
     if (!*more)

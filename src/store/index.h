@@ -14,14 +14,14 @@
  * that a log need not be opened; what is shown comes from the log. The file can be removed at any
  * time. One that is damaged or of another version is ignored, and the next writer empties it.
  *
- * Its tables, which are private (PRAGMA user_version):
+ * Its tables, which are private (PRAGMA user_version), and views, which are not (docs/sql.md):
  *
- *   sessions          what lists and a start need of each log; index_refresh, so a daemon
+ *   list_rows         what lists and a start need of each log; index_refresh, so a daemon
  *   log_rows          what each log adds up to, as numbers; audit/aggregate_cache.c writes this and
  *                     the next three: an audit does, and a daemon
  *   session_kinds, row_kinds, stage_kinds      the words that these numbers stand for
- *   labels            what people say should have been chosen, as often as that file changes
- *   turns, calls, stages, judgments            views of log_rows in words, by session and turn
+ *   label_rows        what people say should have been chosen, as often as that file changes
+ *   sessions, turns, calls, stages, judgments, labels ...    views of these in words
  *
  * DESIGN. Any process may read and write. Who finds the file locked goes on without it: a writer at
  * once, a reader after a twentieth of a second. Where only this machine can change the file system,
@@ -59,7 +59,17 @@ struct sqlite3_stmt;
   X(column_double, double, (struct sqlite3_stmt *, int))                                           \
   X(column_text, const unsigned char *, (struct sqlite3_stmt *, int))                              \
   X(column_blob, const void *, (struct sqlite3_stmt *, int))                                       \
-  X(column_bytes, int, (struct sqlite3_stmt *, int))
+  X(column_bytes, int, (struct sqlite3_stmt *, int))                                               \
+  X(column_count, int, (struct sqlite3_stmt *))                                                    \
+  X(column_name, const char *, (struct sqlite3_stmt *, int))                                       \
+  X(column_type, int, (struct sqlite3_stmt *, int))                                                \
+  X(errmsg, const char *, (struct sqlite3 *))                                                      \
+  X(limit, int, (struct sqlite3 *, int, int))                                                      \
+  X(hard_heap_limit64, long long, (long long))                                                     \
+  X(progress_handler, void, (struct sqlite3 *, int, int (*)(void *), void *))                      \
+  X(set_authorizer, int,                                                                           \
+    (struct sqlite3 *,                                                                             \
+     int (*)(void *, int, const char *, const char *, const char *, const char *), void *))
 
 struct sqlite_api {
 #define SQLITE_MEMBER(name, result, arguments) result(*name) arguments;

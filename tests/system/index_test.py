@@ -32,7 +32,7 @@ def rows(box):
     try:
         db = sqlite3.connect(f"file:{index_of(box)}?mode=ro", uri=True)
         with contextlib.closing(db):
-            return tuple(db.execute(f"select count(*) from {table}").fetchone()[0] for table in ("sessions", "log_rows"))
+            return tuple(db.execute(f"select count(*) from {table}").fetchone()[0] for table in ("list_rows", "log_rows"))
     except sqlite3.Error:
         return 0, 0
 

@@ -143,7 +143,7 @@ def a_program_decides_nothing(box: Own):
     box.file("work/kept", "k")
     protects = waiting(box, PROTECTS)
     all_of = {"answer": [asks, "yes"], "approve": [asks], "reject": [asks, "--reason", "no"], "steer": [asks, "go"],
-              "resume": [undecided, "--rule", "1"], "label": [undecided, "look", "1", "--as", "boss"]}
+              "resume": [undecided, "--rule", "1"], "label": [undecided, "look", "1", "--as", "boss"], "attest": [undecided]}
     lines = {k: f'"$S" {k} ' + " ".join(v) for k, v in all_of.items()}
     lines["budget"] = f'"$S" resume {undecided} --add-budget tokens=1000'
     lines["turns"] = f'"$S" resume {undecided} --max-movements 9'
@@ -162,7 +162,7 @@ def a_program_decides_nothing(box: Own):
     expect([open(p, "rb").read() for p in (asks, undecided, protects)] == before, "nothing was decided")
     expect(ended == ["1"] * len(lines), dict(zip(lines, ended)), done)
     expect(not os.path.exists(box.logs + "/labels"), "no label")
-    for word in ("answer", "approve", "reject", "steer", "resume", "label"):
+    for word in ("answer", "approve", "reject", "steer", "resume", "label", "attest"):
         expect(f"segue {word} /" in tried(own)[0], word, tried(own))
     # What decides nothing is everybody's: to look, and to go on with what a crash left.
     own, ended, done = made(box, [f'"$S" show {asks}', '"$S" ls', '"$S" inbox'])

@@ -2,78 +2,123 @@
 #include "audit/verify.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "cli/attestation.h"
 #include "cli/cli.h"
 #include "cli/gate.h"
+#include "cli/json_io.h"
 #include "cli/resolve_id.h"
+#include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "git/run.h"
+#include "git/work.h"
+#include "os/clock.h"
 #include "store/heads.h"
 #include "store/reader.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-/* --- signed heads --- */
+/* --- signatures --- */
 
-/* Checks a signature over a file with ssh-keygen: no key is handled here. */
-
-enum { NAME_BYTES = 256, SIG_PATH_BYTES = 4096 };
-
-/* Runs ssh-keygen with the file as its input; what it prints goes into `out`. Returns false if it
- * said no. */
-static bool run_keygen(const char *const argv[], const char *input, char *out, size_t room,
-                       struct err *err) {
-  posix_spawn_file_actions_t actions;
-  int ends[2], status = 0;
-  pid_t pid;
-  size_t n = 0;
-  ssize_t got;
-  if (pipe(ends) != 0)
-    return err_set_errno(err, errno, "cannot make a pipe");
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  int number = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(size_t)argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  while (number == 0 && n < room - 1 && (got = read(ends[0], out + n, room - 1 - n)) > 0)
-    n += (size_t)got;
-  out[n] = '\0';
-  close(ends[0]);
-  if (number != 0)
-    return err_set_errno(err, number, "cannot run ssh-keygen, which checks signatures");
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
-         err_set(err, ERR_INVALID, "%s.sig is not a signature of %s by one of the signers", input,
-                 input);
+/* Checks that PATH.sig is a signature over the file by one of the signers, made for the namespace
+ * segue-heads. */
+static bool signed_check(const char *path, struct str text, const char *signers, struct err *err) {
+  const struct ssh_check check = {.signers = signers, .name_space = "segue-heads"};
+  char name[SSH_SIGNER_BYTES];
+  enum attestation_state ignored;
+  buf_auto_t sig_path = buf_of("%s.sig", path), signature = {0};
+  return file_read(buf_c(&sig_path), LIMIT_HEADS_BYTES, &signature, err) &&
+         (ssh_check(&check, text, buf_view(&signature), name, &ignored, err) ||
+          err_wrap(err, "%s.sig is not a signature of %s by one of the signers", path, path));
 }
 
-/* Checks that PATH.sig is a signature over the file by one of the signers (a file as ssh-keygen
- * takes it, see ALLOWED SIGNERS in its manual), made for the namespace segue-heads. */
-static bool signed_check(const char *path, const char *signers, struct err *err) {
-  assert(path != NULL);
-  assert(signers != NULL);
-  char signature[SIG_PATH_BYTES], name[NAME_BYTES], ignored[NAME_BYTES];
-  print_into(signature, sizeof signature, "%s.sig", path);
-  const char *const finding[] = {"ssh-keygen", "-Y", "find-principals", "-s",
-                                 signature,    "-f", signers,           NULL};
-  bool ok = access(signature, R_OK) == 0 || err_set_errno(err, errno, "cannot open %s", signature);
-  ok = ok && run_keygen(finding, path, name, sizeof name, err);
-  name[ok ? strcspn(name, "\n") : 0] = '\0';
-  const char *const verifying[] = {"ssh-keygen", "-Y", "verify",      "-f", signers,   "-I",
-                                   name,         "-n", "segue-heads", "-s", signature, NULL};
-  return ok && run_keygen(verifying, path, ignored, sizeof ignored, err);
+/* Finds out about which commit an attestation must be. */
+static bool attested_commit(const char *word, char commit[COMMIT_BYTES], struct err *err) {
+  size_t n = strlen(word);
+  if ((n == 40 || n == 64) && strspn(word, "0123456789abcdef") == n) {
+    print_into(commit, COMMIT_BYTES, "%s", word);
+    return true;
+  }
+  buf_auto_t rev = buf_of("%s^{commit}", word);
+  char_auto_t *found =
+      git_line(".", err, "rev-parse", "--verify", "--quiet", "--end-of-options", buf_c(&rev), NULL);
+  if (found == NULL)
+    return err_set(err, ERR_USAGE, "there is no commit %.100s here: name one with --commit", word);
+  print_into(commit, COMMIT_BYTES, "%s", found);
+  return true;
+}
+
+static void tell_attested(const struct cli_args *args, const char *path, const char *commit,
+                          const struct attestation_found *found, const struct err *why) {
+  const json_t *p = json_at(found->statement, "predicate"), *judge = json_at(p, "judge");
+  bool ok = found->state == ATTESTATION_OK;
+  if (cli_flag(args, "json")) {
+    json_io_put(json_pack("{ss sb ss ss ss* ss* sO*}", "attestation", path, "ok", ok, "state",
+                          attestation_state_name(found->state), "commit", commit, "error",
+                          ok ? NULL : why->text, "signer", ok ? found->signer : NULL, "statement",
+                          ok ? found->statement : NULL));
+    return;
+  }
+  bool colours = cli_colours(STDOUT_FILENO);
+  printf("%s%s%s  ", cli_paint(colours, ok ? COLOUR_GREEN : COLOUR_RED),
+         attestation_state_name(found->state), cli_paint(colours, COLOUR_NONE));
+  if (!ok) {
+    cli_say(stdout, "%s  %s\n", path, why->text);
+    return;
+  }
+  cli_say(stdout, "commit %.12s  %s by %s (%s), signed by %s\n", commit, json_word_at(p, "basis"),
+          json_word_at(judge, "provider")[0] ? json_word_at(judge, "provider") : "no model",
+          json_word_at(judge, "method"), found->signer);
+  JSON_EACH(json_at(p, "not_proved"), i, doubt)
+    cli_say(stdout, "  not proved: %s\n", json_view(doubt).p);
+}
+
+/* Gives what --fail-if may name: the predicate, and how old it is. */
+static json_t *attested_figures(const json_t *statement) {
+  json_t *figures = json_clone_top(json_at(statement, "predicate"));
+  int64_t attested_ms;
+  if (record_time_parse(json_word_at(figures, "attested"), &attested_ms))
+    json_object_set_new(figures, "age_hours",
+                        json_real((double)(clock_real_ms() - attested_ms) / 3600000));
+  return figures;
+}
+
+static int verify_attestation(const struct cli_args *args, struct gate *gate) {
+  const char *path = cli_value(args, "attestation");
+  const struct ssh_check check = {.signers = cli_value(args, "allowed-signers"),
+                                  .revoked = cli_value(args, "revoked"),
+                                  .name_space = ATTESTATION_NAMESPACE};
+  struct attestation_found found = {0};
+  char commit[COMMIT_BYTES];
+  buf_auto_t text = {0};
+  struct err err = {0};
+  if (check.signers == NULL || args->word_count > 0)
+    return cli_refuse("verify", "--attestation needs --allowed-signers, and no session");
+  if (!file_read(path, ATTESTATION_BYTES, &text, &err) ||
+      (access(check.signers, R_OK) != 0 &&
+       !err_set_errno(&err, errno, "cannot open %s", check.signers)) ||
+      (attestation_is_within(check.signers, ".") &&
+       !err_set(&err, ERR_USAGE,
+                "%s is in the tree that is checked, whose authors could have written it: keep the "
+                "signers elsewhere",
+                check.signers)) ||
+      !attested_commit(cli_value_or(args, "commit", "HEAD"), commit, &err))
+    return cli_fail_with(STATUS_USAGE, "verify", &err);
+  bool ok = attestation_check(buf_view(&text), &check, commit, &found, &err);
+  if (!ok && found.state == ATTESTATION_OK) {
+    json_decref(found.statement);
+    return cli_fail("verify", &err);
+  }
+  gate_case(gate, path, ok ? NULL : err.text);
+  tell_attested(args, path, commit, &found, &err);
+  if (ok)
+    gate_check(gate, path, attested_figures(found.statement));
+  json_decref(found.statement);
+  return ok ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
 /* --- the command --- */
@@ -467,7 +512,7 @@ static bool load_kept(struct verifying *v, const struct cli_args *args, struct e
   if (v->kept_path == NULL)
     return true;
   return file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&
-         (signers == NULL || signed_check(v->kept_path, signers, err)) &&
+         (signers == NULL || signed_check(v->kept_path, buf_view(&text), signers, err)) &&
          heads_parse(&v->kept, buf_view(&text), &v->anchor, err);
 }
 
@@ -476,8 +521,13 @@ static int verify(const struct cli_args *args) {
   struct err err = {0};
   v.json = cli_flag(args, "json");
   v.coloured = cli_colours(STDOUT_FILENO);
-  if (!gate_begin(&v.gate, "verify", args, &err) || !load_kept(&v, args, &err) ||
-      (v.verifier = verifier_new(&err)) == NULL)
+  cli_errors_as_json(v.json && cli_value(args, "attestation") != NULL);
+  if (cli_value(args, "attestation") != NULL && gate_begin(&v.gate, "verify", args, &err))
+    return gate_end(&v.gate, verify_attestation(args, &v.gate));
+  if (err.code == ERR_NONE && args->word_count == 0)
+    err_set(&err, ERR_USAGE, "name sessions, logs or folders of logs");
+  if (err.code != ERR_NONE || !gate_begin(&v.gate, "verify", args, &err) ||
+      !load_kept(&v, args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return gate_end(&v.gate, cli_fail("verify", &err));
   for (size_t i = 0; i < args->word_count; i++) {
     struct store_ref ref;

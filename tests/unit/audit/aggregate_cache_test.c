@@ -72,6 +72,8 @@ TEST(a_damaged_row_is_none) {
                                         "log_rows SET time_ms = time_ms - 1",
                                         "log_rows SET unavailable_stops = 9",
                                         "log_rows SET last_ms = -1",
+                                        "log_rows SET started_ms = 1",
+                                        "log_rows SET cost_nano = cost_nano + 1",
                                         "log_rows SET rows_sum = 7",
                                         "log_rows SET rows = NULL",
                                         "log_rows SET rows = replace(rows, '7', '8')",

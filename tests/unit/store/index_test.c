@@ -192,7 +192,7 @@ TEST_ON(struct fixture *f, setup, teardown, a_damaged_file_is_none) {
 TEST_ON(struct fixture *f, setup, teardown, another_version_is_made_anew) {
   refresh(f);
   struct sqlite *s = sqlite_open(f->path);
-  assert_true(sqlite_run(s, "PRAGMA user_version=999999; ALTER TABLE sessions RENAME TO other"));
+  assert_true(sqlite_run(s, "PRAGMA user_version=999999; ALTER TABLE list_rows RENAME TO other"));
   sqlite_close(s);
   assert_int_equal(rows_of(f), 0);
   refresh(f);
@@ -203,7 +203,7 @@ TEST_ON(struct fixture *f, setup, teardown, nobody_waits) {
   refresh(f);
   write_log(f, 3, "\n");
   struct sqlite *s = sqlite_open(f->path);
-  assert_true(sqlite_run(s, "BEGIN IMMEDIATE; DELETE FROM sessions"));
+  assert_true(sqlite_run(s, "BEGIN IMMEDIATE; DELETE FROM list_rows"));
   assert_false(index_refresh(&f->store, LOG_COUNT, &more)); /* it goes on without */
   assert_false(more);
   assert_int_equal(rows_of(f), LOG_COUNT - 1); /* the last rows that were whole */
@@ -217,7 +217,7 @@ TEST_ON(struct fixture *f, setup, teardown, a_killed_writer_leaves_the_last_rows
   pid_t child = fork();
   if (child == 0) {
     struct sqlite *s = sqlite_open(f->path);
-    (void)sqlite_run(s, "PRAGMA cache_size=1; BEGIN IMMEDIATE; DELETE FROM sessions");
+    (void)sqlite_run(s, "PRAGMA cache_size=1; BEGIN IMMEDIATE; DELETE FROM list_rows");
     (void)kill(getpid(), SIGKILL);
   }
   int status;

@@ -2,6 +2,7 @@
 #include "audit/aggregate.h"
 #include "audit/aggregate_cache.h"
 #include "audit/aggregate_shared.h"
+#include "audit/ask_sql.h"
 #include "audit/format_errors.h"
 #include "audit/hidden_gap.h"
 #include "base/utf8.h"
@@ -630,6 +631,124 @@ static int audit_gap(const struct cli_args *args) {
   return cli_done("audit", ok, &err);
 }
 
+/* --- in SQL --- */
+
+enum { SQL_COLUMNS_MAX = 60 };
+
+/* Holds an answer until it is whole: it is printed, or an error in its place. */
+struct sql_answer {
+  enum { SQL_TABLE, SQL_JSON, SQL_CSV } form;
+  struct buf out; /* of a table: each cell as its width, whether it is a number, its text, NUL */
+  size_t rows, columns;
+  int *widths;
+};
+
+static void sql_json_cell(struct sql_answer *a, const struct ask_sql_cell *cell, struct str text) {
+  json_t *value = NULL; /* infinite numbers have none either */
+  if (cell->kind == ASK_SQL_INTEGER)
+    value = json_integer(cell->integer);
+  else if (cell->kind == ASK_SQL_REAL)
+    value = json_real(cell->real);
+  else if (cell->kind != ASK_SQL_NULL)
+    value = json_text(text);
+  json_auto_t *owned = value != NULL ? value : json_null();
+  json_io_write(owned, JSON_IO_COMPACT, &a->out);
+}
+
+static void sql_table_cell(struct sql_answer *a, size_t column, bool number, struct str text) {
+  buf_auto_t shown = {0};
+  int width = cli_fit(&shown, text, SQL_COLUMNS_MAX);
+  a->widths[column] = width > a->widths[column] ? width : a->widths[column];
+  buf_putc(&a->out, (char)width);
+  buf_putc(&a->out, number ? 'n' : 't');
+  buf_append(&a->out, buf_c(&shown), shown.n + 1);
+}
+
+static void sql_row(void *ctx, const struct ask_sql_cell *cells, size_t n) {
+  struct sql_answer *a = ctx;
+  static const char *const opens[] = {"{\"columns\":[", "],\"rows\":[[", "],["};
+  a->columns = n;
+  if (a->rows == 0)
+    a->widths = xcalloc(n + 1, sizeof *a->widths);
+  if (a->form == SQL_JSON)
+    buf_puts(&a->out, opens[a->rows < 2 ? a->rows : 2]);
+  a->rows++;
+  for (size_t i = 0; i < n; i++) {
+    buf_auto_t hex = {0};
+    bool number = cells[i].kind == ASK_SQL_INTEGER || cells[i].kind == ASK_SQL_REAL;
+    bool blob = cells[i].kind == ASK_SQL_BLOB;
+    for (size_t k = 0; blob && k < cells[i].bytes.n; k++)
+      buf_printf(&hex, "%02x", (unsigned char)cells[i].bytes.p[k]);
+    struct str text = blob ? buf_view(&hex) : cells[i].bytes;
+    if (a->form != SQL_TABLE && i > 0)
+      buf_putc(&a->out, ',');
+    if (a->form == SQL_JSON)
+      sql_json_cell(a, &cells[i], text);
+    else if (a->form == SQL_TABLE)
+      sql_table_cell(a, i, number, cells[i].kind == ASK_SQL_NULL ? STR("-") : text);
+    else if (number)
+      buf_str(&a->out, text);
+    else
+      aggregate_csv_cell(&a->out, text);
+  }
+  if (a->form == SQL_CSV)
+    buf_putc(&a->out, '\n');
+}
+
+static void sql_print(struct sql_answer *a) {
+  const char *p = buf_c(&a->out);
+  if (a->form != SQL_TABLE) {
+    if (a->form == SQL_JSON)
+      buf_puts(&a->out, a->rows > 1 ? "]]}\n" : "],\"rows\":[]}\n");
+    fwrite(buf_c(&a->out), 1, a->out.n, stdout);
+    return;
+  }
+  for (size_t row = 0; row < a->rows; row++) {
+    struct buf line = {0};
+    for (size_t i = 0; i < a->columns; i++) {
+      int room = a->widths[i] - *p++;
+      bool number = *p++ == 'n';
+      buf_printf(&line, "%*s%s%*s  ", number ? room : 0, "", p, number ? 0 : room, "");
+      p += strlen(p) + 1;
+    }
+    show_line(&line);
+  }
+}
+
+/* Asks one question of the index of a folder, which is brought up to date before. */
+static int audit_sql(const struct cli_args *args, const char *question) {
+  struct err err = {0};
+  struct store store;
+  uint64_t odd = 0;
+  struct sql_answer a = {.form = SQL_TABLE};
+  struct aggregate *c = aggregate_new();
+  c->only_by = true;
+  for (size_t i = 0; i < args->given_count; i++)
+    if (!str_among(str_from(args->given[i].option->name), "sql json csv logs store kept"))
+      err_set(&err, ERR_USAGE, "--sql and --%s cannot be combined", args->given[i].option->name);
+  if (cli_flag(args, "json") || cli_flag(args, "csv"))
+    a.form = cli_flag(args, "json") ? SQL_JSON : SQL_CSV;
+  if (a.form == SQL_JSON && cli_flag(args, "csv"))
+    err_set(&err, ERR_USAGE, "--json and --csv cannot be combined");
+  const char *logs = args->word_count > 0 ? args->words[0] : cli_value(args, "logs");
+  bool ok = err.code == ERR_NONE && resolve_id_store(logs, &store, &err);
+  if (ok && (args->word_count > 1 || store_is_address(store.where)))
+    ok = err_set(&err, ERR_USAGE, "--sql asks the index of one folder%s",
+                 args->word_count > 1 ? "" : "; segue store export copies sessions into one");
+  ok = ok && ask_sql_refresh(c, &store, &odd, &err) && ask_sql(&store, question, sql_row, &a, &err);
+  audit_show_apart(c, stderr);
+  if (odd > 0)
+    fprintf(stderr, "segue audit: %llu sound logs are too large for the index\n", (count)odd);
+  if (ok)
+    sql_print(&a);
+  buf_deinit(&a.out);
+  free(a.widths);
+  aggregate_free(c);
+  if (!ok && err.code == ERR_LIMIT)
+    return cli_fail_with(STATUS_FAILED, "audit", &err);
+  return cli_done("audit", ok, &err);
+}
+
 static int audit(const struct cli_args *args) {
   struct err err = {0};
   int status;
@@ -637,6 +756,8 @@ static int audit(const struct cli_args *args) {
   cli_errors_as_json(cli_flag(args, "json"));
   if (cli_flag(args, "gap"))
     return audit_gap(args);
+  if (cli_value(args, "sql") != NULL)
+    return audit_sql(args, cli_value(args, "sql"));
   struct gate gate = {0};
   struct aggregate *c = aggregate_new();
   const struct resolve_id_each each = {.log = aggregate_on_log, .ctx = c};
