@@ -56,6 +56,17 @@ struct fate {
 
 /* --- the report --- */
 
+static json_t *list_in(json_t *out, const char *key) {
+  json_t *list = json_object_get(out, key);
+  if (list != NULL && !json_is_array(list)) {
+    json_t *one = json_pack("[O]", list);
+    json_object_set_new(out, key, one);
+  } else if (list == NULL) {
+    json_object_set_new(out, key, json_array());
+  }
+  return json_object_get(out, key);
+}
+
 PRINTF_LIKE(6, 7)
 static void tell(struct import *i, const struct yaml_node *node, const char *in, struct str key,
                  const char *result, const char *fmt, ...) {
@@ -64,17 +75,23 @@ static void tell(struct import *i, const struct yaml_node *node, const char *in,
   va_start(ap, fmt);
   (void)vsnprintf(why, sizeof why, fmt, ap);
   va_end(ap);
-  json_t *line = json_pack("{ss si si ss so ss}", "file", node->origin ? node->origin->file : "",
-                           "line", node->line, "column", node->column, "in", in, "key",
-                           json_text(key), "result", result);
+  json_t *line = json_pack("{si si ss so ss}", "line", node->line, "column", node->column, "in", in,
+                           "key", json_text(key), "result", result);
   if (why[0] != '\0')
     json_object_set_new(line, "why", json_text(str_from(why)));
-  char *text = json_dumps(line, JSON_COMPACT);
-  if (json_object_get(i->told, text) == NULL) { /* a file that is called twice says it once */
-    json_object_set_new(i->told, text, json_true());
-    json_array_append(i->lines, line);
+  json_t *lines = list_in(i->lines, node->origin ? node->origin->file : "");
+  size_t at = json_array_size(lines);
+  while (at > 0 && json_int_at(json_array_get(lines, at - 1), "line") > node->line)
+    at--;
+  bool said = false; /* by an earlier call of this file */
+  for (size_t k = at; k > 0 && !said; k--) {
+    const json_t *other = json_array_get(lines, k - 1);
+    if (json_int_at(other, "line") != node->line)
+      break;
+    said = json_equal(other, line);
   }
-  free(text);
+  if (!said)
+    json_array_insert(lines, at, line);
   json_decref(line);
 }
 
@@ -178,14 +195,13 @@ static bool find_file(struct import *i, const struct yaml_node *at, const char *
                       char path[IMPORT_PATH_BYTES], struct buf *text) {
   const char *const roots[] = {i->takt, i->home, i->builtins};
   char below[IMPORT_PATH_BYTES];
-  bool is_path = memchr(name.p, '/', name.n) != NULL || name.n > LIMIT_NAME_BYTES;
   for (size_t e = 0; ends[e] != NULL && name.n > 0 && name.n < IMPORT_PATH_BYTES / 2; e++) {
     print_into(below, sizeof below, STR_FMT "%s", STR_ARG(name), ends[e]);
     print_into(path, IMPORT_PATH_BYTES, "%.2000s/%.2000s", beside, below);
     if (read_beneath(i, at, beside, below, LIMIT_WORKFLOW_BYTES, text))
       return true;
   }
-  for (size_t r = 0; r < ARRAY_LEN(roots) && !is_path; r++)
+  for (size_t r = 0; r < ARRAY_LEN(roots) && name.n < LIMIT_NAME_BYTES; r++)
     for (size_t s = 0; roots[r][0] != '\0' && subfolders[s] != NULL; s++)
       for (size_t e = 0; ends[e] != NULL; e++) {
         print_into(below, sizeof below, "%s/" STR_FMT "%s", subfolders[s], STR_ARG(name), ends[e]);
@@ -264,17 +280,6 @@ static void take_keys(struct taking *t, const struct fate *fates) {
 static void take_elsewhere(struct taking *t, const struct yaml_pair *pair) {
   (void)t;
   (void)pair;
-}
-
-static json_t *list_in(json_t *out, const char *key) {
-  json_t *list = json_object_get(out, key);
-  if (list != NULL && !json_is_array(list)) {
-    json_t *one = json_pack("[O]", list);
-    json_object_set_new(out, key, one);
-  } else if (list == NULL) {
-    json_object_set_new(out, key, json_array());
-  }
-  return json_object_get(out, key);
 }
 
 static void add_once(json_t *list, json_t *word) {
@@ -685,8 +690,13 @@ static void take_children(struct taking *t, const struct yaml_pair *pair);
 
 #define AGENTS_OWN "it is set in segue's configuration or in the agent's own"
 
+static void take_name(struct taking *t, const struct yaml_pair *pair) {
+  tell(t->i, pair->key, t->in, pair->key->text, SAME, "%s", "");
+}
+
 static const struct fate step_fates[] = {
-    {.keys = "name description edit required_permission_mode model session_key "
+    {.keys = "name", .take = take_name},
+    {.keys = "description edit required_permission_mode model session_key "
              "pass_previous_response concurrency"},
     {.keys = "kind mode", .take = take_kind},
     {.keys = "call", .take = take_call},
@@ -857,6 +867,8 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
   t.child = child;
   t.in = name && name->kind == YAML_TEXT ? name->text.p : "";
   t.out = json_object();
+  if (t.in[0] != '\0') /* first, whatever shared steps begin with */
+    json_object_set_new(t.out, "name", json_string(t.in));
   if (step->kind != YAML_MAP) {
     tell(of->i, step, of->in, STR(""), IMPOSSIBLE, "a step is a map of keys and values");
     return t.out;
@@ -865,12 +877,16 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
   json_auto_t *tools = json_incref(json_object_get(t.out, ""));
   json_object_del(t.out, "");
   foreign_keys_take_tools(tools, t.out);
+  json_t *rules = json_incref(json_object_get(t.out, "rules"));
+  json_object_del(t.out, "rules");
   bool agent = json_object_get(t.out, "call") == NULL && json_object_get(t.out, "parallel") == NULL;
   JSON_EACH(of->f->everywhere, k, policy)
     if (agent)
       add_once(list_in(t.out, "policy"), json_incref(policy));
   if (agent && json_object_get(t.out, "instruction") == NULL)
     json_object_set_new(t.out, "instruction", json_string("{task}"));
+  if (rules != NULL)
+    json_object_set_new(t.out, "rules", rules);
   return t.out;
 }
 
@@ -924,13 +940,13 @@ static void split_team(struct taking *of, const struct yaml_node *step, const st
       "{so so sI s[o]}", "name", json_sprintf(STR_FMT "-parts", STR_ARG(name)), "for_each",
       json_sprintf(STR_FMT ".parts", STR_ARG(name)), "concurrency",
       (json_int_t)(foreign_keys_may_edit(part) ? 1 : width), "parallel", part);
-  json_t *end = json_object();
+  json_t *end = json_object(), *to_end = json_sprintf(STR_FMT "-end", STR_ARG(name));
+  json_object_set(end, "name", to_end);
   for (size_t k = 0; k < ARRAY_LEN(of_end); k++) {
     json_object_set(end, of_end[k], json_object_get(plan, of_end[k]));
     json_object_del(plan, of_end[k]);
   }
   bool reports = json_object_get(end, "output_contracts") != NULL;
-  json_t *to_end = json_sprintf(STR_FMT "-end", STR_ARG(name));
   json_object_set_new(plan, "rules", json_pack("[{ss sO}]", "condition", "when(true)", "next",
                                                json_object_get(group, "name")));
   json_object_set_new(plan, "edit", json_false());
@@ -948,14 +964,13 @@ static void split_team(struct taking *of, const struct yaml_node *step, const st
   if (reports) {
     json_object_set_new(group, "rules",
                         json_pack("[{ss sO}]", "condition", "when(true)", "next", to_end));
-    json_object_set(end, "name", to_end);
     if (json_object_get(plan, "persona") != NULL)
       json_object_set(end, "persona", json_object_get(plan, "persona"));
     json_object_set_new(end, "instruction",
                         json_string("The parts of the work are done. Put their results together."));
     json_array_append(movements, end);
   } else {
-    json_object_update(group, end);
+    json_object_update_missing(group, end);
   }
   tell(i, step, t.in, STR("team_leader"), CHANGED,
        "%s plans the parts once, %s-parts does them (for_each)%s%s", t.in, t.in,
@@ -1175,15 +1190,13 @@ static const char *import_one(struct import *i, const char *path, struct str tex
 void import_begin(struct import *i) {
   i->files = json_object();
   i->workflows = json_array();
-  i->lines = json_array();
-  i->told = json_object();
+  i->lines = json_object();
 }
 
 void import_deinit(struct import *i) {
   json_decref(i->files);
   json_decref(i->workflows);
   json_decref(i->lines);
-  json_decref(i->told);
   arena_deinit(&i->arena);
 }
 

@@ -32,12 +32,11 @@ struct import {
   json_t *files; /* path below .segue -> text */
   /* [{"from", "to"}]: a workflow and its file below .segue, without those that are only called */
   json_t *workflows;
-  /* [{"file", "line", "column", "in", "key", "result", "why"}]: result is same, changed or
+  /* file -> [{"line", "column", "in", "key", "result", "why"}]: result is same, changed or
    * impossible; `in` is the movement ("" at the top), `why` is missing where it is the same. */
   json_t *lines;
 
   struct arena arena; /* private, as the rest */
-  json_t *told;
   size_t call_count, depth;
 };
 

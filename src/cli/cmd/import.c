@@ -104,8 +104,8 @@ static size_t import_folder(struct import *i, const char *folder) {
   return n;
 }
 
-/* Is the language of the takt folder's own configuration Japanese? */
-static bool is_japanese(const char *takt) {
+/* Sets the folders of facets, in the language of the takt folder's own configuration. */
+static void import_language(struct import *i, const char *takt, const char *cwd) {
   char path[PATHS_BYTES + 16];
   buf_auto_t text = {0};
   struct err err;
@@ -113,30 +113,37 @@ static bool is_japanese(const char *takt) {
   json_auto_t *config = file_read(path, LIMIT_WORKFLOW_BYTES, &text, &err)
                             ? yaml_load(path, buf_view(&text), LIMIT_WORKFLOW_BYTES, &err)
                             : NULL;
-  return str_eq_c(json_view_at(config, "language"), "ja");
+  i->japanese = str_eq_c(json_view_at(config, "language"), "ja");
+  const char *word = i->japanese ? "ja" : "en";
+  paths_facets_of_takt(cwd, path);
+  i->builtins = path[0] ? arena_printf(&i->arena, "%s/%s", path, word) : "";
+  paths_shipped_facets(path);
+  i->own = path[0] ? arena_printf(&i->arena, "%s/%s", path, word) : "";
 }
 
 static json_t *counts_of(const struct import *i) {
   json_int_t same = 0, changed = 0, impossible = 0;
-  JSON_EACH(i->lines, k, line) {
-    const char *result = cli_text(line, "result");
-    same += strcmp(result, "same") == 0;
-    changed += strcmp(result, "changed") == 0;
-    impossible += strcmp(result, "impossible") == 0;
+  JSON_MEMBERS(i->lines, file, lines) {
+    (void)file;
+    JSON_EACH(lines, k, line) {
+      const char *result = cli_text(line, "result");
+      same += strcmp(result, "same") == 0;
+      changed += strcmp(result, "changed") == 0;
+      impossible += strcmp(result, "impossible") == 0;
+    }
   }
   return json_pack("{sI sI sI}", "same", same, "changed", changed, "impossible", impossible);
 }
 
 static void import_say(const struct import *i, const json_t *told, bool dry) {
-  const char *file = "";
-  JSON_EACH(i->lines, k, line) {
-    if (strcmp(file, cli_text(line, "file")) != 0)
-      cli_say(stdout, "%s%s\n", k > 0 ? "\n" : "", file = cli_text(line, "file"));
-    buf_auto_t place = {0};
-    const char *in = cli_text(line, "in"), *why = cli_text(line, "why");
-    buf_printf(&place, "%s%s%s", in, in[0] ? ": " : "", cli_text(line, "key"));
-    cli_say(stdout, "  %4d  %-10s  %s%s%s\n", (int)json_int_at(line, "line"),
-            cli_text(line, "result"), buf_c(&place), why ? ": " : "", why ? why : "");
+  JSON_MEMBERS(i->lines, file, lines) {
+    cli_say(stdout, "%s\n", file);
+    JSON_EACH(lines, k, line) {
+      const char *in = cli_text(line, "in"), *why = cli_text(line, "why");
+      cli_say(stdout, "  %4d  %-10s  %s%s%s%s%s\n", (int)json_int_at(line, "line"),
+              cli_text(line, "result"), in, in[0] ? ": " : "", cli_text(line, "key"),
+              why ? ": " : "", why ? why : "");
+    }
   }
   putchar('\n');
   JSON_EACH(i->workflows, k, entry) {
@@ -166,14 +173,16 @@ static size_t import_all(struct import *i, const char *named, char takt[PATHS_BY
     slash = strrchr(takt, '/');
     if (slash != NULL && (strcmp(slash, "/workflows") == 0 || strcmp(slash, "/pieces") == 0))
       *slash = '\0';
-    i->japanese = is_japanese(takt);
+    import_language(i, takt, i->project);
     import_workflow(i, named);
     return 1;
   }
   print_into(workflows, sizeof workflows, "%.1000s/.takt", named);
+  if (strcmp(named, ".") == 0)
+    print_into(workflows, sizeof workflows, ".takt");
   if (file_is_folder(workflows))
     print_into(takt, PATHS_BYTES, "%.1000s", workflows);
-  i->japanese = is_japanese(takt);
+  import_language(i, takt, i->project);
   print_into(workflows, sizeof workflows, "%.1000s/workflows", takt);
   size_t n = import_folder(i, workflows);
   print_into(workflows, sizeof workflows, "%.1000s/pieces", takt);
@@ -182,7 +191,7 @@ static size_t import_all(struct import *i, const char *named, char takt[PATHS_BY
 
 static int import_run(const struct cli_args *args) {
   struct err err = {0};
-  char takt[PATHS_BYTES], home[PATHS_BYTES] = "", found[PATHS_BYTES], own[PATHS_BYTES];
+  char takt[PATHS_BYTES], home[PATHS_BYTES] = "";
   const char *cwd = cli_value_or(args, "cwd", "."), *user = getenv("HOME");
   const char *named = args->word_count > 1 ? args->words[1] : cwd;
   bool dry = cli_flag(args, "dry-run"), json = cli_flag(args, "json"), loads = false;
@@ -195,10 +204,6 @@ static int import_run(const struct cli_args *args) {
     print_into(home, sizeof home, "%.1000s/.takt", user);
   struct import i = {.takt = takt, .home = home, .project = cwd};
   import_begin(&i);
-  paths_facets_of_takt(cwd, found);
-  paths_shipped_facets(own);
-  i.builtins = found;
-  i.own = own;
   bool ok = import_all(&i, named, takt) > 0 ||
             err_set(&err, ERR_USAGE, "there is no workflow in %.300s", named);
   char_auto_t *stage = ok ? tmpdir_make(&err) : NULL;
