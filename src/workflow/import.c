@@ -40,8 +40,8 @@ struct taking {
   struct import *i;
   struct imported *f;
   const struct yaml_node *map;
-  const char *in;  /* the movement, for the report */
-  bool child;      /* of a group */
+  const char *in; /* the movement, for the report */
+  bool child;     /* of a group */
   json_t *out;
 };
 
@@ -50,7 +50,7 @@ struct fate {
   const char *keys;
   const char *as; /* the value stays, under this name; or NULL */
   void (*take)(struct taking *t, const struct yaml_pair *pair); /* or NULL */
-  const char *why;    /* they are left out, and this is to do instead; or NULL */
+  const char *why;      /* they are left out, and this is to do instead; or NULL */
   const char *needless; /* they are left out, and the session goes the same way; or NULL */
 };
 
@@ -67,6 +67,12 @@ static json_t *list_in(json_t *out, const char *key) {
   return json_object_get(out, key);
 }
 
+static bool is_after(const json_t *line, const struct yaml_node *node) {
+  json_int_t number = json_int_at(line, "line");
+  return number > node->line ||
+         (number == node->line && json_int_at(line, "column") > node->column);
+}
+
 PRINTF_LIKE(6, 7)
 static void tell(struct import *i, const struct yaml_node *node, const char *in, struct str key,
                  const char *result, const char *fmt, ...) {
@@ -81,15 +87,11 @@ static void tell(struct import *i, const struct yaml_node *node, const char *in,
     json_object_set_new(line, "why", json_text(str_from(why)));
   json_t *lines = list_in(i->lines, node->origin ? node->origin->file : "");
   size_t at = json_array_size(lines);
-  while (at > 0 && json_int_at(json_array_get(lines, at - 1), "line") > node->line)
+  while (at > 0 && is_after(json_array_get(lines, at - 1), node))
     at--;
   bool said = false; /* by an earlier call of this file */
-  for (size_t k = at; k > 0 && !said; k--) {
-    const json_t *other = json_array_get(lines, k - 1);
-    if (json_int_at(other, "line") != node->line)
-      break;
-    said = json_equal(other, line);
-  }
+  for (size_t k = at; k > 0 && !said; k--)
+    said = json_equal(json_array_get(lines, k - 1), line);
   if (!said)
     json_array_insert(lines, at, line);
   json_decref(line);
@@ -127,9 +129,8 @@ static bool read_beneath(struct import *i, const struct yaml_node *at, const cha
 static const struct yaml_node *filled(struct import *i, const struct yaml_origin *origin,
                                       const struct yaml_node *params,
                                       const struct yaml_node *node) {
-  const struct yaml_node *name = node->kind == YAML_MAP && node->count == 1
-                                     ? yaml_get(node, "$param")
-                                     : NULL;
+  const struct yaml_node *name =
+      node->kind == YAML_MAP && node->count == 1 ? yaml_get(node, "$param") : NULL;
   if (name != NULL && params != NULL && name->kind == YAML_TEXT) {
     const struct yaml_node *value = yaml_get(params, name->text.p);
     if (value == NULL)
@@ -183,9 +184,8 @@ static const struct yaml_node *parse_file(struct import *i, const char *path, st
   struct yaml_node top = place_of(origin, 1, 1);
   if (root != NULL && root->kind != YAML_MAP)
     tell(i, &top, "", STR(""), IMPOSSIBLE, "the file is no map of keys and values");
-  return root == NULL || root->kind != YAML_MAP || errors.count > 0
-             ? NULL
-             : filled(i, origin, NULL, root);
+  return root == NULL || root->kind != YAML_MAP || errors.count > 0 ? NULL
+                                                                    : filled(i, origin, NULL, root);
 }
 
 /* Finds a file by its name, or a path below the folder of the file that names it. Its path goes to
@@ -226,9 +226,8 @@ static const char *put_file(struct import *i, const char *folder, struct str nam
   char base[IMPORT_PATH_BYTES];
   print_into(base, sizeof base, "%.3000s/.segue", i->project);
   for (size_t number = 1;; number++) {
-    const char *own = number == 1
-                          ? arena_str(&i->arena, name).p
-                          : arena_printf(&i->arena, STR_FMT "-%zu", STR_ARG(name), number);
+    const char *own = number == 1 ? arena_str(&i->arena, name).p
+                                  : arena_printf(&i->arena, STR_FMT "-%zu", STR_ARG(name), number);
     const char *path = arena_printf(&i->arena, "%s/%s%s", folder, own, end);
     const json_t *known = json_object_get(i->files, path);
     buf_auto_t there = {0};
@@ -519,7 +518,8 @@ static json_t *rules_of(struct taking *t, const struct yaml_node *list) {
     if (json_object_get(rule.out, "condition") != NULL)
       json_array_append(rules, rule.out);
     else
-      tell(t->i, rule.map, t->in, STR("rules"), IMPOSSIBLE, "a rule without a condition is left out");
+      tell(t->i, rule.map, t->in, STR("rules"), IMPOSSIBLE,
+           "a rule without a condition is left out");
     json_decref(rule.out);
   }
   return rules;
@@ -547,16 +547,13 @@ static void take_loop_judge(struct taking *t, const struct yaml_pair *pair) {
   json_object_set_new(t->out, "judge", judge.out);
 }
 
-static const struct fate monitor_fates[] = {
-    {.keys = "cycle threshold"},
-    {.keys = "ignore_steps", .as = "ignore"},
-    {.keys = "judge", .take = take_loop_judge},
-    {0}};
+static const struct fate monitor_fates[] = {{.keys = "cycle threshold"},
+                                            {.keys = "ignore_steps", .as = "ignore"},
+                                            {.keys = "judge", .take = take_loop_judge},
+                                            {0}};
 
 static const struct fate report_fates[] = {
-    {.keys = "name use_judge"},
-    {.keys = "format order", .take = take_facet},
-    {0}};
+    {.keys = "name use_judge"}, {.keys = "format order", .take = take_facet}, {0}};
 
 /* Takes each map of a list with the same keys; an item that is none stays as it is. */
 static json_t *maps_of(struct taking *t, const struct yaml_node *list, const struct fate *fates,
@@ -602,8 +599,7 @@ static void take_gates(struct taking *t, const struct yaml_pair *pair) {
       continue;
     }
     if (command == NULL || command->kind != YAML_TEXT || t->child) {
-      tell(t->i, gate, t->in, pair->key->text, IMPOSSIBLE,
-           "let a command movement check the work");
+      tell(t->i, gate, t->in, pair->key->text, IMPOSSIBLE, "let a command movement check the work");
       continue;
     }
     json_t *made = json_pack("{s[sso]}", "command", "sh", "-c", json_text(command->text));
@@ -622,9 +618,8 @@ static void take_gates(struct taking *t, const struct yaml_pair *pair) {
 
 static void take_schema(struct taking *t, const struct yaml_pair *pair) {
   const struct yaml_node *ref = yaml_get(pair->value, "schema_ref");
-  const struct yaml_node *path = ref && ref->kind == YAML_TEXT
-                                     ? yaml_get(yaml_get(t->f->root, "schemas"), ref->text.p)
-                                     : NULL;
+  const struct yaml_node *path =
+      ref && ref->kind == YAML_TEXT ? yaml_get(yaml_get(t->f->root, "schemas"), ref->text.p) : NULL;
   struct facets *facets = &t->f->facets;
   buf_auto_t text = {0};
   struct err err = {0};
@@ -662,7 +657,8 @@ static void take_tools(struct taking *t, const struct yaml_pair *pair) {
 
 static void take_session(struct taking *t, const struct yaml_pair *pair) {
   bool compact = str_eq_c(pair->value->text, "compact");
-  json_object_set_new(t->out, "session", compact ? json_string("continue") : yaml_to_json(pair->value));
+  json_object_set_new(t->out, "session",
+                      compact ? json_string("continue") : yaml_to_json(pair->value));
   tell(t->i, pair->key, t->in, pair->key->text, compact ? CHANGED : SAME, "%s",
        compact ? "continue: an agent's program compacts its conversation itself" : "");
 }
@@ -670,12 +666,12 @@ static void take_session(struct taking *t, const struct yaml_pair *pair) {
 static void take_provider(struct taking *t, const struct yaml_pair *pair) {
   struct str word = pair->value->text;
   const char *ours = str_among(word, "claude-sdk claude-terminal") ? "claude"
-                     : str_eq_c(word, "mock")                     ? "script"
-                     : str_eq_c(word, "cursor")                   ? "cursor-agent"
-                                                                  : NULL;
+                     : str_eq_c(word, "mock")                      ? "script"
+                     : str_eq_c(word, "cursor")                    ? "cursor-agent"
+                                                                   : NULL;
   json_object_set_new(t->out, "provider", ours ? json_string(ours) : yaml_to_json(pair->value));
-  tell(t->i, pair->key, t->in, pair->key->text, ours ? CHANGED : SAME, ours ? "it is %s here" : "%s",
-       ours ? ours : "");
+  tell(t->i, pair->key, t->in, pair->key->text, ours ? CHANGED : SAME,
+       ours ? "it is %s here" : "%s", ours ? ours : "");
 }
 
 static void take_kind(struct taking *t, const struct yaml_pair *pair) {
@@ -753,8 +749,8 @@ static const struct yaml_node *joined(struct import *i, const struct yaml_node *
 
 static struct yaml_node *map_with(struct import *i, const struct yaml_node *like, size_t room) {
   struct yaml_node *map = arena_alloc(&i->arena, sizeof *map);
-  *map = (struct yaml_node){.kind = YAML_MAP, .origin = like->origin, .line = like->line,
-                            .column = like->column};
+  *map = (struct yaml_node){
+      .kind = YAML_MAP, .origin = like->origin, .line = like->line, .column = like->column};
   map->pairs = arena_array(&i->arena, room + 1, sizeof *map->pairs);
   return map;
 }
@@ -814,8 +810,11 @@ static const struct yaml_node *whole_step(struct import *i, const struct importe
     if (yaml_get(shared, "name") == NULL && yaml_get(step, "name") == NULL) {
       struct yaml_node *named = map_with(i, uses, 1), *key = arena_alloc(&i->arena, sizeof *key),
                        *value = arena_alloc(&i->arena, sizeof *value);
-      *key = (struct yaml_node){.kind = YAML_TEXT, .text = STR("name"), .origin = uses->origin,
-                                .line = uses->line, .column = uses->column};
+      *key = (struct yaml_node){.kind = YAML_TEXT,
+                                .text = STR("name"),
+                                .origin = uses->origin,
+                                .line = uses->line,
+                                .column = uses->column};
       *value = *uses;
       value->text = name;
       named->pairs[named->count++] = (struct yaml_pair){key, value};
@@ -892,8 +891,8 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
 
 /* Splits a step that a leader hands out in parts: the plan of the parts, each part, and, if there
  * are reports to write, their end. Where rules lead stays as it was. */
-static void split_team(struct taking *of, const struct yaml_node *step, const struct yaml_node *team,
-                       json_t *plan, json_t *movements) {
+static void split_team(struct taking *of, const struct yaml_node *step,
+                       const struct yaml_node *team, json_t *plan, json_t *movements) {
   static const char *const of_parts[] = {"persona", "edit", "policy", "knowledge", NULL};
   static const char *const of_end[] = {"output_contracts", "rules", "gates"};
   static const struct fate team_fates[] = {
@@ -906,10 +905,11 @@ static void split_team(struct taking *of, const struct yaml_node *step, const st
       {.keys = "fail_on_part_error", .needless = "write a rule with any(\"error\")"},
       {.keys = "inspect_tools", .needless = AGENTS_OWN},
       {.keys = "part_tags", .needless = "name the part's provider in it"},
-    {0}};
+      {0}};
   struct import *i = of->i;
   struct str name = json_view_at(plan, "name");
-  const struct yaml_node *most = yaml_get(team, "max_parts"), *persona = yaml_get(team, "part_persona"),
+  const struct yaml_node *most = yaml_get(team, "max_parts"),
+                         *persona = yaml_get(team, "part_persona"),
                          *at_once = yaml_get(team, "max_concurrency"),
                          *time = yaml_get(team, "timeout_ms");
   struct taking t = *of;
@@ -930,16 +930,17 @@ static void split_team(struct taking *of, const struct yaml_node *step, const st
   foreign_keys_take_tools(tools, part);
   if (time != NULL && time->kind == YAML_INTEGER)
     json_object_set_new(part, "timeout", json_sprintf("%llds", (time->integer + 999) / 1000));
-  json_object_set_new(part, "instruction",
-                      json_string("Do part {index} of the work: {item.title}\n\n{item.instruction}"));
+  json_object_set_new(
+      part, "instruction",
+      json_string("Do part {index} of the work: {item.title}\n\n{item.instruction}"));
   json_object_set_new(part, "rules",
                       json_pack("[{ss} {ss}]", "condition", "done", "condition", "not done"));
   long long parts = most && most->kind == YAML_INTEGER ? most->integer : 3;
   long long width = at_once && at_once->kind == YAML_INTEGER ? at_once->integer : parts;
-  json_t *group = json_pack(
-      "{so so sI s[o]}", "name", json_sprintf(STR_FMT "-parts", STR_ARG(name)), "for_each",
-      json_sprintf(STR_FMT ".parts", STR_ARG(name)), "concurrency",
-      (json_int_t)(foreign_keys_may_edit(part) ? 1 : width), "parallel", part);
+  json_t *group =
+      json_pack("{so so sI s[o]}", "name", json_sprintf(STR_FMT "-parts", STR_ARG(name)),
+                "for_each", json_sprintf(STR_FMT ".parts", STR_ARG(name)), "concurrency",
+                (json_int_t)(foreign_keys_may_edit(part) ? 1 : width), "parallel", part);
   json_t *end = json_object(), *to_end = json_sprintf(STR_FMT "-end", STR_ARG(name));
   json_object_set(end, "name", to_end);
   for (size_t k = 0; k < ARRAY_LEN(of_end); k++) {
@@ -947,19 +948,20 @@ static void split_team(struct taking *of, const struct yaml_node *step, const st
     json_object_del(plan, of_end[k]);
   }
   bool reports = json_object_get(end, "output_contracts") != NULL;
-  json_object_set_new(plan, "rules", json_pack("[{ss sO}]", "condition", "when(true)", "next",
-                                               json_object_get(group, "name")));
+  json_object_set_new(
+      plan, "rules",
+      json_pack("[{ss sO}]", "condition", "when(true)", "next", json_object_get(group, "name")));
   json_object_set_new(plan, "edit", json_false());
   json_object_del(plan, "required_permission_mode");
   if (leader != NULL)
     json_object_set(plan, "persona", leader);
-  json_object_set_new(
-      plan, "structured_output",
-      json_pack("{ss s{ss s[s] s{s{ss si sI s{ss s[ss] s{s{ss} s{ss}}}}}}}", "on_failure",
-                "escalate", "schema", "type", "object", "required", "parts", "properties", "parts",
-                "type", "array", "minItems", 1, "maxItems", (json_int_t)(most ? parts : 3), "items",
-                "type", "object", "required", "title", "instruction", "properties", "title", "type",
-                "string", "instruction", "type", "string"));
+  json_object_set_new(plan, "structured_output",
+                      json_pack("{ss s{ss s[s] s{s{ss si sI s{ss s[ss] s{s{ss} s{ss}}}}}}}",
+                                "on_failure", "escalate", "schema", "type", "object", "required",
+                                "parts", "properties", "parts", "type", "array", "minItems", 1,
+                                "maxItems", (json_int_t)(most ? parts : 3), "items", "type",
+                                "object", "required", "title", "instruction", "properties", "title",
+                                "type", "string", "instruction", "type", "string"));
   json_array_append_new(movements, group);
   if (reports) {
     json_object_set_new(group, "rules",
@@ -1024,9 +1026,8 @@ static void take_call(struct taking *t, const struct yaml_pair *pair) {
          "a child of a group calls no workflow: call it from a movement of its own");
     return;
   }
-  if (pair->value->kind != YAML_TEXT ||
-      !find_file(t->i, pair->value, folder_of(t->i, t->f->path), name, folders, yaml_ends, path,
-                 &text)) {
+  if (pair->value->kind != YAML_TEXT || !find_file(t->i, pair->value, folder_of(t->i, t->f->path),
+                                                   name, folders, yaml_ends, path, &text)) {
     tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
          "there is no workflow of this name: write it into .segue/workflows");
     json_object_set_new(t->out, "call", yaml_to_json(pair->value));

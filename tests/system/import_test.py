@@ -6,12 +6,17 @@ tests/data/import/newer is a .takt folder, newer.segue what it becomes; SEGUE_UP
 import json
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support import Box, expect, main, of_type, records, verified
+from support import Box, expect, main, needs, of_type, records, skip, verified
 
 DATA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/data/import"
+RUNS = DATA + "/../judge/takt-runs.ndjson"
+DIFFERENT = set()
 
 
 def tree(folder):
@@ -161,6 +166,124 @@ def wrong_words(box):
     expect("   3  changed     a: persona: takt is not installed here" in shown and "0 files written, 2 kept" in shown, shown)
 
 
+STAGES = ("structured_output", "phase3_tag", "ai_judge")
+
+
+def laid_out(folder, files):
+    """A .takt folder of these files, with a persona for each step."""
+    for name, content in files.items():
+        os.makedirs(os.path.dirname(f"{folder}/.takt/{name}"), exist_ok=True)
+        Path(f"{folder}/.takt/{name}").write_text(content if isinstance(content, str) else json.dumps(content))
+        for step in content["steps"] if isinstance(content, dict) else []:
+            for one in [step, *step.get("parallel", [])]:
+                os.makedirs(f"{folder}/.takt/facets/personas", exist_ok=True)
+                Path(f"{folder}/.takt/facets/personas/{one['name']}.md").write_text(f"You are {one['name']}.")
+    Path(f"{folder}/.takt/facets/personas/chief.md").write_text("You look after the loop.")
+
+
+def judged(verdict):
+    """What each stage of judging says; a number: the first one names that rule."""
+    if verdict == 0 or (isinstance(verdict, dict) and "empty" in verdict):
+        return []
+    if isinstance(verdict, int):
+        return [{"structured": {"step": verdict, "reason": "it says so"}}]
+    if "tag" in verdict:
+        return [{"text": "nothing"}, {"text": verdict["tag"]}]
+    last = {"structured": {"matched_index": verdict["index"], "reason": "so"}} if "index" in verdict else {"text": "nothing"}
+    return [{"text": "nothing"}, {"text": "nothing"}, last]
+
+
+def way_in_segue(case):
+    with Box() as box:
+        laid_out(box.cwd, case["files"])
+        said = imported(box)
+        expect(said["impossible"] == 0 and all(w["loads"] for w in said["workflows"]), case["name"], said)
+        replies = []
+        for name, verdict, *reports in case["script"]:
+            text = "" if isinstance(verdict, dict) and "empty" in verdict else f"{name} is done"
+            replies.append({"movement": name, "purpose": "execute", "text": text, "times": 0 if text == "" else 1})
+            replies += [{"movement": name, "purpose": "report", "text": report} for report in reports]
+            replies += [{"movement": name, "stage": stage, **reply} for stage, reply in zip(STAGES, judged(verdict))]
+        scenario = box.file("s.json", json.dumps({"replies": replies}))
+        box.segue("run", "w", "-p", "script", "-s", scenario, "--logs", box.logs, "-t", "Do it")
+        verified(box, box.begun()[0])
+        log = records(box.begun()[0])
+        end = {"session_end": log[-1].get("outcome"), "session_stop": "stop"}[log[-1]["type"]]
+        return [r["movement"] for r in of_type(log, "turn_start")] + [end]
+
+
+def way_in_takt(case, takt_program, folder):
+    """The steps that takt's mock goes through, and how it ends."""
+    laid_out(folder, case["files"])
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    entries = []
+    for name, verdict, *reports in case["script"]:
+        persona = "chief" if name.startswith("_loop") else name.split("/")[-1].split(".")[-1]
+        text = "" if isinstance(verdict, dict) and "empty" in verdict else f"{name} is done"
+        entries += [{"persona": persona, "content": said} for said in (text, *reports)]
+        entries += [{"persona": "conductor", "content": reply.get("text", ""), **(
+            {"structured_output": reply["structured"]} if "structured" in reply else {})} for reply in judged(verdict)]
+    Path(folder + "/s.json").write_text(json.dumps(entries))
+    subprocess.run([takt_program, "--pipeline", "--skip-git", "-w", "w", "-t", "Do it", "--provider", "mock", "-q"], cwd=folder,
+                   capture_output=True, env={**os.environ, "HOME": folder, "TAKT_MOCK_SCENARIO": folder + "/s.json"})
+    log = [json.loads(line) for path in Path(folder + "/.takt/runs").glob("*/logs/*.jsonl") for line in path.open()]
+    way = []
+    for r in log:
+        stack = [s["step"] for s in r.get("stack", [])]
+        entered = r["type"] == "step_start" and r.get("stack", [{}])[-1].get("kind") != "workflow_call"
+        child = r["type"] == "phase_start" and r["phase"] == 1 and r["step"] != stack[-1] and not r["step"].startswith("_loop")
+        if entered:
+            way.append("/".join([*stack[:-1], r["step"]]))
+        elif child:
+            way.append("/".join(stack) + "." + r["step"])
+    last = ([r for r in log if r["type"] in ("workflow_complete", "workflow_abort")] or [{"type": "", "reason": "refused"}])[-1]
+    aborted = "ABORT" if "step transition" in last.get("reason", "") else "stop"
+    return way + ["COMPLETE" if last["type"] == "workflow_complete" else aborted]
+
+
+def cases():
+    with open(RUNS, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def keep(found):
+    with open(RUNS, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(case, ensure_ascii=False) + "\n" for case in found)
+
+
+def whole_runs_go_the_same_way():
+    """As takt 0.39.0 went them; what differs is told in docs/from-takt.md."""
+    runs = cases()
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(way_in_segue, runs))
+    if os.environ.get("SEGUE_UPDATE") == "1":
+        keep([{**case, "segue": way} for case, way in zip(runs, found)])
+    wrong = [(c["name"], c.get("segue"), way) for c, way in zip(runs, found) if c.get("segue") != way]
+    expect(not wrong, wrong)
+    other = {c["name"] for c in runs if c["segue"] != c["takt_0_39"]}
+    expect(other == DIFFERENT and len(runs) - len(other) >= 20, [c for c in runs if c["name"] in other ^ DIFFERENT])
+    return f"{len(runs) - len(other)} of {len(runs)} alike"
+
+
+def takt_goes_them_so():
+    """With takt 0.39.0 in PATH: what is written of it is what it does."""
+    needs("takt", "node", "git")
+    version = subprocess.run(["takt", "--version"], capture_output=True, text=True).stdout.strip()
+    if version != "0.39.0":
+        skip(f"takt is {version}, the runs are those of 0.39.0")
+    runs = cases()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        for i in range(len(runs)):
+            os.makedirs(f"{folder}/{i}")
+        found = list(pool.map(lambda i: way_in_takt(runs[i], "takt", f"{folder}/{i}"), range(len(runs))))
+    if os.environ.get("SEGUE_UPDATE") == "1":
+        keep([{**case, "takt_0_39": way} for case, way in zip(runs, found)])
+    wrong = [(c["name"], c.get("takt_0_39"), way) for c, way in zip(runs, found) if c.get("takt_0_39") != way]
+    expect(not wrong, wrong)
+    return f"{len(runs)} runs"
+
+
 if __name__ == "__main__":
     main([newer_shapes_become_these_files, twice_is_once_and_nothing_is_written_over, what_was_imported_runs,
-          bad_files_are_told_and_the_rest_is_imported, links_lead_nowhere, wrong_words])
+          bad_files_are_told_and_the_rest_is_imported, links_lead_nowhere, wrong_words, takt_goes_them_so,
+          whole_runs_go_the_same_way])
