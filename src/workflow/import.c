@@ -48,7 +48,8 @@ struct taking {
 /* Says what becomes of some keys, which stand one space apart. Without more they stay the same. */
 struct fate {
   const char *keys;
-  const char *as; /* the value stays, under this name; or NULL */
+  const char *as;    /* the value stays, under this name; or NULL */
+  const char *words; /* these values have another word here: "theirs=ours ..."; or NULL */
   void (*take)(struct taking *t, const struct yaml_pair *pair); /* or NULL */
   const char *why;      /* they are left out, and this is to do instead; or NULL */
   const char *needless; /* they are left out, and the session goes the same way; or NULL */
@@ -84,7 +85,7 @@ static void tell(struct import *i, const struct yaml_node *node, const char *in,
   json_t *line = json_pack("{si si ss so ss}", "line", node->line, "column", node->column, "in", in,
                            "key", json_text(key), "result", result);
   if (why[0] != '\0')
-    json_object_set_new(line, "why", json_text(str_from(why)));
+    json_put(line, "why", json_text(str_from(why)));
   json_t *lines = list_in(i->lines, node->origin ? node->origin->file : "");
   size_t at = json_array_size(lines);
   while (at > 0 && is_after(json_array_get(lines, at - 1), node))
@@ -250,28 +251,42 @@ static const char *put_file(struct import *i, const char *folder, struct str nam
 
 /* --- keys --- */
 
+#define AGENTS_OWN "it is set in segue's configuration or in the agent's own"
+#define PROVIDERS  "claude-sdk=claude claude-terminal=claude mock=script cursor=cursor-agent"
+#define TELL(t, pair, result, ...)                                                                 \
+  tell((t)->i, (pair)->key, (t)->in, (pair)->key->text, (result), __VA_ARGS__)
+
+/* Puts a value that stays into what is made, perhaps under another name or as another word. */
+static void keep_value(struct taking *t, const struct fate *fate, const struct yaml_pair *pair) {
+  const char *as = fate->as ? fate->as : pair->key->text.p;
+  struct str words = str_from(fate->words), ours = STR("");
+  while (ours.n == 0 && words.n > 0) {
+    struct str theirs = str_cut(&words, '='), word = str_cut(&words, ' ');
+    ours = str_eq(pair->value->text, theirs) ? word : ours;
+  }
+  if (json_object_get(t->out, as) == NULL)
+    json_object_set_new(t->out, as, ours.n > 0 ? json_text(ours) : yaml_to_json(pair->value));
+  if (ours.n > 0 || fate->as != NULL)
+    TELL(t, pair, CHANGED, ours.n > 0 ? "it is " STR_FMT " here" : "it is written as " STR_FMT,
+         STR_ARG(ours.n > 0 ? ours : str_from(as)));
+  else
+    TELL(t, pair, SAME, "%s", "");
+}
+
 static void take_keys(struct taking *t, const struct fate *fates) {
   for (size_t k = 0; k < t->map->count; k++) {
     const struct yaml_pair *pair = &t->map->pairs[k];
     const struct fate *fate = fates;
     while (fate->keys != NULL && !str_among(pair->key->text, fate->keys))
       fate++;
-    const char *as = fate->as ? fate->as : pair->key->text.p;
-    if (fate->keys == NULL) {
-      tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
-           "segue does not know this key: it is left out");
-    } else if (fate->why != NULL || fate->needless != NULL) {
-      tell(t->i, pair->key, t->in, pair->key->text, fate->why ? IMPOSSIBLE : CHANGED, "%s",
-           fate->why ? fate->why : fate->needless);
-    } else if (fate->take != NULL) {
+    if (fate->keys == NULL)
+      TELL(t, pair, IMPOSSIBLE, "segue does not know this key: it is left out");
+    else if (fate->why != NULL || fate->needless != NULL)
+      TELL(t, pair, fate->why ? IMPOSSIBLE : CHANGED, "%s", fate->why ? fate->why : fate->needless);
+    else if (fate->take != NULL)
       fate->take(t, pair);
-    } else if (json_object_get(t->out, as) == NULL) {
-      json_object_set_new(t->out, as, yaml_to_json(pair->value));
-      if (fate->as != NULL)
-        tell(t->i, pair->key, t->in, pair->key->text, CHANGED, "it is written as %s", as);
-      else
-        tell(t->i, pair->key, t->in, pair->key->text, SAME, "%s", "");
-    }
+    else
+      keep_value(t, fate, pair);
   }
 }
 
@@ -393,12 +408,10 @@ static void take_pool(struct taking *t, const struct yaml_pair *pair) {
                : NULL;
   const struct yaml_node *candidates = yaml_get(pool, "candidates");
   if (candidates == NULL || candidates->kind != YAML_LIST) {
-    tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
-         "there is no such pool: name the movement's facets in it");
+    TELL(t, pair, IMPOSSIBLE, "there is no such pool: name the movement's facets in it");
     return;
   }
-  tell(t->i, pair->key, t->in, pair->key->text, CHANGED,
-       "all facets of the pool are given: nobody picks among them");
+  TELL(t, pair, CHANGED, "all facets of the pool are given: nobody picks among them");
   for (size_t k = 0; k < candidates->count; k++)
     for (int policy = 0; policy < 2; policy++) {
       const char *key = policy ? "policy" : "knowledge";
@@ -494,7 +507,7 @@ static void take_condition(struct taking *t, const struct yaml_pair *pair) {
   else if (json_object_get(t->out, "condition") == NULL)
     tell(t->i, pair->value, t->in, pair->key->text, CHANGED, "condition: %.500s", when.p);
   if (!foreign && json_object_get(t->out, "condition") == NULL)
-    json_object_set_new(t->out, "condition", json_text(when));
+    json_put(t->out, "condition", json_text(when));
 }
 
 static const struct fate rule_fates[] = {
@@ -527,14 +540,15 @@ static json_t *rules_of(struct taking *t, const struct yaml_node *list) {
 
 static void take_rules(struct taking *t, const struct yaml_pair *pair) {
   const struct yaml_node *self = yaml_get(pair->value, "self");
-  json_object_set_new(t->out, "rules", rules_of(t, self ? self : pair->value));
+  json_put(t->out, "rules", rules_of(t, self ? self : pair->value));
 }
 
 /* --- monitors, reports, gates --- */
 
 static const struct fate loop_judge_fates[] = {
     {.keys = "persona instruction instruction_template", .take = take_facet},
-    {.keys = "provider model"},
+    {.keys = "model"},
+    {.keys = "provider", .words = PROVIDERS},
     {.keys = "rules", .take = take_rules},
     {0}};
 
@@ -544,7 +558,7 @@ static void take_loop_judge(struct taking *t, const struct yaml_pair *pair) {
   judge.out = json_object();
   if (judge.map->kind == YAML_MAP)
     take_keys(&judge, loop_judge_fates);
-  json_object_set_new(t->out, "judge", judge.out);
+  json_put(t->out, "judge", judge.out);
 }
 
 static const struct fate monitor_fates[] = {{.keys = "cycle threshold"},
@@ -582,7 +596,7 @@ static void take_monitors(struct taking *t, const struct yaml_pair *pair) {
 
 static void take_reports(struct taking *t, const struct yaml_pair *pair) {
   const struct yaml_node *list = yaml_get(pair->value, "report");
-  json_object_set_new(
+  json_put(
       t->out, "output_contracts",
       json_pack("{so}", "report", maps_of(t, list ? list : pair->value, report_fates, "name")));
 }
@@ -590,27 +604,24 @@ static void take_reports(struct taking *t, const struct yaml_pair *pair) {
 /* A sentence becomes a policy, a command a gate. */
 static void take_gates(struct taking *t, const struct yaml_pair *pair) {
   for (size_t k = 0; pair->value->kind == YAML_LIST && k < pair->value->count; k++) {
-    const struct yaml_node *gate = pair->value->items[k], *command = yaml_get(gate, "command");
-    const struct yaml_node *name = yaml_get(gate, "name"), *cwd = yaml_get(gate, "cwd"),
-                           *time = yaml_get(gate, "timeout_ms");
-    if (gate->kind == YAML_TEXT) {
-      tell(t->i, gate, t->in, pair->key->text, CHANGED, "the sentence is a policy");
-      add_once(list_in(t->out, "policy"), json_text(gate->text));
-      continue;
-    }
-    if (command == NULL || command->kind != YAML_TEXT || t->child) {
-      tell(t->i, gate, t->in, pair->key->text, IMPOSSIBLE, "let a command movement check the work");
-      continue;
-    }
-    json_t *made = json_pack("{s[sso]}", "command", "sh", "-c", json_text(command->text));
-    if (name != NULL && name->kind == YAML_TEXT)
-      json_object_set_new(made, "name", json_text(name->text));
-    if (cwd != NULL && cwd->kind == YAML_TEXT)
-      json_object_set_new(made, "cwd", json_text(cwd->text));
-    if (time != NULL && time->kind == YAML_INTEGER)
-      json_object_set_new(made, "timeout", json_sprintf("%llds", (time->integer + 999) / 1000));
-    json_array_append_new(list_in(t->out, "gates"), made);
-    tell(t->i, gate, t->in, pair->key->text, CHANGED, "it is a gate of the movement");
+    const struct yaml_node *gate = pair->value->items[k], *time = yaml_get(gate, "timeout_ms");
+    json_auto_t *given = yaml_to_json(gate);
+    json_t *command = json_object_get(given, "command"), *made = NULL;
+    bool fits = json_is_string(command) && !t->child;
+    if (json_is_string(given))
+      add_once(list_in(t->out, "policy"), json_incref(given));
+    else if (fits)
+      made = json_pack("{s[ssO] sO* sO*}", "command", "sh", "-c", command, "name",
+                       json_object_get(given, "name"), "cwd", json_object_get(given, "cwd"));
+    if (made != NULL && time != NULL && time->kind == YAML_INTEGER)
+      json_put(made, "timeout", json_sprintf("%llds", (time->integer + 999) / 1000));
+    if (made != NULL)
+      json_array_append_new(list_in(t->out, "gates"), made);
+    tell(t->i, gate, t->in, pair->key->text, made || gate->kind == YAML_TEXT ? CHANGED : IMPOSSIBLE,
+         "%s",
+         made                      ? "it is a gate of the movement"
+         : gate->kind == YAML_TEXT ? "the sentence is a policy"
+                                   : "let a command movement check the work");
   }
 }
 
@@ -627,7 +638,7 @@ static void take_schema(struct taking *t, const struct yaml_pair *pair) {
   if (path == NULL || path->kind != YAML_TEXT ||
       !read_beneath(t->i, path, above ? facets->above : facets->folder,
                     path->text.p + (above ? 3 : 0), LIMIT_WORKFLOW_BYTES, &text)) {
-    tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
+    TELL(t, pair, IMPOSSIBLE,
          "there is no such schema: write structured_output: {schema: FILE, on_failure: error}");
     return;
   }
@@ -636,10 +647,10 @@ static void take_schema(struct taking *t, const struct yaml_pair *pair) {
     tell(t->i, path, t->in, pair->key->text, IMPOSSIBLE, "%s", err.text);
     return;
   }
-  tell(t->i, pair->key, t->in, pair->key->text, CHANGED,
+  TELL(t, pair, CHANGED,
        "the schema is in the movement; without a value the session ends as failed");
-  json_object_set_new(t->out, "structured_output",
-                      json_pack("{so ss}", "schema", schema, "on_failure", "error"));
+  json_put(t->out, "structured_output",
+           json_pack("{so ss}", "schema", schema, "on_failure", "error"));
 }
 
 static void take_tools(struct taking *t, const struct yaml_pair *pair) {
@@ -649,58 +660,25 @@ static void take_tools(struct taking *t, const struct yaml_pair *pair) {
   json_auto_t *tools = list && list->kind == YAML_LIST ? yaml_to_json(list) : NULL;
   if (tools != NULL)
     json_object_set(t->out, "", tools); /* until all keys are read: permission may come later */
-  tell(t->i, pair->key, t->in, pair->key->text, CHANGED,
+  TELL(t, pair, CHANGED,
        tools ? "a tool that writes is permission: edit, Bash(make *) is run: [make]; the rest is "
                "the agent's own setting"
              : "a provider's settings belong in segue's configuration");
 }
 
-static void take_session(struct taking *t, const struct yaml_pair *pair) {
-  bool compact = str_eq_c(pair->value->text, "compact");
-  json_object_set_new(t->out, "session",
-                      compact ? json_string("continue") : yaml_to_json(pair->value));
-  tell(t->i, pair->key, t->in, pair->key->text, compact ? CHANGED : SAME, "%s",
-       compact ? "continue: an agent's program compacts its conversation itself" : "");
-}
-
-static void take_provider(struct taking *t, const struct yaml_pair *pair) {
-  struct str word = pair->value->text;
-  const char *ours = str_among(word, "claude-sdk claude-terminal") ? "claude"
-                     : str_eq_c(word, "mock")                      ? "script"
-                     : str_eq_c(word, "cursor")                    ? "cursor-agent"
-                                                                   : NULL;
-  json_object_set_new(t->out, "provider", ours ? json_string(ours) : yaml_to_json(pair->value));
-  tell(t->i, pair->key, t->in, pair->key->text, ours ? CHANGED : SAME,
-       ours ? "it is %s here" : "%s", ours ? ours : "");
-}
-
-static void take_kind(struct taking *t, const struct yaml_pair *pair) {
-  bool system = str_eq_c(pair->value->text, "system");
-  tell(t->i, pair->key, t->in, pair->key->text, system ? IMPOSSIBLE : CHANGED, "%s",
-       system ? "write a movement with command that does what this step does"
-              : "its other keys say what it is");
-}
-
 static void take_call(struct taking *t, const struct yaml_pair *pair);
 static void take_children(struct taking *t, const struct yaml_pair *pair);
 
-#define AGENTS_OWN "it is set in segue's configuration or in the agent's own"
-
-static void take_name(struct taking *t, const struct yaml_pair *pair) {
-  tell(t->i, pair->key, t->in, pair->key->text, SAME, "%s", "");
-}
-
 static const struct fate step_fates[] = {
-    {.keys = "name", .take = take_name},
-    {.keys = "description edit required_permission_mode model session_key "
+    {.keys = "name description edit required_permission_mode model session_key "
              "pass_previous_response concurrency"},
-    {.keys = "kind mode", .take = take_kind},
+    {.keys = "kind mode", .needless = "its other keys say what it is"},
     {.keys = "call", .take = take_call},
     {.keys = "persona agent policy knowledge instruction instruction_template prompt",
      .take = take_facet},
     {.keys = "permission_mode", .as = "required_permission_mode"},
-    {.keys = "provider", .take = take_provider},
-    {.keys = "session", .take = take_session},
+    {.keys = "provider", .words = PROVIDERS},
+    {.keys = "session", .words = "compact=continue"},
     {.keys = "rules", .take = take_rules},
     {.keys = "output_contracts", .take = take_reports},
     {.keys = "quality_gates", .take = take_gates},
@@ -843,19 +821,19 @@ static void take_children(struct taking *t, const struct yaml_pair *pair) {
       inner.child = true;
       inner.in = name ? arena_strdup(&t->i->arena, name) : "";
       if (json_object_get(child, "rules") == NULL && name != NULL && yaml_get(rules, name) != NULL)
-        json_object_set_new(child, "rules", rules_of(&inner, yaml_get(rules, name)));
+        json_put(child, "rules", rules_of(&inner, yaml_get(rules, name)));
       editors += foreign_keys_may_edit(child);
       json_array_append_new(children, child);
     }
   }
-  tell(t->i, pair->key, t->in, pair->key->text, picked ? CHANGED : SAME, "%s",
+  TELL(t, pair, picked ? CHANGED : SAME, "%s",
        picked ? "all of them run: nobody picks among them" : "");
   if (editors > 1 && yaml_get(t->map, "concurrency") == NULL) {
-    json_object_set_new(t->out, "concurrency", json_integer(1));
-    tell(t->i, pair->key, t->in, pair->key->text, CHANGED,
-         "%zu of them may change the same files: they run one after the other", editors);
+    json_put(t->out, "concurrency", json_integer(1));
+    TELL(t, pair, CHANGED, "%zu of them may change the same files: they run one after the other",
+         editors);
   }
-  json_object_set_new(t->out, "parallel", children);
+  json_put(t->out, "parallel", children);
 }
 
 static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool child) {
@@ -867,7 +845,7 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
   t.in = name && name->kind == YAML_TEXT ? name->text.p : "";
   t.out = json_object();
   if (t.in[0] != '\0') /* first, whatever shared steps begin with */
-    json_object_set_new(t.out, "name", json_string(t.in));
+    json_put(t.out, "name", json_string(t.in));
   if (step->kind != YAML_MAP) {
     tell(of->i, step, of->in, STR(""), IMPOSSIBLE, "a step is a map of keys and values");
     return t.out;
@@ -883,104 +861,111 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
     if (agent)
       add_once(list_in(t.out, "policy"), json_incref(policy));
   if (agent && json_object_get(t.out, "instruction") == NULL)
-    json_object_set_new(t.out, "instruction", json_string("{task}"));
+    json_put(t.out, "instruction", json_string("{task}"));
   if (rules != NULL)
-    json_object_set_new(t.out, "rules", rules);
+    json_put(t.out, "rules", rules);
   return t.out;
+}
+
+static const struct fate team_fates[] = {
+    {.keys = "persona", .take = take_facet},
+    {.keys = "part_edit", .as = "edit"},
+    {.keys = "part_permission_mode", .as = "required_permission_mode"},
+    {.keys = "part_allowed_tools", .take = take_tools},
+    {.keys = "part_persona max_parts max_concurrency timeout_ms", .take = take_elsewhere},
+    {.keys = "initial_max_parts refill_threshold", .needless = "the plan is made once"},
+    {.keys = "fail_on_part_error", .needless = "write a rule with any(\"error\")"},
+    {.keys = "inspect_tools", .needless = AGENTS_OWN},
+    {.keys = "part_tags", .needless = "name the part's provider in it"},
+    {0}};
+
+static json_int_t number_in(const struct yaml_node *map, const char *key, json_int_t otherwise) {
+  const struct yaml_node *node = yaml_get(map, key);
+  return node != NULL && node->kind == YAML_INTEGER ? node->integer : otherwise;
+}
+
+static void move_key(json_t *from, json_t *to, const char *key, bool copy) {
+  json_t *value = json_object_get(from, key);
+  if (value != NULL && json_object_get(to, key) == NULL)
+    json_object_set(to, key, value);
+  if (!copy)
+    json_object_del(from, key);
+}
+
+/* Returns the movement that does one part. What the leader itself is goes to `plan`. */
+static json_t *part_of(struct taking *t, json_t *plan) {
+  const struct yaml_node *persona = yaml_get(t->map, "part_persona");
+  json_int_t time = number_in(t->map, "timeout_ms", 0);
+  json_t *part = t->out = json_pack("{ss}", "name", "part");
+  take_keys(t, team_fates);
+  json_auto_t *tools = json_incref(json_object_get(part, ""));
+  json_object_del(part, "");
+  json_auto_t *leader = json_incref(json_object_get(part, "persona"));
+  json_object_del(part, "persona");
+  if (persona != NULL)
+    json_put(part, "persona", facet_of(t, FACET_PERSONA, persona, STR("part_persona")));
+  move_key(plan, part, "persona", leader == NULL);
+  move_key(plan, part, "policy", true);
+  move_key(plan, part, "knowledge", true);
+  move_key(plan, part, "edit", false);
+  move_key(plan, part, "required_permission_mode", false);
+  if (leader != NULL)
+    json_object_set(plan, "persona", leader);
+  foreign_keys_take_tools(tools, part);
+  if (time > 0)
+    json_put(part, "timeout", json_sprintf("%" JSON_INTEGER_FORMAT "s", (time + 999) / 1000));
+  json_put(part, "instruction",
+           json_string("Do part {index} of the work: {item.title}\n\n{item.instruction}"));
+  json_put(part, "rules", json_pack("[{ss} {ss}]", "condition", "done", "condition", "not done"));
+  return part;
 }
 
 /* Splits a step that a leader hands out in parts: the plan of the parts, each part, and, if there
  * are reports to write, their end. Where rules lead stays as it was. */
 static void split_team(struct taking *of, const struct yaml_node *step,
                        const struct yaml_node *team, json_t *plan, json_t *movements) {
-  static const char *const of_parts[] = {"persona", "edit", "policy", "knowledge", NULL};
-  static const char *const of_end[] = {"output_contracts", "rules", "gates"};
-  static const struct fate team_fates[] = {
-      {.keys = "persona", .take = take_facet},
-      {.keys = "part_edit", .as = "edit"},
-      {.keys = "part_permission_mode", .as = "required_permission_mode"},
-      {.keys = "part_allowed_tools", .take = take_tools},
-      {.keys = "part_persona max_parts max_concurrency timeout_ms", .take = take_elsewhere},
-      {.keys = "initial_max_parts refill_threshold", .needless = "the plan is made once"},
-      {.keys = "fail_on_part_error", .needless = "write a rule with any(\"error\")"},
-      {.keys = "inspect_tools", .needless = AGENTS_OWN},
-      {.keys = "part_tags", .needless = "name the part's provider in it"},
-      {0}};
-  struct import *i = of->i;
-  struct str name = json_view_at(plan, "name");
-  const struct yaml_node *most = yaml_get(team, "max_parts"),
-                         *persona = yaml_get(team, "part_persona"),
-                         *at_once = yaml_get(team, "max_concurrency"),
-                         *time = yaml_get(team, "timeout_ms");
   struct taking t = *of;
+  struct str name = json_view_at(plan, "name");
+  json_int_t most = number_in(team, "max_parts", 3);
   t.map = team;
-  t.in = arena_str(&i->arena, name).p;
-  t.out = json_object();
-  json_object_set_new(t.out, "name", json_string("part"));
-  take_keys(&t, team_fates);
-  json_t *part = t.out, *leader = json_incref(json_object_get(part, "persona"));
-  json_auto_t *tools = json_incref(json_object_get(part, ""));
-  json_object_del(part, "");
-  json_object_del(part, "persona");
-  if (persona != NULL)
-    json_object_set_new(part, "persona", facet_of(&t, FACET_PERSONA, persona, STR("part_persona")));
-  for (size_t k = 0; of_parts[k] != NULL; k++)
-    if (json_object_get(part, of_parts[k]) == NULL && json_object_get(plan, of_parts[k]) != NULL)
-      json_object_set(part, of_parts[k], json_object_get(plan, of_parts[k]));
-  foreign_keys_take_tools(tools, part);
-  if (time != NULL && time->kind == YAML_INTEGER)
-    json_object_set_new(part, "timeout", json_sprintf("%llds", (time->integer + 999) / 1000));
-  json_object_set_new(
-      part, "instruction",
-      json_string("Do part {index} of the work: {item.title}\n\n{item.instruction}"));
-  json_object_set_new(part, "rules",
-                      json_pack("[{ss} {ss}]", "condition", "done", "condition", "not done"));
-  long long parts = most && most->kind == YAML_INTEGER ? most->integer : 3;
-  long long width = at_once && at_once->kind == YAML_INTEGER ? at_once->integer : parts;
-  json_t *group =
-      json_pack("{so so sI s[o]}", "name", json_sprintf(STR_FMT "-parts", STR_ARG(name)),
-                "for_each", json_sprintf(STR_FMT ".parts", STR_ARG(name)), "concurrency",
-                (json_int_t)(foreign_keys_may_edit(part) ? 1 : width), "parallel", part);
-  json_t *end = json_object(), *to_end = json_sprintf(STR_FMT "-end", STR_ARG(name));
-  json_object_set(end, "name", to_end);
-  for (size_t k = 0; k < ARRAY_LEN(of_end); k++) {
-    json_object_set(end, of_end[k], json_object_get(plan, of_end[k]));
-    json_object_del(plan, of_end[k]);
-  }
-  bool reports = json_object_get(end, "output_contracts") != NULL;
-  json_object_set_new(
+  t.in = arena_str(&of->i->arena, name).p;
+  json_t *part = part_of(&t, plan), *last = json_object();
+  bool reports = json_object_get(plan, "output_contracts") != NULL,
+       edits = foreign_keys_may_edit(part);
+  json_int_t width = edits ? 1 : number_in(team, "max_concurrency", most);
+  json_t *group = json_pack("{so so sI s[o]}", "name", json_sprintf("%s-parts", t.in), "for_each",
+                            json_sprintf("%s.parts", t.in), "concurrency", width, "parallel", part);
+  json_put(last, "name", json_sprintf("%s-end", t.in));
+  move_key(plan, last, "persona", true);
+  json_put(last, "instruction",
+           json_string("The parts of the work are done. Put their results together."));
+  move_key(plan, last, "output_contracts", false);
+  move_key(plan, last, "gates", false);
+  move_key(plan, last, "rules", false);
+  json_put(plan, "structured_output",
+           json_pack("{ss s{ss s[s] s{s{ss si sI s{ss s[ss] s{s{ss} s{ss}}}}}}}", "on_failure",
+                     "escalate", "schema", "type", "object", "required", "parts", "properties",
+                     "parts", "type", "array", "minItems", 1, "maxItems", most, "items", "type",
+                     "object", "required", "title", "instruction", "properties", "title", "type",
+                     "string", "instruction", "type", "string"));
+  json_put(
       plan, "rules",
       json_pack("[{ss sO}]", "condition", "when(true)", "next", json_object_get(group, "name")));
-  json_object_set_new(plan, "edit", json_false());
-  json_object_del(plan, "required_permission_mode");
-  if (leader != NULL)
-    json_object_set(plan, "persona", leader);
-  json_object_set_new(plan, "structured_output",
-                      json_pack("{ss s{ss s[s] s{s{ss si sI s{ss s[ss] s{s{ss} s{ss}}}}}}}",
-                                "on_failure", "escalate", "schema", "type", "object", "required",
-                                "parts", "properties", "parts", "type", "array", "minItems", 1,
-                                "maxItems", (json_int_t)(most ? parts : 3), "items", "type",
-                                "object", "required", "title", "instruction", "properties", "title",
-                                "type", "string", "instruction", "type", "string"));
   json_array_append_new(movements, group);
   if (reports) {
-    json_object_set_new(group, "rules",
-                        json_pack("[{ss sO}]", "condition", "when(true)", "next", to_end));
-    if (json_object_get(plan, "persona") != NULL)
-      json_object_set(end, "persona", json_object_get(plan, "persona"));
-    json_object_set_new(end, "instruction",
-                        json_string("The parts of the work are done. Put their results together."));
-    json_array_append(movements, end);
+    json_put(
+        group, "rules",
+        json_pack("[{ss sO}]", "condition", "when(true)", "next", json_object_get(last, "name")));
+    json_array_append(movements, last);
   } else {
-    json_object_update_missing(group, end);
+    move_key(last, group, "gates", true);
+    move_key(last, group, "rules", true);
   }
-  tell(i, step, t.in, STR("team_leader"), CHANGED,
+  tell(of->i, step, t.in, STR("team_leader"), CHANGED,
        "%s plans the parts once, %s-parts does them (for_each)%s%s", t.in, t.in,
        reports ? ", and the last movement writes the reports" : "",
-       foreign_keys_may_edit(part) ? "; they may change files, so one after the other" : "");
-  json_decref(leader);
-  json_decref(to_end);
-  json_decref(end);
+       edits ? "; they may change files, so one after the other" : "");
+  json_decref(last);
 }
 
 /* --- workflows --- */
@@ -1009,7 +994,7 @@ static void call_monitors(struct taking *t, const json_t *called) {
           json_object_set(rule, "next", json_object_get(own, "next")), json_decref(leads),
               leads = NULL;
       if (leads != NULL)
-        json_object_set_new(rule, "next", leads);
+        json_put(rule, "next", leads);
     }
     json_array_append(list_in(t->f->doc, "loop_monitors"), copy);
   }
@@ -1022,38 +1007,37 @@ static void take_call(struct taking *t, const struct yaml_pair *pair) {
   struct str name = pair->value->text;
   json_auto_t *doc = NULL;
   if (t->child) {
-    tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
+    TELL(t, pair, IMPOSSIBLE,
          "a child of a group calls no workflow: call it from a movement of its own");
     return;
   }
   if (pair->value->kind != YAML_TEXT || !find_file(t->i, pair->value, folder_of(t->i, t->f->path),
                                                    name, folders, yaml_ends, path, &text)) {
-    tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
-         "there is no workflow of this name: write it into .segue/workflows");
-    json_object_set_new(t->out, "call", yaml_to_json(pair->value));
+    TELL(t, pair, IMPOSSIBLE, "there is no workflow of this name: write it into .segue/workflows");
+    json_put(t->out, "call", yaml_to_json(pair->value));
     return;
   }
   const char *made = import_one(t->i, path, buf_view(&text), yaml_get(t->map, "args"), &doc);
   if (made == NULL) {
-    tell(t->i, pair->key, t->in, pair->key->text, IMPOSSIBLE,
+    TELL(t, pair, IMPOSSIBLE,
          "the workflow that it calls cannot be imported, or calls lead back to it");
     made = arena_str(&t->i->arena, name).p;
   } else if (str_eq_c(name, made)) {
-    tell(t->i, pair->key, t->in, pair->key->text, SAME, "%s", "");
+    TELL(t, pair, SAME, "%s", "");
   } else {
-    tell(t->i, pair->key, t->in, pair->key->text, CHANGED, "with these args it is %s", made);
+    TELL(t, pair, CHANGED, "with these args it is %s", made);
   }
-  json_object_set_new(t->out, "call", json_string(made));
+  json_put(t->out, "call", json_string(made));
   if (json_object_get(t->out, "rules") == NULL)
-    json_object_set_new(t->out, "rules", rules_of(t, yaml_get(t->map, "rules")));
+    json_put(t->out, "rules", rules_of(t, yaml_get(t->map, "rules")));
   call_monitors(t, doc);
 }
 
 static void take_subworkflow(struct taking *t, const struct yaml_pair *pair) {
   const struct yaml_node *returns = yaml_get(pair->value, "returns");
   if (returns != NULL)
-    json_object_set_new(t->out, "returns", yaml_to_json(returns));
-  tell(t->i, pair->key, t->in, pair->key->text, CHANGED, "%s%s",
+    json_put(t->out, "returns", yaml_to_json(returns));
+  TELL(t, pair, CHANGED, "%s%s",
        returns ? "returns stands at the top" : "any workflow can be called",
        yaml_get(pair->value, "params") ? "; the params' values are written out" : "");
 }
@@ -1085,7 +1069,7 @@ static void take_everywhere(struct taking *t, const struct yaml_pair *pair) {
 
 static void take_steps(struct taking *t, const struct yaml_pair *pair) {
   json_t *movements = json_array();
-  tell(t->i, pair->key, t->in, pair->key->text, SAME, "%s", "");
+  TELL(t, pair, SAME, "%s", "");
   for (size_t k = 0; pair->value->kind == YAML_LIST && k < pair->value->count; k++) {
     const struct yaml_node *step = whole_step(t->i, t->f, pair->value->items[k]);
     const struct yaml_node *team = yaml_get(step, "team_leader");
@@ -1094,12 +1078,12 @@ static void take_steps(struct taking *t, const struct yaml_pair *pair) {
     if (team != NULL && team->kind == YAML_MAP)
       split_team(t, step, team, movement, movements);
   }
-  json_object_set_new(t->out, "movements", movements);
+  json_put(t->out, "movements", movements);
 }
 
 static const struct fate top_fates[] = {
     {.keys = "name description model max_movements initial_movement"},
-    {.keys = "provider", .take = take_provider},
+    {.keys = "provider", .words = PROVIDERS},
     {.keys = "subworkflow", .take = take_subworkflow},
     {.keys = "max_steps max_iterations", .as = "max_movements"},
     {.keys = "initial_step", .as = "initial_movement"},
@@ -1171,12 +1155,12 @@ static const char *import_one(struct import *i, const char *path, struct str tex
   everywhere.text = STR("all_steps");
   if (all != NULL)
     take_everywhere(&t, &(struct yaml_pair){&everywhere, all});
-  json_object_set_new(f.doc, "name", json_null()); /* it comes first */
+  json_put(f.doc, "name", json_null()); /* it comes first */
   if (i->japanese)
-    json_object_set_new(f.doc, "language", json_string("ja"));
+    json_put(f.doc, "language", json_string("ja"));
   json_object_del(f.doc, "name");
   take_keys(&t, top_fates);
-  json_object_set_new(f.doc, "judge", json_pack("{ss}", "fallback", "own_tag"));
+  json_put(f.doc, "judge", json_pack("{ss}", "fallback", "own_tag"));
   buf_auto_t made = {0};
   yaml_write(f.doc, &made);
   const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *dot = strrchr(base, '.');

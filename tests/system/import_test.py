@@ -208,7 +208,7 @@ def way_in_segue(case):
         box.segue("run", "w", "-p", "script", "-s", scenario, "--logs", box.logs, "-t", "Do it")
         verified(box, box.begun()[0])
         log = records(box.begun()[0])
-        end = {"session_end": log[-1].get("outcome"), "session_stop": "stop"}[log[-1]["type"]]
+        end = {"session_end": log[-1].get("outcome", "").upper(), "session_stop": "stop"}[log[-1]["type"]]
         return [r["movement"] for r in of_type(log, "turn_start")] + [end]
 
 
