@@ -16,7 +16,7 @@ from support import Box, expect, main, needs, of_type, records, skip, verified
 
 DATA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/data/import"
 RUNS = DATA + "/../judge/takt-runs.ndjson"
-DIFFERENT = set()
+DIFFERENT = {"the judge names the tag in a sentence"}
 
 
 def tree(folder):
@@ -188,7 +188,7 @@ def judged(verdict):
     if isinstance(verdict, int):
         return [{"structured": {"step": verdict, "reason": "it says so"}}]
     if "tag" in verdict:
-        return [{"text": "nothing"}, {"text": verdict["tag"]}]
+        return [{"text": "nothing"}, {"text": verdict["tag"] + " {mark}"}]
     last = {"structured": {"matched_index": verdict["index"], "reason": "so"}} if "index" in verdict else {"text": "nothing"}
     return [{"text": "nothing"}, {"text": "nothing"}, last]
 
@@ -221,8 +221,9 @@ def way_in_takt(case, takt_program, folder):
         persona = "chief" if name.startswith("_loop") else name.split("/")[-1].split(".")[-1]
         text = "" if isinstance(verdict, dict) and "empty" in verdict else f"{name} is done"
         entries += [{"persona": persona, "content": said} for said in (text, *reports)]
-        entries += [{"persona": "conductor", "content": reply.get("text", ""), **(
-            {"structured_output": reply["structured"]} if "structured" in reply else {})} for reply in judged(verdict)]
+        entries += [{**({"persona": "conductor"} if stage < 2 else {}), "content": reply.get("text", ""),
+                     **({"structured_output": reply["structured"]} if "structured" in reply else {})}
+                    for stage, reply in enumerate(judged(verdict))]  # the last judge has no name
     Path(folder + "/s.json").write_text(json.dumps(entries))
     subprocess.run([takt_program, "--pipeline", "--skip-git", "-w", "w", "-t", "Do it", "--provider", "mock", "-q"], cwd=folder,
                    capture_output=True, env={**os.environ, "HOME": folder, "TAKT_MOCK_SCENARIO": folder + "/s.json"})
