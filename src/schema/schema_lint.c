@@ -2,10 +2,13 @@
 #include "schema/schema_lint.h"
 
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "schema/compiled.h"
 #include "schema/validate.h"
 
-enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000 };
+#include <math.h>
+
+enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000, LINT_PARTS = 100 };
 
 struct linting {
   const json_t *doc;
@@ -198,40 +201,145 @@ static void lint_beside_ref(struct linting *l, const json_t *schema,
   }
 }
 
-/* Bounds that leave nothing between them, and lists that no value is in. */
+static const struct {
+  const char *least, *most, *types;
+  bool strict;
+} lint_bounds[] = {{"minimum", "maximum", "number integer", false},
+                   {"minimum", "exclusiveMaximum", "number integer", true},
+                   {"exclusiveMinimum", "maximum", "number integer", true},
+                   {"exclusiveMinimum", "exclusiveMaximum", "number integer", true},
+                   {"minLength", "maxLength", "string", false},
+                   {"minItems", "maxItems", "array", false},
+                   {"minContains", "maxContains", "array", false},
+                   {"minProperties", "maxProperties", "object", false}};
+
+/* Keeps of `into` what is in `other` too: types by their names, else values of an enum. */
+static void intersect(json_t *into, const char *key, json_t *other, bool types) {
+  json_auto_t *list = json_is_array(other) ? json_incref(other) : json_pack("[O]", other);
+  json_t *known = json_object_get(into, key), *both = json_array();
+  JSON_EACH(list, i, one) {
+    bool in = known == NULL;
+    JSON_EACH(known, k, value)
+      in = in || json_same(value, one) ||
+           (types && has_type(one, "integer") && has_type(value, "number"));
+    if (in)
+      json_array_append(both, one);
+  }
+  JSON_EACH(known, k, value)
+    if (types && has_type(value, "integer") && has_type(list, "number") &&
+        !has_type(both, "integer"))
+      json_array_append(both, value);
+  json_object_set_new(into, key, both);
+}
+
+/* Puts the tightest bounds of a schema, its allOf and what it refers to into one object. */
+static void gather(struct linting *l, const json_t *schema, json_t *into, int *parts) {
+  const json_t *target = lint_resolve(l, schema), *all = json_object_get(schema, "allOf");
+  if (!json_is_object(schema) || --*parts < 0)
+    return;
+  if (target != schema)
+    gather(l, target, into, parts);
+  JSON_MEMBERS(schema, key, value) {
+    if (strcmp(key, "type") == 0)
+      intersect(into, key, value, true);
+    else if (str_among(str_from(key), "enum const"))
+      intersect(into, "enum", key[0] == 'c' ? json_pack("[O]", value) : json_incref(value), false);
+    for (size_t i = 0; i < ARRAY_LEN(lint_bounds); i++) {
+      bool least = strcmp(key, lint_bounds[i].least) == 0;
+      const json_t *known = json_object_get(into, key);
+      if ((!least && strcmp(key, lint_bounds[i].most) != 0) || !json_is_number(value))
+        continue;
+      int order = json_is_number(known) ? schema_value_compare(value, known) : 0;
+      if (known == NULL || (least ? order > 0 : order < 0))
+        json_object_set(into, key, value);
+    }
+  }
+  JSON_EACH((json_t *)all, i, part)
+    gather(l, part, into, parts);
+}
+
+static json_t *gathered(struct linting *l, const json_t *schema) {
+  json_t *into = json_object();
+  int parts = LINT_PARTS;
+  gather(l, schema, into, &parts);
+  return into;
+}
+
+/* Is there nothing between two bounds, for values of these types? */
+static bool is_empty(const json_t *all, size_t bound, const json_t *types) {
+  const json_t *a = json_object_get(all, lint_bounds[bound].least),
+               *b = json_object_get(all, lint_bounds[bound].most);
+  bool whole = json_array_size(types) > 0;
+  JSON_EACH((json_t *)types, i, type) {
+    if (!str_among(json_view(type), lint_bounds[bound].types))
+      return false;
+    whole = whole && !has_type(type, "number");
+  }
+  if (a == NULL || b == NULL)
+    return false;
+  return schema_value_compare(a, b) >= (lint_bounds[bound].strict ? 0 : 1) ||
+         (whole && ceil(json_number_value(a)) > floor(json_number_value(b)));
+}
+
+/* Says why no value has all that was gathered, and names the keyword; false: one may. */
+static bool is_impossible(const json_t *all, const char **key, struct buf *message) {
+  json_t *list = json_object_get(all, "enum");
+  const json_t *types = json_object_get(all, "type");
+  const char *with = NULL;
+  for (size_t i = 0; i < ARRAY_LEN(lint_bounds) && with == NULL; i++) {
+    if (!is_empty(all, i, types))
+      continue;
+    *key = lint_bounds[i].least;
+    with = lint_bounds[i].most;
+  }
+  if (with == NULL && list != NULL) {
+    json_auto_t *rest = json_clone_top(all);
+    json_object_del(rest, "enum");
+    struct schema *schema = schema_compile(rest, NULL, NULL, NULL);
+    bool some = schema == NULL, typed = types == NULL;
+    JSON_EACH(list, i, value) {
+      some = some || schema_valid(schema, value);
+      typed = typed || type_allows(types, value);
+    }
+    schema_free(schema);
+    if (some)
+      return false;
+    *key = "enum";
+    with = json_array_size(list) == 0 ? "" : typed ? "the other keywords" : "type";
+  } else if (with == NULL && types != NULL && json_array_size(types) == 0) {
+    *key = "type";
+    with = "";
+  }
+  if (with != NULL)
+    buf_printf(message, "nothing can satisfy it%s%s", with[0] ? " together with " : "", with);
+  return with != NULL;
+}
+
+static bool part_is_impossible(struct linting *l, const json_t *part) {
+  json_auto_t *all = gathered(l, part);
+  buf_auto_t unused = {0};
+  const char *key;
+  return is_impossible(all, &key, &unused);
+}
+
+/* Bounds that leave nothing between them, also of all the parts of a schema together, and lists
+ * that no value is in. What is wrong with one part is told there. */
 static void lint_impossible(struct linting *l, const json_t *schema,
                             const struct path_step *place) {
-  static const struct {
-    const char *least, *most;
-    bool strict;
-  } bounds[] = {
-      {"minimum", "maximum", false},         {"minimum", "exclusiveMaximum", true},
-      {"exclusiveMinimum", "maximum", true}, {"exclusiveMinimum", "exclusiveMaximum", true},
-      {"minLength", "maxLength", false},     {"minItems", "maxItems", false},
-      {"minContains", "maxContains", false}, {"minProperties", "maxProperties", false}};
-  const json_t *list = json_object_get(schema, "enum"), *type = json_object_get(schema, "type");
-  const json_t *value = json_object_get(schema, "const");
-  for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
-    const json_t *a = json_object_get(schema, bounds[i].least),
-                 *b = json_object_get(schema, bounds[i].most);
-    if (!json_is_number(a) || !json_is_number(b) ||
-        schema_value_compare(a, b) < (bounds[i].strict ? 0 : 1))
-      continue;
-    struct buf message = {0};
-    buf_printf(&message, "nothing can satisfy it together with %s", bounds[i].most);
-    warn_below(l, place, bounds[i].least, "impossible", &message);
-  }
-  bool one = value == NULL || type == NULL || type_allows(type, value);
-  bool some = list == NULL;
-  for (size_t i = 0; i < json_array_size(list) && !some; i++)
-    some = type == NULL || type_allows(type, json_array_get(list, i));
-  if (one && some)
+  const json_t *parts = json_object_get(schema, "allOf"), *target = lint_resolve(l, schema);
+  json_auto_t *all = gathered(l, schema);
+  buf_auto_t message = {0};
+  const char *key;
+  bool told = !is_impossible(all, &key, &message);
+  JSON_EACH((json_t *)parts, i, part)
+    told = told || part_is_impossible(l, part);
+  if (told || (target != schema && part_is_impossible(l, target)))
     return;
-  struct buf message = {0};
-  buf_puts(&message, "nothing can satisfy it");
-  if (type != NULL && (value != NULL || json_array_size(list) > 0))
-    buf_puts(&message, " together with type");
-  warn_below(l, place, one ? "enum" : "const", "impossible", &message);
+  if (json_object_get(schema, "const") != NULL && strcmp(key, "enum") == 0)
+    key = "const";
+  if (json_object_get(schema, key) == NULL)
+    key = parts != NULL ? "allOf" : "$ref";
+  warn_below(l, place, key, "impossible", &message);
 }
 
 /* Returns true if members beyond `properties` are described or allowed by name. */
