@@ -4,15 +4,15 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "format/json_object.h"
+#include "format/json_write.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEP = 2, FLOW_COLUMNS = 70 };
 
 /* Returns whether every reader of YAML takes the text as one without quotes: letters, digits and a
  * few signs, and nothing that means a number, a truth or nothing. */
-static bool is_plain(struct str s) {
+static bool is_bare(struct str s) {
   static const char *const words = "null true false yes no on off y n";
   char lower[6] = "";
   if (s.n == 0 || !(str_is_letter(s.p[0]) || s.p[0] == '_') || s.p[s.n - 1] == ' ')
@@ -44,7 +44,7 @@ static bool is_block(struct str s) {
   return lines && !str_is_space(s.p[0]);
 }
 
-static void put_quoted(struct str s, struct buf *out) {
+static void put_in_quotes(struct str s, struct buf *out) {
   buf_putc(out, '"');
   for (size_t at = 0; at < s.n;) {
     uint32_t c;
@@ -66,7 +66,7 @@ static void put_block(struct str s, size_t indent, struct buf *out) {
   size_t ends = 0;
   while (ends < s.n && s.p[s.n - ends - 1] == '\n')
     ends++;
-  buf_puts(out, ends == 0 ? "|-" : ends == 1 ? "|" : "|+");
+  buf_puts(out, (const char *const[]){"|-", "|", "|+"}[ends > 2 ? 2 : ends]);
   for (struct str rest = {s.p, s.n - ends}; rest.p != NULL;) {
     struct str line = str_cut(&rest, '\n');
     buf_printf(out, line.n > 0 ? "\n%*s" : "\n", (int)indent, "");
@@ -79,15 +79,13 @@ static void put_block(struct str s, size_t indent, struct buf *out) {
 static void put_scalar(const json_t *value, size_t indent, struct buf *out) {
   struct str s = json_view(value);
   if (!json_is_string(value)) {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    buf_puts(out, text ? text : "null");
-    free(text);
-  } else if (is_plain(s)) {
+    json_write(value, out);
+  } else if (is_bare(s)) {
     buf_str(out, s);
   } else if (is_block(s)) {
     put_block(s, indent, out);
   } else {
-    put_quoted(s, out);
+    put_in_quotes(s, out);
   }
 }
 
@@ -104,14 +102,15 @@ static bool is_flow(const json_t *value) {
   return columns <= FLOW_COLUMNS;
 }
 
-static void put_value(const json_t *value, size_t indent, bool in_list, struct buf *out) {
+static void yaml_put(const json_t *value, size_t indent, bool in_list, struct buf *out) {
   bool first = true;
   if (json_is_array(value) && is_flow(value)) {
+    buf_puts(out, in_list ? "[" : " [");
     JSON_EACH((json_t *)value, i, item) {
-      buf_puts(out, i > 0 ? ", " : in_list ? "[" : " [");
+      buf_puts(out, i > 0 ? ", " : "");
       put_scalar(item, indent, out);
     }
-    buf_puts(out, json_array_size(value) > 0 ? "]" : in_list ? "[]" : " []");
+    buf_putc(out, ']');
   } else if (json_is_object(value) && is_flow(value)) {
     buf_puts(out, in_list ? "{}" : " {}");
   } else if (json_is_array(value)) {
@@ -119,18 +118,18 @@ static void put_value(const json_t *value, size_t indent, bool in_list, struct b
       if (!in_list || i > 0)
         buf_printf(out, "\n%*s", (int)indent, "");
       buf_puts(out, "- ");
-      put_value(item, indent + STEP, true, out);
+      yaml_put(item, indent + STEP, true, out);
     }
   } else if (json_is_object(value)) {
     JSON_MEMBERS(value, key, member) {
       if (!in_list || !first)
         buf_printf(out, "\n%*s", (int)indent, "");
-      if (is_plain(str_from(key)))
+      if (is_bare(str_from(key)))
         buf_puts(out, key);
       else
-        put_quoted(str_from(key), out);
+        put_in_quotes(str_from(key), out);
       buf_putc(out, ':');
-      put_value(member, indent + STEP, false, out);
+      yaml_put(member, indent + STEP, false, out);
       first = false;
     }
   } else {
@@ -140,6 +139,6 @@ static void put_value(const json_t *value, size_t indent, bool in_list, struct b
 }
 
 void yaml_write(const json_t *value, struct buf *out) {
-  put_value(value, 0, true, out);
+  yaml_put(value, 0, true, out);
   buf_putc(out, '\n');
 }

@@ -233,12 +233,12 @@ static void intersect(json_t *into, const char *key, json_t *other, bool types) 
 }
 
 /* Puts the tightest bounds of a schema, its allOf and what it refers to into one object. */
-static void gather(struct linting *l, const json_t *schema, json_t *into, int *parts) {
+static void gather_bounds(struct linting *l, const json_t *schema, json_t *into, int *parts) {
   const json_t *target = lint_resolve(l, schema), *all = json_object_get(schema, "allOf");
   if (!json_is_object(schema) || --*parts < 0)
     return;
   if (target != schema)
-    gather(l, target, into, parts);
+    gather_bounds(l, target, into, parts);
   JSON_MEMBERS(schema, key, value) {
     if (strcmp(key, "type") == 0)
       intersect(into, key, value, true);
@@ -255,13 +255,13 @@ static void gather(struct linting *l, const json_t *schema, json_t *into, int *p
     }
   }
   JSON_EACH((json_t *)all, i, part)
-    gather(l, part, into, parts);
+    gather_bounds(l, part, into, parts);
 }
 
 static json_t *gathered(struct linting *l, const json_t *schema) {
   json_t *into = json_object();
   int parts = LINT_PARTS;
-  gather(l, schema, into, &parts);
+  gather_bounds(l, schema, into, &parts);
   return into;
 }
 
@@ -305,7 +305,9 @@ static bool is_impossible(const json_t *all, const char **key, struct buf *messa
     if (some)
       return false;
     *key = "enum";
-    with = json_array_size(list) == 0 ? "" : typed ? "the other keywords" : "type";
+    with = typed ? "the other keywords" : "type";
+    if (json_array_size(list) == 0)
+      with = "";
   } else if (with == NULL && types != NULL && json_array_size(types) == 0) {
     *key = "type";
     with = "";

@@ -129,7 +129,7 @@ static void plain_error(struct reask_reading *r, enum reask_outcome outcome, con
 }
 
 /* Does an error name this value or, with `below`, something in it? */
-static bool is_named(const json_t *errors, struct str pointer, bool below) {
+static bool names_value(const json_t *errors, struct str pointer, bool below) {
   for (size_t i = 0; i < json_array_size(errors); i++) {
     struct str at = json_view_at(json_array_get(errors, i), "pointer");
     bool starts = at.n >= pointer.n && memcmp(at.p, pointer.p, pointer.n) == 0;
@@ -151,7 +151,10 @@ static json_t *with_good_items(const json_t *before, json_t *after, const json_t
       json_t *own = json_object_get(after, key);
       buf_putc(pointer, '/');
       for (const char *c = key; *c != '\0'; c++)
-        buf_puts(pointer, *c == '~' ? "~0" : *c == '/' ? "~1" : (char[]){*c, '\0'});
+        if (*c == '~' || *c == '/')
+          buf_puts(pointer, *c == '~' ? "~0" : "~1");
+        else
+          buf_putc(pointer, *c);
       if (own != NULL)
         json_object_set_new(made, key, with_good_items(value, own, errors, pointer));
       pointer->n = length;
@@ -159,17 +162,17 @@ static json_t *with_good_items(const json_t *before, json_t *after, const json_t
   }
   for (size_t i = 0; i < n && json_is_array(after); i++) {
     buf_printf(pointer, "/%zu", i);
-    bad += is_named(errors, buf_view(pointer), true);
+    bad += names_value(errors, buf_view(pointer), true);
     pointer->n = length;
   }
   if (!json_is_array(before) || !json_is_array(after) || (m != n && m != bad) ||
-      is_named(errors, buf_view(pointer), false))
+      names_value(errors, buf_view(pointer), false))
     return made;
   json_array_clear(made);
   for (size_t i = 0; i < n; i++) {
     json_t *item = json_array_get(before, i);
     buf_printf(pointer, "/%zu", i);
-    if (is_named(errors, buf_view(pointer), true))
+    if (names_value(errors, buf_view(pointer), true))
       json_array_append_new(made, with_good_items(item, json_array_get(after, m == n ? i : taken++),
                                                   errors, pointer));
     else

@@ -28,9 +28,9 @@
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
  * be run outside (a command, a model) follow in order, up to the first that does not hold.
  *
- * With keep_valid, an item of a list that was right stays as it was: of a correction, only the items
- * that errors named are taken, from their places in its list, or in their order if it holds no more
- * than those. The value that is made so is checked like an answer.
+ * With keep_valid, an item of a list that was right stays as it was: of a correction, only the
+ * items that errors named are taken, from their places in its list, or in their order if it holds
+ * no more than those. The value that is made so is checked like an answer.
  *
  * An answer is `unenforced` that no constraint could have let through although there was one:
  * without a value, with another root, with a member missing or too many.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/keys.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "format/yaml.h"
 #include "format/yaml_write.h"
@@ -75,8 +76,8 @@ static bool is_after(const json_t *line, const struct yaml_node *node) {
 }
 
 PRINTF_LIKE(6, 7)
-static void tell(struct import *i, const struct yaml_node *node, const char *in, struct str key,
-                 const char *result, const char *fmt, ...) {
+static void import_tell(struct import *i, const struct yaml_node *node, const char *in,
+                        struct str key, const char *result, const char *fmt, ...) {
   char why[768] = "";
   va_list ap;
   va_start(ap, fmt);
@@ -92,7 +93,7 @@ static void tell(struct import *i, const struct yaml_node *node, const char *in,
     at--;
   bool said = false; /* by an earlier call of this file */
   for (size_t k = at; k > 0 && !said; k--)
-    said = json_equal(json_array_get(lines, k - 1), line);
+    said = json_same(json_array_get(lines, k - 1), line);
   if (!said)
     json_array_insert(lines, at, line);
   json_decref(line);
@@ -104,38 +105,50 @@ static struct yaml_node place_of(const struct yaml_origin *origin, int line, int
 
 /* --- files --- */
 
+/* Returns the text of a key; empty: it has none. */
+static struct str text_in(const struct yaml_node *map, const char *key) {
+  const struct yaml_node *node = yaml_get(map, key);
+  return node != NULL && node->kind == YAML_TEXT ? node->text : STR("");
+}
+
+static size_t list_count(const struct yaml_node *node) {
+  return node != NULL && node->kind == YAML_LIST ? node->count : 0;
+}
+
 /* Reads a file beneath a folder. False: it is not there, or is unreadable, which was told. */
-static bool read_beneath(struct import *i, const struct yaml_node *at, const char *folder,
-                         const char *path, size_t max, struct buf *text) {
+static bool import_read(struct import *i, const struct yaml_node *at, const char *folder,
+                        const char *path, size_t max, struct buf *text) {
   struct err err = {0};
   int root = folder[0] ? fs_open_folder(folder) : -1;
   int fd = root < 0 ? -1 : fs_open_beneath(root, path, O_RDONLY), number = errno;
   fs_close(root);
+  const char *why = strerror(number);
+  if (number == EXDEV || number == ELOOP)
+    why = "the path leads out of its folder: copy the file";
   if (fd < 0) {
     if (root >= 0 && number != ENOENT && number != ENOTDIR)
-      tell(i, at, "", str_from(path), IMPOSSIBLE, "%s",
-           number == EXDEV || number == ELOOP ? "the path leads out of its folder: copy the file"
-                                              : strerror(number));
+      import_tell(i, at, "", str_from(path), IMPOSSIBLE, "%s", why);
     return false;
   }
   bool ok = file_read_fd(fd, path, max, text, &err);
   close(fd);
   if (!ok)
-    tell(i, at, "", str_from(path), IMPOSSIBLE, "%s", err.text);
+    import_tell(i, at, "", str_from(path), IMPOSSIBLE, "%s", err.text);
   return ok;
 }
 
 /* Copies a tree with its origin, each {$param: NAME} replaced by its value; in a list the items of
  * a value that is a list take its place. params: a map, or NULL: nothing is replaced. */
-static const struct yaml_node *filled(struct import *i, const struct yaml_origin *origin,
-                                      const struct yaml_node *params,
-                                      const struct yaml_node *node) {
+static const struct yaml_node *with_params(struct import *i, const struct yaml_origin *origin,
+                                           const struct yaml_node *params,
+                                           const struct yaml_node *node) {
   const struct yaml_node *name =
       node->kind == YAML_MAP && node->count == 1 ? yaml_get(node, "$param") : NULL;
   if (name != NULL && params != NULL && name->kind == YAML_TEXT) {
     const struct yaml_node *value = yaml_get(params, name->text.p);
     if (value == NULL)
-      tell(i, node, "", name->text, IMPOSSIBLE, "this param has no value: give it one in args");
+      import_tell(i, node, "", name->text, IMPOSSIBLE,
+                  "this param has no value: give it one in args");
     return value;
   }
   struct yaml_node *copy = arena_alloc(&i->arena, sizeof *copy);
@@ -146,9 +159,9 @@ static const struct yaml_node *filled(struct import *i, const struct yaml_origin
     size_t room = node->count;
     copy->items = arena_array(&i->arena, room + 1, sizeof(void *));
     for (size_t k = 0; k < node->count; k++) {
-      const struct yaml_node *item = filled(i, origin, params, node->items[k]);
+      const struct yaml_node *item = with_params(i, origin, params, node->items[k]);
       bool spliced = item != NULL && item->kind == YAML_LIST && node->items[k]->kind == YAML_MAP;
-      size_t n = item == NULL ? 0 : spliced ? item->count : 1;
+      size_t n = spliced ? item->count : item != NULL;
       if (n > 1) {
         const struct yaml_node **more = arena_array(&i->arena, room += n, sizeof(void *));
         memcpy(more, copy->items, copy->count * sizeof(void *));
@@ -160,7 +173,7 @@ static const struct yaml_node *filled(struct import *i, const struct yaml_origin
   } else if (node->kind == YAML_MAP) {
     copy->pairs = arena_array(&i->arena, node->count + 1, sizeof *copy->pairs);
     for (size_t k = 0; k < node->count; k++) {
-      const struct yaml_node *value = filled(i, origin, params, node->pairs[k].value);
+      const struct yaml_node *value = with_params(i, origin, params, node->pairs[k].value);
       struct yaml_node *key = arena_alloc(&i->arena, sizeof *key);
       *key = *node->pairs[k].key;
       key->origin = copy->origin;
@@ -180,26 +193,26 @@ static const struct yaml_node *parse_file(struct import *i, const char *path, st
                                             LIMIT_WORKFLOW_BYTES, &errors);
   for (size_t k = 0; k < errors.count; k++) {
     struct yaml_node at = place_of(origin, errors.items[k].line, errors.items[k].column);
-    tell(i, &at, "", STR(""), IMPOSSIBLE, "%s", errors.items[k].text);
+    import_tell(i, &at, "", STR(""), IMPOSSIBLE, "%s", errors.items[k].text);
   }
   struct yaml_node top = place_of(origin, 1, 1);
   if (root != NULL && root->kind != YAML_MAP)
-    tell(i, &top, "", STR(""), IMPOSSIBLE, "the file is no map of keys and values");
-  return root == NULL || root->kind != YAML_MAP || errors.count > 0 ? NULL
-                                                                    : filled(i, origin, NULL, root);
+    import_tell(i, &top, "", STR(""), IMPOSSIBLE, "the file is no map of keys and values");
+  bool ok = root != NULL && root->kind == YAML_MAP && errors.count == 0;
+  return ok ? with_params(i, origin, NULL, root) : NULL;
 }
 
 /* Finds a file by its name, or a path below the folder of the file that names it. Its path goes to
  * `path`. */
-static bool find_file(struct import *i, const struct yaml_node *at, const char *beside,
-                      struct str name, const char *const *subfolders, const char *const *ends,
-                      char path[IMPORT_PATH_BYTES], struct buf *text) {
+static bool import_find(struct import *i, const struct yaml_node *at, const char *beside,
+                        struct str name, const char *const *subfolders, const char *const *ends,
+                        char path[IMPORT_PATH_BYTES], struct buf *text) {
   const char *const roots[] = {i->takt, i->home, i->builtins};
   char below[IMPORT_PATH_BYTES];
   for (size_t e = 0; ends[e] != NULL && name.n > 0 && name.n < IMPORT_PATH_BYTES / 2; e++) {
     print_into(below, sizeof below, STR_FMT "%s", STR_ARG(name), ends[e]);
     print_into(path, IMPORT_PATH_BYTES, "%.2000s/%.2000s", beside, below);
-    if (read_beneath(i, at, beside, below, LIMIT_WORKFLOW_BYTES, text))
+    if (import_read(i, at, beside, below, LIMIT_WORKFLOW_BYTES, text))
       return true;
   }
   for (size_t r = 0; r < ARRAY_LEN(roots) && name.n < LIMIT_NAME_BYTES; r++)
@@ -207,7 +220,7 @@ static bool find_file(struct import *i, const struct yaml_node *at, const char *
       for (size_t e = 0; ends[e] != NULL; e++) {
         print_into(below, sizeof below, "%s/" STR_FMT "%s", subfolders[s], STR_ARG(name), ends[e]);
         print_into(path, IMPORT_PATH_BYTES, "%.2000s/%.2000s", roots[r], below);
-        if (read_beneath(i, at, roots[r], below, LIMIT_WORKFLOW_BYTES, text))
+        if (import_read(i, at, roots[r], below, LIMIT_WORKFLOW_BYTES, text))
           return true;
       }
   return false;
@@ -215,20 +228,21 @@ static bool find_file(struct import *i, const struct yaml_node *at, const char *
 
 static const char *const yaml_ends[] = {"", ".yaml", ".yml", NULL};
 
-static char *folder_of(struct import *i, const char *path) {
+static char *import_folder_of(struct import *i, const char *path) {
   const char *end = strrchr(path, '/');
   return end ? arena_strndup(&i->arena, path, (size_t)(end - path)) : arena_strdup(&i->arena, ".");
 }
 
 /* Puts a text among the files under the first of NAME, NAME-2, ... that no other text has. Returns
  * the name. */
-static const char *put_file(struct import *i, const char *folder, struct str name, const char *end,
-                            struct str text) {
+static const char *import_put_file(struct import *i, const char *folder, struct str name,
+                                   const char *end, struct str text) {
   char base[IMPORT_PATH_BYTES];
   print_into(base, sizeof base, "%.3000s/.segue", i->project);
   for (size_t number = 1;; number++) {
-    const char *own = number == 1 ? arena_str(&i->arena, name).p
-                                  : arena_printf(&i->arena, STR_FMT "-%zu", STR_ARG(name), number);
+    const char *own = arena_str(&i->arena, name).p;
+    if (number > 1)
+      own = arena_printf(&i->arena, "%s-%zu", own, number);
     const char *path = arena_printf(&i->arena, "%s/%s%s", folder, own, end);
     const json_t *known = json_object_get(i->files, path);
     buf_auto_t there = {0};
@@ -254,7 +268,7 @@ static const char *put_file(struct import *i, const char *folder, struct str nam
 #define AGENTS_OWN "it is set in segue's configuration or in the agent's own"
 #define PROVIDERS  "claude-sdk=claude claude-terminal=claude mock=script cursor=cursor-agent"
 #define TELL(t, pair, result, ...)                                                                 \
-  tell((t)->i, (pair)->key, (t)->in, (pair)->key->text, (result), __VA_ARGS__)
+  import_tell((t)->i, (pair)->key, (t)->in, (pair)->key->text, (result), __VA_ARGS__)
 
 /* Puts a value that stays into what is made, perhaps under another name or as another word. */
 static void keep_value(struct taking *t, const struct fate *fate, const struct yaml_pair *pair) {
@@ -299,7 +313,7 @@ static void take_elsewhere(struct taking *t, const struct yaml_pair *pair) {
 static void add_once(json_t *list, json_t *word) {
   bool found = false;
   JSON_EACH(list, k, other)
-    found = found || json_equal(other, word);
+    found = found || json_same(other, word);
   if (!found)
     json_array_append(list, word);
   json_decref(word);
@@ -318,12 +332,12 @@ static json_t *facet_of(struct taking *t, enum facet_kind kind, const struct yam
   facets.files = found;
   facets.movement = STR("import");
   if (node->kind != YAML_TEXT) {
-    tell(t->i, node, t->in, key, IMPOSSIBLE, "%s is no text: write a name or a text",
-         yaml_kind_name(node->kind));
+    import_tell(t->i, node, t->in, key, IMPOSSIBLE, "%s is no text: write a name or a text",
+                yaml_kind_name(node->kind));
     return NULL;
   }
   if (!scope_facet(NULL, &facets, kind, node->text, &text, &err)) {
-    tell(t->i, node, t->in, key, IMPOSSIBLE, "%s", err.text);
+    import_tell(t->i, node, t->in, key, IMPOSSIBLE, "%s", err.text);
     return json_text(node->text);
   }
   const json_t *entry = json_array_get(found, 0);
@@ -331,7 +345,7 @@ static json_t *facet_of(struct taking *t, enum facet_kind kind, const struct yam
   bool is_words = file.n == 0 || memchr(node->text.p, '\n', node->text.n) != NULL ||
                   str_has(node->text, "{{include:");
   if (is_words) {
-    tell(t->i, node, t->in, key, SAME, "%s", "");
+    import_tell(t->i, node, t->in, key, SAME, "%s", "");
     return json_text(buf_view(&text));
   }
   struct str name = {strrchr(file.p, '/') + 1, 0};
@@ -340,17 +354,29 @@ static json_t *facet_of(struct taking *t, enum facet_kind kind, const struct yam
     name.n -= str_ends(name, ".md") ? 3 : 4;
   buf_putc(&text, '\n');
   print_into(folder, sizeof folder, "facets/%s", facet_folder(kind));
-  const char *own = put_file(t->i, folder, name, ".md", buf_view(&text));
-  bool is_shipped = str_among(from, "takt segue");
-  if (is_shipped || !str_eq_c(node->text, own))
-    tell(t->i, node, t->in, key, CHANGED, "%s%s/%s.md",
-         str_eq_c(from, "takt")    ? "takt's own, copied to "
-         : str_eq_c(from, "segue") ? "takt is not installed here; segue's own words are in "
-                                   : "it is in ",
-         folder, own);
+  const char *own = import_put_file(t->i, folder, name, ".md", buf_view(&text));
+  const char *why = str_eq_c(node->text, own) ? "" : "it is in ";
+  if (str_eq_c(from, "takt"))
+    why = "takt's own, copied to ";
+  else if (str_eq_c(from, "segue"))
+    why = "takt is not installed here; segue's own words are in ";
+  if (why[0] != '\0')
+    import_tell(t->i, node, t->in, key, CHANGED, "%s%s/%s.md", why, folder, own);
   else
-    tell(t->i, node, t->in, key, SAME, "%s", "");
+    import_tell(t->i, node, t->in, key, SAME, "%s", "");
   return json_string(own);
+}
+
+/* Adds one facet or a list of them to what the movement has of that kind. */
+static void add_facets(struct taking *t, enum facet_kind kind, const char *key,
+                       const struct yaml_node *value) {
+  size_t n = value != NULL && value->kind == YAML_LIST ? value->count : value != NULL;
+  for (size_t k = 0; k < n; k++) {
+    const struct yaml_node *one = value->kind == YAML_LIST ? value->items[k] : value;
+    json_t *word = facet_of(t, kind, one, str_from(key));
+    if (word != NULL)
+      add_once(list_in(t->out, key), word);
+  }
 }
 
 static void take_facet(struct taking *t, const struct yaml_pair *pair) {
@@ -373,20 +399,12 @@ static void take_facet(struct taking *t, const struct yaml_pair *pair) {
   if (json_object_get(t->out, kinds[k].as) != NULL && !str_eq_c(key, kinds[k].key))
     return;
   if (!str_eq_c(key, kinds[k].as))
-    tell(t->i, pair->key, t->in, key, CHANGED, "it is written as %s", kinds[k].as);
-  json_t *value = NULL;
+    import_tell(t->i, pair->key, t->in, key, CHANGED, "it is written as %s", kinds[k].as);
   if (pair->value->kind == YAML_LIST) {
-    json_t *list = json_array();
-    for (size_t n = 0; n < pair->value->count; n++) {
-      json_t *one = facet_of(t, kinds[k].kind, pair->value->items[n], key);
-      if (one != NULL)
-        add_once(list, one);
-    }
-    value = json_array_size(list) > 0 ? json_incref(list) : NULL;
-    json_decref(list);
-  } else {
-    value = facet_of(t, kinds[k].kind, pair->value, key);
+    add_facets(t, kinds[k].kind, kinds[k].as, pair->value);
+    return;
   }
+  json_t *value = facet_of(t, kinds[k].kind, pair->value, key);
   if (value != NULL)
     json_object_set_new(t->out, kinds[k].as, value);
 }
@@ -394,36 +412,24 @@ static void take_facet(struct taking *t, const struct yaml_pair *pair) {
 /* Adds all facets of a pool: nobody picks among them. */
 static void take_pool(struct taking *t, const struct yaml_pair *pair) {
   static const char *const folders[] = {"facet-pools", NULL};
-  const struct yaml_node *named = yaml_get(pair->value, "pool");
-  const struct yaml_node *pool = named && named->kind == YAML_TEXT
-                                     ? yaml_get(yaml_get(t->f->root, "facet_pools"), named->text.p)
-                                     : NULL;
+  struct str name = text_in(pair->value, "pool");
+  const struct yaml_node *pool = yaml_get(yaml_get(t->f->root, "facet_pools"), name.p);
   const struct yaml_node *uses = yaml_get(pool, "uses");
   char path[IMPORT_PATH_BYTES];
   buf_auto_t text = {0};
-  if (uses != NULL && uses->kind == YAML_TEXT)
-    pool = find_file(t->i, uses, folder_of(t->i, t->f->path), uses->text, folders, yaml_ends, path,
-                     &text)
-               ? parse_file(t->i, path, buf_view(&text))
-               : NULL;
+  if (uses != NULL && import_find(t->i, uses, import_folder_of(t->i, t->f->path), uses->text,
+                                  folders, yaml_ends, path, &text))
+    pool = parse_file(t->i, path, buf_view(&text));
   const struct yaml_node *candidates = yaml_get(pool, "candidates");
-  if (candidates == NULL || candidates->kind != YAML_LIST) {
+  if (list_count(candidates) == 0) {
     TELL(t, pair, IMPOSSIBLE, "there is no such pool: name the movement's facets in it");
     return;
   }
   TELL(t, pair, CHANGED, "all facets of the pool are given: nobody picks among them");
-  for (size_t k = 0; k < candidates->count; k++)
-    for (int policy = 0; policy < 2; policy++) {
-      const char *key = policy ? "policy" : "knowledge";
-      const struct yaml_node *value = yaml_get(candidates->items[k], key);
-      size_t n = value == NULL ? 0 : value->kind == YAML_LIST ? value->count : 1;
-      for (size_t j = 0; j < n; j++) {
-        const struct yaml_node *one = value->kind == YAML_LIST ? value->items[j] : value;
-        json_t *word = facet_of(t, policy ? FACET_POLICY : FACET_KNOWLEDGE, one, str_from(key));
-        if (word != NULL)
-          add_once(list_in(t->out, key), word);
-      }
-    }
+  for (size_t k = 0; k < candidates->count; k++) {
+    add_facets(t, FACET_POLICY, "policy", yaml_get(candidates->items[k], "policy"));
+    add_facets(t, FACET_KNOWLEDGE, "knowledge", yaml_get(candidates->items[k], "knowledge"));
+  }
 }
 
 /* --- rules --- */
@@ -434,9 +440,8 @@ static bool put_words(struct str words, struct buf *out) {
     buf_auto_t word = {0};
     words = str_trim(words);
     bool escaped = str_drop(&words, "\\\""), quoted = escaped || str_drop(&words, "\"");
-    while (words.n > 0) {
-      if (escaped ? str_starts(words, "\\\"") : words.p[0] == (quoted ? '"' : ','))
-        break;
+    const char *end = quoted ? "\"" : ",";
+    while (words.n > 0 && !str_starts(words, escaped ? "\\\"" : end)) {
       if (quoted && !escaped && words.p[0] == '\\' && words.n > 1)
         words = (struct str){words.p + 1, words.n - 1};
       buf_putc(&word, words.p[0]);
@@ -485,8 +490,8 @@ static void take_condition(struct taking *t, const struct yaml_pair *pair) {
     size_t end = closing(given);
     buf_append(&made, given.p, 4);
     if (end == given.n || !put_words((struct str){given.p + 4, end - 4}, &made)) {
-      tell(t->i, pair->value, t->in, pair->key->text, IMPOSSIBLE,
-           "this is no all(\"label\") and no any(\"label\"): correct it");
+      import_tell(t->i, pair->value, t->in, pair->key->text, IMPOSSIBLE,
+                  "this is no all(\"label\") and no any(\"label\"): correct it");
       buf_set(&made, given);
     } else {
       buf_append(&made, given.p + end, given.n - end);
@@ -499,13 +504,14 @@ static void take_condition(struct taking *t, const struct yaml_pair *pair) {
   bool foreign = at != NULL && (strstr(at, "context.") != NULL || strstr(at, "effect.") != NULL ||
                                 strstr(at, "companion.") != NULL);
   if (foreign)
-    tell(t->i, pair->value, t->in, pair->key->text, IMPOSSIBLE,
-         "segue has no context, effect or companion: let a command movement print the value, and "
-         "write structured.MOVEMENT.FIELD or exit");
+    import_tell(
+        t->i, pair->value, t->in, pair->key->text, IMPOSSIBLE,
+        "segue has no context, effect or companion: let a command movement print the value, and "
+        "write structured.MOVEMENT.FIELD or exit");
   else if (str_eq(when, pair->value->text) && str_eq_c(pair->key->text, "condition"))
-    tell(t->i, pair->value, t->in, pair->key->text, SAME, "%s", "");
+    import_tell(t->i, pair->value, t->in, pair->key->text, SAME, "%s", "");
   else if (json_object_get(t->out, "condition") == NULL)
-    tell(t->i, pair->value, t->in, pair->key->text, CHANGED, "condition: %.500s", when.p);
+    import_tell(t->i, pair->value, t->in, pair->key->text, CHANGED, "condition: %.500s", when.p);
   if (!foreign && json_object_get(t->out, "condition") == NULL)
     json_put(t->out, "condition", json_text(when));
 }
@@ -516,9 +522,9 @@ static const struct fate rule_fates[] = {
     {0}};
 
 /* Returns the rules of a list, those without a condition left out. */
-static json_t *rules_of(struct taking *t, const struct yaml_node *list) {
+static json_t *rules_from(struct taking *t, const struct yaml_node *list) {
   json_t *rules = json_array();
-  for (size_t k = 0; list != NULL && list->kind == YAML_LIST && k < list->count; k++) {
+  for (size_t k = 0; k < list_count(list); k++) {
     struct taking rule = *t;
     rule.map = list->items[k];
     if (rule.map->kind != YAML_MAP)
@@ -526,13 +532,13 @@ static json_t *rules_of(struct taking *t, const struct yaml_node *list) {
     rule.out = json_object();
     take_keys(&rule, rule_fates);
     if (t->child && json_object_del(rule.out, "next") == 0)
-      tell(t->i, rule.map, t->in, STR("next"), CHANGED,
-           "it is left out: the group's rules say where to go");
+      import_tell(t->i, rule.map, t->in, STR("next"), CHANGED,
+                  "it is left out: the group's rules say where to go");
     if (json_object_get(rule.out, "condition") != NULL)
       json_array_append(rules, rule.out);
     else
-      tell(t->i, rule.map, t->in, STR("rules"), IMPOSSIBLE,
-           "a rule without a condition is left out");
+      import_tell(t->i, rule.map, t->in, STR("rules"), IMPOSSIBLE,
+                  "a rule without a condition is left out");
     json_decref(rule.out);
   }
   return rules;
@@ -540,7 +546,7 @@ static json_t *rules_of(struct taking *t, const struct yaml_node *list) {
 
 static void take_rules(struct taking *t, const struct yaml_pair *pair) {
   const struct yaml_node *self = yaml_get(pair->value, "self");
-  json_put(t->out, "rules", rules_of(t, self ? self : pair->value));
+  json_put(t->out, "rules", rules_from(t, self ? self : pair->value));
 }
 
 /* --- monitors, reports, gates --- */
@@ -573,7 +579,7 @@ static const struct fate report_fates[] = {
 static json_t *maps_of(struct taking *t, const struct yaml_node *list, const struct fate *fates,
                        const char *named) {
   json_t *made = json_array();
-  for (size_t k = 0; list != NULL && list->kind == YAML_LIST && k < list->count; k++) {
+  for (size_t k = 0; k < list_count(list); k++) {
     struct taking item = *t;
     item.map = list->items[k];
     item.out = json_object();
@@ -603,7 +609,7 @@ static void take_reports(struct taking *t, const struct yaml_pair *pair) {
 
 /* A sentence becomes a policy, a command a gate. */
 static void take_gates(struct taking *t, const struct yaml_pair *pair) {
-  for (size_t k = 0; pair->value->kind == YAML_LIST && k < pair->value->count; k++) {
+  for (size_t k = 0; k < list_count(pair->value); k++) {
     const struct yaml_node *gate = pair->value->items[k], *time = yaml_get(gate, "timeout_ms");
     json_auto_t *given = yaml_to_json(gate);
     json_t *command = json_object_get(given, "command"), *made = NULL;
@@ -617,34 +623,34 @@ static void take_gates(struct taking *t, const struct yaml_pair *pair) {
       json_put(made, "timeout", json_sprintf("%llds", (time->integer + 999) / 1000));
     if (made != NULL)
       json_array_append_new(list_in(t->out, "gates"), made);
-    tell(t->i, gate, t->in, pair->key->text, made || gate->kind == YAML_TEXT ? CHANGED : IMPOSSIBLE,
-         "%s",
-         made                      ? "it is a gate of the movement"
-         : gate->kind == YAML_TEXT ? "the sentence is a policy"
-                                   : "let a command movement check the work");
+    const char *why = made ? "it is a gate of the movement" : "the sentence is a policy";
+    if (made == NULL && gate->kind != YAML_TEXT)
+      import_tell(t->i, gate, t->in, pair->key->text, IMPOSSIBLE,
+                  "let a command movement check the work");
+    else
+      import_tell(t->i, gate, t->in, pair->key->text, CHANGED, "%s", why);
   }
 }
 
 /* --- movements --- */
 
 static void take_schema(struct taking *t, const struct yaml_pair *pair) {
-  const struct yaml_node *ref = yaml_get(pair->value, "schema_ref");
-  const struct yaml_node *path =
-      ref && ref->kind == YAML_TEXT ? yaml_get(yaml_get(t->f->root, "schemas"), ref->text.p) : NULL;
+  struct str ref = text_in(pair->value, "schema_ref");
+  const struct yaml_node *path = yaml_get(yaml_get(t->f->root, "schemas"), ref.p);
   struct facets *facets = &t->f->facets;
   buf_auto_t text = {0};
   struct err err = {0};
   bool above = path != NULL && facets->above != NULL && str_starts(path->text, "../");
   if (path == NULL || path->kind != YAML_TEXT ||
-      !read_beneath(t->i, path, above ? facets->above : facets->folder,
-                    path->text.p + (above ? 3 : 0), LIMIT_WORKFLOW_BYTES, &text)) {
+      !import_read(t->i, path, above ? facets->above : facets->folder,
+                   path->text.p + (above ? 3 : 0), LIMIT_WORKFLOW_BYTES, &text)) {
     TELL(t, pair, IMPOSSIBLE,
          "there is no such schema: write structured_output: {schema: FILE, on_failure: error}");
     return;
   }
   json_t *schema = yaml_load(path->text.p, buf_view(&text), LIMIT_WORKFLOW_BYTES, &err);
   if (schema == NULL) {
-    tell(t->i, path, t->in, pair->key->text, IMPOSSIBLE, "%s", err.text);
+    import_tell(t->i, path, t->in, pair->key->text, IMPOSSIBLE, "%s", err.text);
     return;
   }
   TELL(t, pair, CHANGED,
@@ -660,10 +666,8 @@ static void take_tools(struct taking *t, const struct yaml_pair *pair) {
   json_auto_t *tools = list && list->kind == YAML_LIST ? yaml_to_json(list) : NULL;
   if (tools != NULL)
     json_object_set(t->out, "", tools); /* until all keys are read: permission may come later */
-  TELL(t, pair, CHANGED,
-       tools ? "a tool that writes is permission: edit, Bash(make *) is run: [make]; the rest is "
-               "the agent's own setting"
-             : "a provider's settings belong in segue's configuration");
+  TELL(t, pair, CHANGED, "%s",
+       tools ? "what writes is permission: edit, Bash(make *) is run: [make]" : AGENTS_OWN);
 }
 
 static void take_call(struct taking *t, const struct yaml_pair *pair);
@@ -704,8 +708,8 @@ static const struct fate step_fates[] = {
     {0}};
 
 /* Lays the keys of `over` over those of `base`: maps are joined, anything else is replaced. */
-static const struct yaml_node *joined(struct import *i, const struct yaml_node *base,
-                                      const struct yaml_node *over) {
+static const struct yaml_node *laid_over(struct import *i, const struct yaml_node *base,
+                                         const struct yaml_node *over) {
   struct yaml_node *made = arena_alloc(&i->arena, sizeof *made);
   if (base->kind != YAML_MAP || over->kind != YAML_MAP)
     return over;
@@ -716,7 +720,7 @@ static const struct yaml_node *joined(struct import *i, const struct yaml_node *
     struct yaml_pair pair = base->pairs[k];
     const struct yaml_node *own = yaml_get(over, pair.key->text.p);
     if (own != NULL)
-      pair.value = joined(i, pair.value, own);
+      pair.value = laid_over(i, pair.value, own);
     made->pairs[made->count++] = pair;
   }
   for (size_t k = 0; k < over->count; k++)
@@ -770,19 +774,19 @@ static const struct yaml_node *whole_step(struct import *i, const struct importe
     if (uses == NULL)
       break;
     struct str name = uses->text;
-    bool there = uses->kind == YAML_TEXT && depth < LIMIT_CALL_DEPTH &&
-                 find_file(i, uses, folder_of(i, f->path), name, folders, yaml_ends, path, &text);
+    bool there =
+        uses->kind == YAML_TEXT && depth < LIMIT_CALL_DEPTH &&
+        import_find(i, uses, import_folder_of(i, f->path), name, folders, yaml_ends, path, &text);
     const struct yaml_node *shared = there ? parse_file(i, path, buf_view(&text)) : NULL;
     if (shared == NULL) {
-      tell(i, uses, "", name, IMPOSSIBLE,
-           depth < LIMIT_CALL_DEPTH ? "there is no such shared step: write its keys here"
-                                    : "shared steps lead back to themselves, or too deep");
+      import_tell(i, uses, "", name, IMPOSSIBLE, "%s",
+                  depth < LIMIT_CALL_DEPTH ? "there is no such shared step" : "it leads back");
       step = without(i, step, "uses with");
       break;
     }
-    tell(i, uses, "", STR("uses"), CHANGED, "%.300s is written out where it is used", path);
+    import_tell(i, uses, "", STR("uses"), CHANGED, "%.300s is written out where it is used", path);
     const struct yaml_node *with = params_of(i, yaml_get(shared, "params"), yaml_get(step, "with"));
-    shared = filled(i, NULL, with, without(i, shared, "params"));
+    shared = with_params(i, NULL, with, without(i, shared, "params"));
     if (memrchr(name.p, '/', name.n) != NULL)
       name = str_from(strrchr(name.p, '/') + 1);
     if (yaml_get(shared, "name") == NULL && yaml_get(step, "name") == NULL) {
@@ -796,14 +800,14 @@ static const struct yaml_node *whole_step(struct import *i, const struct importe
       *value = *uses;
       value->text = name;
       named->pairs[named->count++] = (struct yaml_pair){key, value};
-      shared = joined(i, shared, named);
+      shared = laid_over(i, shared, named);
     }
-    step = joined(i, shared, without(i, step, "uses with"));
+    step = laid_over(i, shared, without(i, step, "uses with"));
   }
   return step;
 }
 
-static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool child);
+static json_t *movement_from(struct taking *of, const struct yaml_node *step, bool child);
 
 /* Takes the children of a group; of those that a model would have picked, all. */
 static void take_children(struct taking *t, const struct yaml_pair *pair) {
@@ -814,14 +818,14 @@ static void take_children(struct taking *t, const struct yaml_pair *pair) {
   size_t editors = 0;
   for (size_t p = 0; p < (picked ? 2 : 1); p++) {
     const struct yaml_node *list = picked ? yaml_get(pair->value, parts[p]) : pair->value;
-    for (size_t k = 0; list != NULL && list->kind == YAML_LIST && k < list->count; k++) {
-      json_t *child = movement_of(t, list->items[k], true);
+    for (size_t k = 0; k < list_count(list); k++) {
+      json_t *child = movement_from(t, list->items[k], true);
       const char *name = json_string_value(json_object_get(child, "name"));
       struct taking inner = *t;
       inner.child = true;
       inner.in = name ? arena_strdup(&t->i->arena, name) : "";
       if (json_object_get(child, "rules") == NULL && name != NULL && yaml_get(rules, name) != NULL)
-        json_put(child, "rules", rules_of(&inner, yaml_get(rules, name)));
+        json_put(child, "rules", rules_from(&inner, yaml_get(rules, name)));
       editors += foreign_keys_may_edit(child);
       json_array_append_new(children, child);
     }
@@ -836,7 +840,7 @@ static void take_children(struct taking *t, const struct yaml_pair *pair) {
   json_put(t->out, "parallel", children);
 }
 
-static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool child) {
+static json_t *movement_from(struct taking *of, const struct yaml_node *step, bool child) {
   step = whole_step(of->i, of->f, step);
   const struct yaml_node *name = yaml_get(step, "name");
   struct taking t = *of;
@@ -847,7 +851,7 @@ static json_t *movement_of(struct taking *of, const struct yaml_node *step, bool
   if (t.in[0] != '\0') /* first, whatever shared steps begin with */
     json_put(t.out, "name", json_string(t.in));
   if (step->kind != YAML_MAP) {
-    tell(of->i, step, of->in, STR(""), IMPOSSIBLE, "a step is a map of keys and values");
+    import_tell(of->i, step, of->in, STR(""), IMPOSSIBLE, "a step is a map of keys and values");
     return t.out;
   }
   take_keys(&t, step_fates);
@@ -961,10 +965,10 @@ static void split_team(struct taking *of, const struct yaml_node *step,
     move_key(last, group, "gates", true);
     move_key(last, group, "rules", true);
   }
-  tell(of->i, step, t.in, STR("team_leader"), CHANGED,
-       "%s plans the parts once, %s-parts does them (for_each)%s%s", t.in, t.in,
-       reports ? ", and the last movement writes the reports" : "",
-       edits ? "; they may change files, so one after the other" : "");
+  import_tell(of->i, step, t.in, STR("team_leader"), CHANGED,
+              "%s plans the parts once, %s-parts does them (for_each)%s%s", t.in, t.in,
+              reports ? ", and the last movement writes the reports" : "",
+              edits ? "; they may change files, so one after the other" : "");
   json_decref(last);
 }
 
@@ -978,7 +982,7 @@ static const char *import_one(struct import *i, const char *path, struct str tex
 static void call_monitors(struct taking *t, const json_t *called) {
   struct str call = str_from(t->in);
   JSON_EACH(json_object_get(called, "loop_monitors"), k, monitor) {
-    json_auto_t *copy = json_deep_copy(monitor);
+    json_auto_t *copy = json_clone(monitor);
     const json_t *own_rules = json_object_get(t->out, "rules");
     for (int list = 0; list < 2; list++)
       JSON_EACH(json_object_get(copy, list ? "ignore" : "cycle"), n, name)
@@ -986,15 +990,13 @@ static void call_monitors(struct taking *t, const json_t *called) {
                            json_sprintf(STR_FMT "/%s", STR_ARG(call), json_string_value(name)));
     JSON_EACH(json_object_get(json_object_get(copy, "judge"), "rules"), n, rule) {
       struct str next = json_view_at(rule, "next");
-      json_t *leads = str_among(next, "COMPLETE ABORT")
-                          ? json_string("ABORT")
-                          : json_sprintf(STR_FMT "/" STR_FMT, STR_ARG(call), STR_ARG(next));
+      json_t *leads = json_sprintf(STR_FMT "/" STR_FMT, STR_ARG(call), STR_ARG(next));
+      if (str_among(next, "COMPLETE ABORT"))
+        json_string_set(leads, "ABORT");
       JSON_EACH((json_t *)(size_t)own_rules, r, own)
         if (str_eq(json_view_at(own, "condition"), next) && json_object_get(own, "next") != NULL)
-          json_object_set(rule, "next", json_object_get(own, "next")), json_decref(leads),
-              leads = NULL;
-      if (leads != NULL)
-        json_put(rule, "next", leads);
+          json_string_set(leads, json_string_value(json_object_get(own, "next")));
+      json_object_set_new(rule, "next", leads);
     }
     json_array_append(list_in(t->f->doc, "loop_monitors"), copy);
   }
@@ -1011,8 +1013,9 @@ static void take_call(struct taking *t, const struct yaml_pair *pair) {
          "a child of a group calls no workflow: call it from a movement of its own");
     return;
   }
-  if (pair->value->kind != YAML_TEXT || !find_file(t->i, pair->value, folder_of(t->i, t->f->path),
-                                                   name, folders, yaml_ends, path, &text)) {
+  if (pair->value->kind != YAML_TEXT ||
+      !import_find(t->i, pair->value, import_folder_of(t->i, t->f->path), name, folders, yaml_ends,
+                   path, &text)) {
     TELL(t, pair, IMPOSSIBLE, "there is no workflow of this name: write it into .segue/workflows");
     json_put(t->out, "call", yaml_to_json(pair->value));
     return;
@@ -1029,7 +1032,7 @@ static void take_call(struct taking *t, const struct yaml_pair *pair) {
   }
   json_put(t->out, "call", json_string(made));
   if (json_object_get(t->out, "rules") == NULL)
-    json_put(t->out, "rules", rules_of(t, yaml_get(t->map, "rules")));
+    json_put(t->out, "rules", rules_from(t, yaml_get(t->map, "rules")));
   call_monitors(t, doc);
 }
 
@@ -1046,34 +1049,35 @@ static void take_everywhere(struct taking *t, const struct yaml_pair *pair) {
   static const char *const folders[] = {"rules", "workflows/rules", NULL};
   static const char *const ends[] = {".md", ".txt", "", NULL};
   const struct yaml_node *list = yaml_get(pair->value, "rules");
-  for (size_t k = 0; list != NULL && list->kind == YAML_LIST && k < list->count; k++) {
+  for (size_t k = 0; k < list_count(list); k++) {
     const struct yaml_node *item = list->items[k], *ref = yaml_get(item, "ref");
     struct str name = (ref ? ref : item)->text;
     char path[IMPORT_PATH_BYTES], beside[IMPORT_PATH_BYTES];
     buf_auto_t text = {0};
-    print_into(beside, sizeof beside, "%.2000s/rules", folder_of(t->i, t->f->path));
-    if (name.n == 0 || !find_file(t->i, item, beside, name, folders, ends, path, &text)) {
-      tell(t->i, item, t->in, pair->key->text, IMPOSSIBLE,
-           "there is no such rule: write it as a policy of each movement");
+    print_into(beside, sizeof beside, "%.2000s/rules", import_folder_of(t->i, t->f->path));
+    if (name.n == 0 || !import_find(t->i, item, beside, name, folders, ends, path, &text)) {
+      import_tell(t->i, item, t->in, pair->key->text, IMPOSSIBLE,
+                  "there is no such rule: write it as a policy of each movement");
       continue;
     }
     if (memrchr(name.p, '/', name.n) != NULL)
       name = str_from(strrchr(name.p, '/') + 1);
     if (str_ends(name, ".md"))
       name.n -= 3;
-    const char *own = put_file(t->i, "facets/policies", name, ".md", buf_view(&text));
+    const char *own = import_put_file(t->i, "facets/policies", name, ".md", buf_view(&text));
     add_once(t->f->everywhere, json_string(own));
-    tell(t->i, item, t->in, pair->key->text, CHANGED, "%s is a policy of each movement", own);
+    import_tell(t->i, item, t->in, pair->key->text, CHANGED, "%s is a policy of each movement",
+                own);
   }
 }
 
 static void take_steps(struct taking *t, const struct yaml_pair *pair) {
   json_t *movements = json_array();
   TELL(t, pair, SAME, "%s", "");
-  for (size_t k = 0; pair->value->kind == YAML_LIST && k < pair->value->count; k++) {
+  for (size_t k = 0; k < list_count(pair->value); k++) {
     const struct yaml_node *step = whole_step(t->i, t->f, pair->value->items[k]);
     const struct yaml_node *team = yaml_get(step, "team_leader");
-    json_t *movement = movement_of(t, step, false);
+    json_t *movement = movement_from(t, step, false);
     json_array_append_new(movements, movement);
     if (team != NULL && team->kind == YAML_MAP)
       split_team(t, step, team, movement, movements);
@@ -1135,15 +1139,15 @@ static const char *import_one(struct import *i, const char *path, struct str tex
     return NULL;
   const struct yaml_node *sub = yaml_get(f.root, "subworkflow"),
                          *all = yaml_get(f.root, "all_steps");
-  f.root = filled(i, NULL, params_of(i, yaml_get(sub, "params"), args),
-                  without(i, f.root, "subworkflow"));
+  f.root = with_params(i, NULL, params_of(i, yaml_get(sub, "params"), args),
+                       without(i, f.root, "subworkflow"));
   if (sub != NULL) {
     struct yaml_node *own = map_with(i, sub, 1), *key = arena_alloc(&i->arena, sizeof *key);
     *key = place_of(sub->origin, sub->line, sub->column);
     key->kind = YAML_TEXT;
     key->text = STR("subworkflow");
     own->pairs[own->count++] = (struct yaml_pair){key, sub};
-    f.root = joined(i, f.root, own);
+    f.root = laid_over(i, f.root, own);
   }
   i->depth++;
   i->call_count++;
@@ -1165,7 +1169,7 @@ static const char *import_one(struct import *i, const char *path, struct str tex
   yaml_write(f.doc, &made);
   const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *dot = strrchr(base, '.');
   struct str name = {base, dot ? (size_t)(dot - base) : strlen(base)};
-  const char *own = put_file(i, "workflows", name, ".yaml", buf_view(&made));
+  const char *own = import_put_file(i, "workflows", name, ".yaml", buf_view(&made));
   i->depth--;
   json_decref(f.everywhere);
   *doc = f.doc;
@@ -1195,7 +1199,7 @@ void import_workflow(struct import *i, const char *path) {
   i->call_count = 0;
   const char *name = NULL;
   if (!file_read(path, LIMIT_WORKFLOW_BYTES, &text, &err))
-    tell(i, &at, "", STR(""), IMPOSSIBLE, "%s", err.text);
+    import_tell(i, &at, "", STR(""), IMPOSSIBLE, "%s", err.text);
   else
     name = import_one(i, path, buf_view(&text), NULL, &doc);
   if (name != NULL)

@@ -9,8 +9,8 @@
  * Shared steps (uses, with), params ($param), facet pools and rules of all steps are written out
  * where they count; a called workflow becomes a file of its own, once for each set of arguments.
  * Facets become files with their includes in place. Nothing is written to disk: `files` has what
- * belongs below PROJECT/.segue. A name that is taken there by another text gets a number, so nothing
- * is overwritten and the same import gives the same files. Paths lead nowhere out of their folder;
+ * belongs below PROJECT/.segue. A name that is taken there by another text gets a number: nothing
+ * is overwritten, and the same import gives the same files. Paths lead nowhere out of their folder;
  * a file that cannot be read is a line of the report. Depth and number of calls are bounded. */
 #ifndef SEGUE_WORKFLOW_IMPORT_H
 #define SEGUE_WORKFLOW_IMPORT_H

@@ -107,7 +107,7 @@ ONE = "name: w\nsteps:\n  - {name: a, %s, rules: [{condition: done, next: COMPLE
 BAD = [  # files, where it is told, what is told
     ({"workflows/w.yaml": ONE % "call: w"}, "a", "calls lead back to it"),
     ({"workflows/w.yaml": ONE % "call: v", "workflows/v.yaml": ONE % "call: w"}, "a", "calls lead back to it"),
-    ({"workflows/w.yaml": ONE % "uses: s", "steps/s.yaml": "uses: t", "steps/t.yaml": "uses: s"}, "", "lead back"),
+    ({"workflows/w.yaml": ONE % "uses: s", "steps/s.yaml": "uses: t", "steps/t.yaml": "uses: s"}, "", "leads back"),
     ({"workflows/w.yaml": ONE % "instruction: look", "facets/instructions/look.md": "{{include:partials/x}}",
       "facets/partials/x.md": "{{include:instructions/look}}"}, "a", "leads back to itself"),
     ({"workflows/w.yaml": ONE % "persona: ../../secret.md"}, "a", "leads out"),

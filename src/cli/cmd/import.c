@@ -110,9 +110,9 @@ static void import_language(struct import *i, const char *takt, const char *cwd)
   buf_auto_t text = {0};
   struct err err;
   print_into(path, sizeof path, "%.1000s/config.yaml", takt);
-  json_auto_t *config = file_read(path, LIMIT_WORKFLOW_BYTES, &text, &err)
-                            ? yaml_load(path, buf_view(&text), LIMIT_WORKFLOW_BYTES, &err)
-                            : NULL;
+  if (!file_read(path, LIMIT_WORKFLOW_BYTES, &text, &err))
+    buf_clear(&text);
+  json_auto_t *config = yaml_load(path, buf_view(&text), LIMIT_WORKFLOW_BYTES, &err);
   i->japanese = str_eq_c(json_view_at(config, "language"), "ja");
   const char *word = i->japanese ? "ja" : "en";
   paths_facets_of_takt(cwd, path);
@@ -163,7 +163,7 @@ static void import_say(const struct import *i, const json_t *told, bool dry) {
          (int)json_array_size(json_object_get(told, "kept")));
 }
 
-/* Finds the takt folder of what was named, and imports it. Returns how many workflows there were. */
+/* Finds the takt folder of what was named, and imports it. Returns how many workflows it has. */
 static size_t import_all(struct import *i, const char *named, char takt[PATHS_BYTES]) {
   char workflows[PATHS_BYTES + 16];
   print_into(takt, PATHS_BYTES, "%.1000s", named);
