@@ -8,12 +8,19 @@
 
 #include <math.h>
 
-enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000, LINT_PARTS = 100 };
+enum {
+  LINT_DEPTH = 64,
+  REFERENCES_FOLLOWED = 16,
+  LINT_NODES = 20000,
+  LINT_PARTS = 100,
+  LINT_LEVELS = 8
+};
 
 struct linting {
   const json_t *doc;
   struct schema_errors *warnings;
   unsigned nodes;
+  int looks;      /* left for one schema, at what lies below it */
   bool bound;     /* some keyword limits a value */
   bool free_leaf; /* some value is not a boolean, null or an enum */
 };
@@ -258,7 +265,7 @@ static void gather_bounds(struct linting *l, const json_t *schema, json_t *into,
     gather_bounds(l, part, into, parts);
 }
 
-static json_t *gathered(struct linting *l, const json_t *schema) {
+static json_t *gathered_bounds(struct linting *l, const json_t *schema) {
   json_t *into = json_object();
   int parts = LINT_PARTS;
   gather_bounds(l, schema, into, &parts);
@@ -317,25 +324,84 @@ static bool is_impossible(const json_t *all, const char **key, struct buf *messa
   return with != NULL;
 }
 
-static bool part_is_impossible(struct linting *l, const json_t *part) {
-  json_auto_t *all = gathered(l, part);
-  buf_auto_t unused = {0};
-  const char *key;
-  return is_impossible(all, &key, &unused);
+static bool is_nothing(struct linting *l, const json_t *schema, int levels);
+
+static bool all_nothing(struct linting *l, const json_t *list, int levels) {
+  size_t n = 0;
+  while (n < json_array_size(list) && is_nothing(l, json_array_get(list, n), levels))
+    n++;
+  return n > 0 && n == json_array_size(list);
 }
 
-/* Bounds that leave nothing between them, also of all the parts of a schema together, and lists
- * that no value is in. What is wrong with one part is told there. */
+/* Names the keyword by which the parts of a schema leave nothing: other schemas that nothing can
+ * satisfy, or more members or items than there can be. NULL: something may be left. */
+static const char *nothing_by(struct linting *l, const json_t *schema, int levels) {
+  const json_t *not = json_object_get(schema, "not"), *items = json_object_get(schema, "items"),
+               *properties = json_object_get(schema, "properties");
+  size_t places = json_array_size(json_object_get(schema, "prefixItems"));
+  bool closed = json_is_false(json_object_get(schema, "additionalProperties")) &&
+                json_object_get(schema, "patternProperties") == NULL;
+  if (json_is_true(not ) || (json_is_object(not ) && json_object_size(not ) == 0))
+    return "not";
+  if (all_nothing(l, json_object_get(schema, "anyOf"), levels))
+    return "anyOf";
+  const json_t *one = json_object_get(schema, "oneOf");
+  size_t same = 1;
+  while (same < json_array_size(one) &&
+         json_same(json_array_get(one, 0), json_array_get(one, same)))
+    same++;
+  if (all_nothing(l, one, levels) || (same > 1 && same == json_array_size(one)))
+    return "oneOf";
+  if (closed && json_int_at(schema, "minProperties") > (json_int_t)json_object_size(properties))
+    return "minProperties";
+  if (json_int_at(schema, "minItems") > (json_int_t)places && !json_is_array(items) &&
+      is_nothing(l, items, levels))
+    return "minItems";
+  const json_t *contains = json_object_get(schema, "contains");
+  const json_t *least = json_object_get(schema, "minContains");
+  json_auto_t *both =
+      json_pack("{s[OO]}", "allOf", items ? items : json_true(), contains ? contains : json_true());
+  if (contains != NULL && places == 0 && !json_is_array(items) &&
+      (least == NULL || json_number_value(least) > 0) && is_nothing(l, both, levels))
+    return "contains";
+  JSON_EACH(json_object_get(schema, "required"), i, name) {
+    const json_t *member = json_object_getn(properties, json_view(name).p, json_view(name).n);
+    if (json_is_string(name) && is_nothing(l, member, levels))
+      return "required";
+  }
+  return NULL;
+}
+
+/* Returns whether nothing can satisfy a schema. */
+static bool is_nothing(struct linting *l, const json_t *schema, int levels) {
+  if (!json_is_object(schema) || levels == 0 || --l->looks < 0)
+    return json_is_false(schema);
+  json_auto_t *all = gathered_bounds(l, schema);
+  buf_auto_t unused = {0};
+  const char *key;
+  const json_t *target = lint_resolve(l, schema);
+  bool some_nothing = target != schema && is_nothing(l, target, levels - 1);
+  JSON_EACH(json_object_get(schema, "allOf"), i, part)
+    some_nothing = some_nothing || is_nothing(l, part, levels - 1);
+  return some_nothing || is_impossible(all, &key, &unused) ||
+         nothing_by(l, schema, levels - 1) != NULL;
+}
+
+/* Tells what leaves nothing, also of all the parts of a schema together. What is wrong with one
+ * part is told there. */
 static void lint_impossible(struct linting *l, const json_t *schema,
                             const struct path_step *place) {
   const json_t *parts = json_object_get(schema, "allOf"), *target = lint_resolve(l, schema);
-  json_auto_t *all = gathered(l, schema);
+  json_auto_t *all = gathered_bounds(l, schema);
   buf_auto_t message = {0};
-  const char *key;
-  bool told = !is_impossible(all, &key, &message);
+  const char *key = NULL;
+  l->looks = LINT_PARTS;
+  if (!is_impossible(all, &key, &message) && (key = nothing_by(l, schema, LINT_LEVELS)) != NULL)
+    buf_puts(&message, "nothing can satisfy it");
+  bool told = key == NULL || (target != schema && is_nothing(l, target, LINT_LEVELS));
   JSON_EACH((json_t *)parts, i, part)
-    told = told || part_is_impossible(l, part);
-  if (told || (target != schema && part_is_impossible(l, target)))
+    told = told || is_nothing(l, part, LINT_LEVELS);
+  if (told)
     return;
   if (json_object_get(schema, "const") != NULL && strcmp(key, "enum") == 0)
     key = "const";
