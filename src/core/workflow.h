@@ -92,9 +92,9 @@ struct structured_config {       /* what a movement's answer must be, and how it
   enum on_failure on_failure;
   int max_reasks;
   bool repair;
-  bool keep_valid; /* a correction changes only the items of lists that errors name */
-  bool example;                      /* the prompt shows one, made from the schema */
-  struct str provider, model;        /* of corrections; empty: the movement's */
+  bool keep_valid;            /* a correction changes only the items of lists that errors name */
+  bool example;               /* the prompt shows one, made from the schema */
+  struct str provider, model; /* of corrections; empty: the movement's */
   long token_budget, time_budget_ms; /* of all calls for one value together; 0: none */
 };
 
