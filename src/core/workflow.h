@@ -28,7 +28,8 @@
  *      "panel", "agree", "order", "else", "max_reasks"}
  *   output_contracts: {"report": [{"name", "label", "format", "order", "use_judge"}]}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
- *      "assert_format", "keep_valid", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
+ *      "assert_format", "keep_valid", "reask": {"provider", "model"}, "token_budget",
+ *      "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
 #define SEGUE_CORE_WORKFLOW_H
 

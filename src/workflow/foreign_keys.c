@@ -14,7 +14,7 @@ struct foreign_key {
   const char *instead; /* the key that the advice suggests, or NULL */
 };
 
-/* What `segue import` writes in other words. */
+/* `segue import` writes it in other words. */
 #define TAKEN_OVER "segue import takt writes it in segue's own words"
 
 static const struct foreign_key foreign_keys[] = {

@@ -285,6 +285,6 @@ def takt_goes_them_so():
 
 
 if __name__ == "__main__":
-    main([newer_shapes_become_these_files, twice_is_once_and_nothing_is_written_over, what_was_imported_runs,
-          bad_files_are_told_and_the_rest_is_imported, links_lead_nowhere, wrong_words, takt_goes_them_so,
-          whole_runs_go_the_same_way])
+    sys.exit(main([newer_shapes_become_these_files, twice_is_once_and_nothing_is_written_over, what_was_imported_runs,
+                   bad_files_are_told_and_the_rest_is_imported, links_lead_nowhere, wrong_words, takt_goes_them_so,
+                   whole_runs_go_the_same_way]))
