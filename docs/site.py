@@ -14,7 +14,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The order of the menu; what is not named here comes last.
 TASKS = ["tour", "workflow-files", "workflows", "judging", "backends", "people-and-budgets", "workspaces",
          "sandbox", "daemon", "window", "evidence", "audit", "sql", "attestations", "otlp", "log", "several-machines", "json-tools", "integrations",
-         "configuration", "install", "figures", "guarantees", "compatibility"]
+         "configuration", "install", "figures", "guarantees", "from-takt",
+         "from-takt.ja", "compatibility"]
 # Other files that pages link to, and their name in the site.
 BESIDE = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md",
           "SECURITY.md": "security.md", "LICENSE": "license.md", "CODE_OF_CONDUCT.md": "conduct.md",

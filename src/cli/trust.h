@@ -19,5 +19,8 @@ bool trust_submit(const struct cli_args *args, json_t *body, struct err *err) MU
 
 /* Puts the workflow that segue init writes under this name (cmd/init.c). */
 void init_starter(const char *name, struct buf *out);
+/* Makes a folder, or takes one that is there, but no link to one. */
+bool init_make_folder(const char *parent, const char *name, struct err *err) MUST_CHECK;
+bool init_write_all(int fd, struct str text) MUST_CHECK; /* false: errno */
 
 #endif

@@ -386,9 +386,11 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   struct prompt_correction correction = {.schema = m->structured->document,
                                          .output = buf_view(&wrong->text),
                                          .errors = error_lines(step->errors),
+                                         .keep_valid = m->structured->keep_valid,
                                          .more = step->more};
-  if (wrong->text.n == 0 && wrong->structured != NULL) {
-    json_write(wrong->structured, &value);
+  const json_t *shown = wrong->text.n == 0 ? wrong->structured : NULL;
+  if (step->value != NULL || shown != NULL) {
+    json_write(step->value ? step->value : shown, &value);
     correction.output = buf_view(&value);
     view.bad_seq = 0;
   }
@@ -697,6 +699,7 @@ static bool step_shape(struct step *s, struct turn *turn) {
                                              .max_depth = LIMIT_STRUCTURED_DEPTH},
                                   .invariants = so->invariants,
                                   .max_reasks = so->max_reasks,
+                                  .keep_valid = so->keep_valid,
                                   .can_raise = can_raise(s, turn),
                                   .max_ms = so->time_budget_ms,
                                   .max_tokens = so->token_budget,

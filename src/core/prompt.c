@@ -1009,15 +1009,16 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
     output = buf_view(&readable);
   }
   *out = (struct prompt){.bytes = {.max = LIMIT_PROMPT_BYTES}};
-  struct template_var vars[SCHEMA_VARS + 8] = {
+  struct template_var vars[SCHEMA_VARS + 9] = {
       {STR("question"), STR("nested")},
       {STR("bad_output"), output},
       {STR("cut"), prompt_yes_if(cut)},
       {STR("errors"), buf_view(&list)},
       {STR("more"), c->more > 0 ? prompt_digits(more, (long)c->more) : STR("")},
       {STR("fence"), str_from(view->nonce)},
+      {STR("keep"), prompt_yes_if(c->keep_valid)},
   };
-  prompt_tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 6);
+  prompt_tell_schema(view, c->spec ? judged : so->schema, c->schema, &told, vars + 7);
   prompt_render("reask.md", vars, &(struct prompt_sink){out, &nested, &shown});
   schema_free(judged);
 }

@@ -119,6 +119,7 @@ struct prompt_correction { /* all borrowed */
   struct str output;    /* shown in full up to LIMIT_REASK_OUTPUT_BYTES, then its end */
   const json_t *errors; /* array of lines */
   size_t more;          /* number of further errors */
+  bool keep_valid;      /* items of lists that no error names stay */
   /* set if the request was a judge's question; NULL: it was the movement's prompt */
   const struct chain_spec *spec;
   enum judge_stage stage;

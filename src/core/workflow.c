@@ -169,6 +169,7 @@ static bool build_structured(struct build *b, const json_t *object, const char *
   out->provider = json_view_at(reask, "provider");
   out->model = json_view_at(reask, "model");
   out->repair = build_bool(so, "repair", false);
+  out->keep_valid = build_bool(so, "keep_valid", false);
   out->example = build_bool(so, "example", false);
   bool asks = m->argv == NULL || out->provider.n > 0;
   out->max_reasks = (int)build_count(so, "max_reasks", asks ? REASK_DEFAULT_COUNT : 0);

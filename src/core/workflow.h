@@ -28,7 +28,8 @@
  *      "panel", "agree", "order", "else", "max_reasks"}
  *   output_contracts: {"report": [{"name", "label", "format", "order", "use_judge"}]}
  *   structured_output: {"schema": {..}, "invariants": [..], "on_failure", "max_reasks", "repair",
- *      "assert_format", "reask": {"provider", "model"}, "token_budget", "time_budget_ms"} */
+ *      "assert_format", "keep_valid", "reask": {"provider", "model"}, "token_budget",
+ *      "time_budget_ms"} */
 #ifndef SEGUE_CORE_WORKFLOW_H
 #define SEGUE_CORE_WORKFLOW_H
 
@@ -92,8 +93,9 @@ struct structured_config {       /* what a movement's answer must be, and how it
   enum on_failure on_failure;
   int max_reasks;
   bool repair;
-  bool example;                      /* the prompt shows one, made from the schema */
-  struct str provider, model;        /* of corrections; empty: the movement's */
+  bool keep_valid;            /* a correction changes only the items of lists that errors name */
+  bool example;               /* the prompt shows one, made from the schema */
+  struct str provider, model; /* of corrections; empty: the movement's */
   long token_budget, time_budget_ms; /* of all calls for one value together; 0: none */
 };
 

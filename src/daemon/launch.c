@@ -909,8 +909,8 @@ static bool parse_judge(struct launch_body *p) {
 
 static json_t *ask_movement(const json_t *body) {
   static const char *const members[] = {
-      "schema",       "on_failure", "invariants",     "example", "repair", "assert_format",
-      "token_budget", "max_reasks", "time_budget_ms", "reask",   NULL};
+      "schema",       "on_failure", "invariants",     "example", "repair",     "assert_format",
+      "token_budget", "max_reasks", "time_budget_ms", "reask",   "keep_valid", NULL};
   json_t *structured = json_pack("{ss}", "on_failure", "error");
   copy_members(structured, body, members);
   return json_pack("{ss ss sb so s{s[s]} s[{ss ss}]}", "name", "ask", "instruction", "{task}",
@@ -920,10 +920,10 @@ static json_t *ask_movement(const json_t *body) {
 
 static bool parse_ask(struct launch_body *p) {
   static const char *const members[] = {
-      "prompt",   "schema",   "invariants",    "max_reasks",     "on_failure",
-      "example",  "repair",   "assert_format", "reask",          "schema_as",
-      "language", "provider", "token_budget",  "time_budget_ms", "model",
-      "options",  "scenario", "cwd",           "allow_secret",   NULL};
+      "prompt",       "schema",         "invariants", "max_reasks", "on_failure", "example",
+      "repair",       "assert_format",  "reask",      "schema_as",  "language",   "provider",
+      "token_budget", "time_budget_ms", "model",      "options",    "scenario",   "cwd",
+      "allow_secret", "keep_valid",     NULL};
   static const char *const copied[] = {"provider", "model", "options", NULL};
   if (!json_is_object(p->body))
     return err_set(p->err, ERR_INVALID, "the body must be an object with prompt and schema");

@@ -2,6 +2,7 @@
 #include "extract/schema_check.h"
 
 #include "base/str.h"
+#include "base/utf8.h"
 #include "extract/internal.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -31,9 +32,27 @@ const json_t *extract_schema_root(const json_t *doc) {
   return at;
 }
 
+/* Returns the kind of words that the character at text[i] is part of: 0 none, 1 those with spaces
+ * between them, 2 those without (Chinese, Japanese), which end where one of the others begins. */
+static int word_kind(struct str text, size_t i) {
+  uint32_t c;
+  if (!jscan_word_byte(text.p[i]) || utf8_decode(text.p + i, text.n - i, &c) == 0)
+    return 0;
+  bool sign = (c >= 0x2000 && c < 0x2c00) || (c >= 0x3000 && c < 0x3040) ||
+              (c >= 0xff00 && c < 0xff10) || (c >= 0xff1a && c < 0xff21) ||
+              (c >= 0xff3b && c < 0xff41) || (c >= 0xff5b && c < 0xff66) || c == 0xab || c == 0xbb;
+  return sign ? 0 : 1 + (c >= 0x2e80 && c < 0xff00);
+}
+
 /* Returns whether no word goes on at text[i]. */
 static bool word_border(struct str text, size_t i) {
-  return i == 0 || i == text.n || !jscan_word_byte(text.p[i - 1]) || !jscan_word_byte(text.p[i]);
+  size_t before = i > 0 ? i - 1 : 0;
+  while (before > 0 && utf8_is_tail(text.p[before]))
+    before--;
+  if (i == 0 || i == text.n)
+    return true;
+  int kind = word_kind(text, before);
+  return kind == 0 || kind != word_kind(text, i);
 }
 
 /* Returns the length of the label at text[i]; 0 if it is not there as words of its own. */

@@ -160,15 +160,19 @@ static bool add_field(struct walk *walk, struct outline *outline, struct map *na
   return true;
 }
 
+/* Adds what one object describes or, last, all that it names: what is only required comes behind
+ * what another part describes, as in grammars and providers' schemas. */
 static bool add_fields(struct walk *walk, struct outline *outline, struct map *names,
-                       const struct object_op *o) {
+                       const struct object_op *o, bool last) {
   for (uint32_t i = 0; i < o->count; i++) {
     const struct property *p = &o->properties[i];
+    if (p->node == NODE_NONE && !last)
+      continue;
     if (!add_field(walk, outline, names, (struct str){p->name, p->length}, p->node != NODE_NONE,
                    p->required_bit != 0))
       return false;
   }
-  for (uint32_t i = 0; i < o->required_rest_count; i++) {
+  for (uint32_t i = 0; i < o->required_rest_count && last; i++) {
     const struct enum_string *name = &o->required_rest[i];
     if (!add_field(walk, outline, names, (struct str){name->text, name->length}, false, true))
       return false;
@@ -185,9 +189,11 @@ static bool find_fields(struct walk *walk, struct outline *outline) {
   outline->fields = arena_array(&walk->arena, most, sizeof *outline->fields);
   AUTO(map_deinit) struct map names = {0};
   bool ok = true;
-  for (uint32_t i = 0; ok && i < outline->op_count; i++)
-    if (outline->ops[i]->code == OP_OBJECT)
-      ok = add_fields(walk, outline, &names, outline->ops[i]->u.object);
+  for (uint32_t i = 0; ok && i < 2 * outline->op_count; i++) {
+    const struct op *op = outline->ops[i % outline->op_count];
+    if (op->code == OP_OBJECT)
+      ok = add_fields(walk, outline, &names, op->u.object, i >= outline->op_count);
+  }
   for (uint32_t i = 0; ok && i < outline->field_count; i++) {
     struct outline_field *field = &outline->fields[i];
     field->place = outline_member(walk, outline, field->name, field->length);

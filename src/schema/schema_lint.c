@@ -2,15 +2,25 @@
 #include "schema/schema_lint.h"
 
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "schema/compiled.h"
 #include "schema/validate.h"
 
-enum { LINT_DEPTH = 64, REFERENCES_FOLLOWED = 16, LINT_NODES = 20000 };
+#include <math.h>
+
+enum {
+  LINT_DEPTH = 64,
+  REFERENCES_FOLLOWED = 16,
+  LINT_NODES = 20000,
+  LINT_PARTS = 100,
+  LINT_LEVELS = 8
+};
 
 struct linting {
   const json_t *doc;
   struct schema_errors *warnings;
   unsigned nodes;
+  int looks;      /* left for one schema, at what lies below it */
   bool bound;     /* some keyword limits a value */
   bool free_leaf; /* some value is not a boolean, null or an enum */
 };
@@ -198,40 +208,206 @@ static void lint_beside_ref(struct linting *l, const json_t *schema,
   }
 }
 
-/* Bounds that leave nothing between them, and lists that no value is in. */
+static const struct {
+  const char *least, *most, *types;
+  bool strict;
+} lint_bounds[] = {{"minimum", "maximum", "number integer", false},
+                   {"minimum", "exclusiveMaximum", "number integer", true},
+                   {"exclusiveMinimum", "maximum", "number integer", true},
+                   {"exclusiveMinimum", "exclusiveMaximum", "number integer", true},
+                   {"minLength", "maxLength", "string", false},
+                   {"minItems", "maxItems", "array", false},
+                   {"minContains", "maxContains", "array", false},
+                   {"minProperties", "maxProperties", "object", false}};
+
+/* Keeps of `into` what is in `other` too: types by their names, else values of an enum. */
+static void intersect(json_t *into, const char *key, json_t *other, bool types) {
+  json_auto_t *list = json_is_array(other) ? json_incref(other) : json_pack("[O]", other);
+  json_t *known = json_object_get(into, key), *both = json_array();
+  JSON_EACH(list, i, one) {
+    bool in = known == NULL;
+    JSON_EACH(known, k, value)
+      in = in || json_same(value, one) ||
+           (types && has_type(one, "integer") && has_type(value, "number"));
+    if (in)
+      json_array_append(both, one);
+  }
+  JSON_EACH(known, k, value)
+    if (types && has_type(value, "integer") && has_type(list, "number") &&
+        !has_type(both, "integer"))
+      json_array_append(both, value);
+  json_object_set_new(into, key, both);
+}
+
+/* Puts the tightest bounds of a schema, its allOf and what it refers to into one object. */
+static void gather_bounds(struct linting *l, const json_t *schema, json_t *into, int *parts) {
+  const json_t *target = lint_resolve(l, schema), *all = json_object_get(schema, "allOf");
+  if (!json_is_object(schema) || --*parts < 0)
+    return;
+  if (target != schema)
+    gather_bounds(l, target, into, parts);
+  JSON_MEMBERS(schema, key, value) {
+    if (strcmp(key, "type") == 0)
+      intersect(into, key, value, true);
+    else if (str_among(str_from(key), "enum const"))
+      intersect(into, "enum", key[0] == 'c' ? json_pack("[O]", value) : json_incref(value), false);
+    for (size_t i = 0; i < ARRAY_LEN(lint_bounds); i++) {
+      bool least = strcmp(key, lint_bounds[i].least) == 0;
+      const json_t *known = json_object_get(into, key);
+      if ((!least && strcmp(key, lint_bounds[i].most) != 0) || !json_is_number(value))
+        continue;
+      int order = json_is_number(known) ? schema_value_compare(value, known) : 0;
+      if (known == NULL || (least ? order > 0 : order < 0))
+        json_object_set(into, key, value);
+    }
+  }
+  JSON_EACH((json_t *)all, i, part)
+    gather_bounds(l, part, into, parts);
+}
+
+static json_t *gathered_bounds(struct linting *l, const json_t *schema) {
+  json_t *into = json_object();
+  int parts = LINT_PARTS;
+  gather_bounds(l, schema, into, &parts);
+  return into;
+}
+
+/* Is there nothing between two bounds, for values of these types? */
+static bool is_empty(const json_t *all, size_t bound, const json_t *types) {
+  const json_t *a = json_object_get(all, lint_bounds[bound].least),
+               *b = json_object_get(all, lint_bounds[bound].most);
+  bool whole = json_array_size(types) > 0;
+  JSON_EACH((json_t *)types, i, type) {
+    if (!str_among(json_view(type), lint_bounds[bound].types))
+      return false;
+    whole = whole && !has_type(type, "number");
+  }
+  if (a == NULL || b == NULL)
+    return false;
+  return schema_value_compare(a, b) >= (lint_bounds[bound].strict ? 0 : 1) ||
+         (whole && ceil(json_number_value(a)) > floor(json_number_value(b)));
+}
+
+/* Says why no value has all that was gathered, and names the keyword; false: one may. */
+static bool is_impossible(const json_t *all, const char **key, struct buf *message) {
+  json_t *list = json_object_get(all, "enum");
+  const json_t *types = json_object_get(all, "type");
+  const char *with = NULL;
+  for (size_t i = 0; i < ARRAY_LEN(lint_bounds) && with == NULL; i++) {
+    if (!is_empty(all, i, types))
+      continue;
+    *key = lint_bounds[i].least;
+    with = lint_bounds[i].most;
+  }
+  if (with == NULL && list != NULL) {
+    json_auto_t *rest = json_clone_top(all);
+    json_object_del(rest, "enum");
+    struct schema *schema = schema_compile(rest, NULL, NULL, NULL);
+    bool some = schema == NULL, typed = types == NULL;
+    JSON_EACH(list, i, value) {
+      some = some || schema_valid(schema, value);
+      typed = typed || type_allows(types, value);
+    }
+    schema_free(schema);
+    if (some)
+      return false;
+    *key = "enum";
+    with = typed ? "the other keywords" : "type";
+    if (json_array_size(list) == 0)
+      with = "";
+  } else if (with == NULL && types != NULL && json_array_size(types) == 0) {
+    *key = "type";
+    with = "";
+  }
+  if (with != NULL)
+    buf_printf(message, "nothing can satisfy it%s%s", with[0] ? " together with " : "", with);
+  return with != NULL;
+}
+
+static bool is_nothing(struct linting *l, const json_t *schema, int levels);
+
+static bool all_nothing(struct linting *l, const json_t *list, int levels) {
+  size_t n = 0;
+  while (n < json_array_size(list) && is_nothing(l, json_array_get(list, n), levels))
+    n++;
+  return n > 0 && n == json_array_size(list);
+}
+
+/* Names the keyword by which the parts of a schema leave nothing: other schemas that nothing can
+ * satisfy, or more members or items than there can be. NULL: something may be left. */
+static const char *nothing_by(struct linting *l, const json_t *schema, int levels) {
+  const json_t *not = json_object_get(schema, "not"), *items = json_object_get(schema, "items"),
+               *properties = json_object_get(schema, "properties");
+  size_t places = json_array_size(json_object_get(schema, "prefixItems"));
+  bool closed = json_is_false(json_object_get(schema, "additionalProperties")) &&
+                json_object_get(schema, "patternProperties") == NULL;
+  if (json_is_true(not ) || (json_is_object(not ) && json_object_size(not ) == 0))
+    return "not";
+  if (all_nothing(l, json_object_get(schema, "anyOf"), levels))
+    return "anyOf";
+  const json_t *one = json_object_get(schema, "oneOf");
+  size_t same = 1;
+  while (same < json_array_size(one) &&
+         json_same(json_array_get(one, 0), json_array_get(one, same)))
+    same++;
+  if (all_nothing(l, one, levels) || (same > 1 && same == json_array_size(one)))
+    return "oneOf";
+  if (closed && json_int_at(schema, "minProperties") > (json_int_t)json_object_size(properties))
+    return "minProperties";
+  if (json_int_at(schema, "minItems") > (json_int_t)places && !json_is_array(items) &&
+      is_nothing(l, items, levels))
+    return "minItems";
+  const json_t *contains = json_object_get(schema, "contains");
+  const json_t *least = json_object_get(schema, "minContains");
+  json_auto_t *both =
+      json_pack("{s[OO]}", "allOf", items ? items : json_true(), contains ? contains : json_true());
+  if (contains != NULL && places == 0 && !json_is_array(items) &&
+      (least == NULL || json_number_value(least) > 0) && is_nothing(l, both, levels))
+    return "contains";
+  JSON_EACH(json_object_get(schema, "required"), i, name) {
+    const json_t *member = json_object_getn(properties, json_view(name).p, json_view(name).n);
+    if (json_is_string(name) && is_nothing(l, member, levels))
+      return "required";
+  }
+  return NULL;
+}
+
+/* Returns whether nothing can satisfy a schema. */
+static bool is_nothing(struct linting *l, const json_t *schema, int levels) {
+  if (!json_is_object(schema) || levels == 0 || --l->looks < 0)
+    return json_is_false(schema);
+  json_auto_t *all = gathered_bounds(l, schema);
+  buf_auto_t unused = {0};
+  const char *key;
+  const json_t *target = lint_resolve(l, schema);
+  bool some_nothing = target != schema && is_nothing(l, target, levels - 1);
+  JSON_EACH(json_object_get(schema, "allOf"), i, part)
+    some_nothing = some_nothing || is_nothing(l, part, levels - 1);
+  return some_nothing || is_impossible(all, &key, &unused) ||
+         nothing_by(l, schema, levels - 1) != NULL;
+}
+
+/* Tells what leaves nothing, also of all the parts of a schema together. What is wrong with one
+ * part is told there. */
 static void lint_impossible(struct linting *l, const json_t *schema,
                             const struct path_step *place) {
-  static const struct {
-    const char *least, *most;
-    bool strict;
-  } bounds[] = {
-      {"minimum", "maximum", false},         {"minimum", "exclusiveMaximum", true},
-      {"exclusiveMinimum", "maximum", true}, {"exclusiveMinimum", "exclusiveMaximum", true},
-      {"minLength", "maxLength", false},     {"minItems", "maxItems", false},
-      {"minContains", "maxContains", false}, {"minProperties", "maxProperties", false}};
-  const json_t *list = json_object_get(schema, "enum"), *type = json_object_get(schema, "type");
-  const json_t *value = json_object_get(schema, "const");
-  for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
-    const json_t *a = json_object_get(schema, bounds[i].least),
-                 *b = json_object_get(schema, bounds[i].most);
-    if (!json_is_number(a) || !json_is_number(b) ||
-        schema_value_compare(a, b) < (bounds[i].strict ? 0 : 1))
-      continue;
-    struct buf message = {0};
-    buf_printf(&message, "nothing can satisfy it together with %s", bounds[i].most);
-    warn_below(l, place, bounds[i].least, "impossible", &message);
-  }
-  bool one = value == NULL || type == NULL || type_allows(type, value);
-  bool some = list == NULL;
-  for (size_t i = 0; i < json_array_size(list) && !some; i++)
-    some = type == NULL || type_allows(type, json_array_get(list, i));
-  if (one && some)
+  const json_t *parts = json_object_get(schema, "allOf"), *target = lint_resolve(l, schema);
+  json_auto_t *all = gathered_bounds(l, schema);
+  buf_auto_t message = {0};
+  const char *key = NULL;
+  l->looks = LINT_PARTS;
+  if (!is_impossible(all, &key, &message) && (key = nothing_by(l, schema, LINT_LEVELS)) != NULL)
+    buf_puts(&message, "nothing can satisfy it");
+  bool told = key == NULL || (target != schema && is_nothing(l, target, LINT_LEVELS));
+  JSON_EACH((json_t *)parts, i, part)
+    told = told || is_nothing(l, part, LINT_LEVELS);
+  if (told)
     return;
-  struct buf message = {0};
-  buf_puts(&message, "nothing can satisfy it");
-  if (type != NULL && (value != NULL || json_array_size(list) > 0))
-    buf_puts(&message, " together with type");
-  warn_below(l, place, one ? "enum" : "const", "impossible", &message);
+  if (json_object_get(schema, "const") != NULL && strcmp(key, "enum") == 0)
+    key = "const";
+  if (json_object_get(schema, key) == NULL)
+    key = parts != NULL ? "allOf" : "$ref";
+  warn_below(l, place, key, "impossible", &message);
 }
 
 /* Returns true if members beyond `properties` are described or allowed by name. */

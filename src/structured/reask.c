@@ -6,6 +6,7 @@
 #include "format/json_write.h"
 
 #include <assert.h>
+#include <string.h>
 
 static const char *const outcomes[REASK_OUTCOME_COUNT] = {
     [REASK_OUTCOME_VALID] = "valid",     [REASK_OUTCOME_PARSE] = "parse",
@@ -127,9 +128,89 @@ static void plain_error(struct reask_reading *r, enum reask_outcome outcome, con
   json_array_append_new(r->errors, error);
 }
 
+/* Does an error name this value or, with `below`, something in it? */
+static bool names_value(const json_t *errors, struct str pointer, bool below) {
+  for (size_t i = 0; i < json_array_size(errors); i++) {
+    struct str at = json_view_at(json_array_get(errors, i), "pointer");
+    bool starts = at.n >= pointer.n && memcmp(at.p, pointer.p, pointer.n) == 0;
+    if (starts && (at.n == pointer.n || (below && at.p[pointer.n] == '/')))
+      return true;
+  }
+  return false;
+}
+
+/* Returns the corrected value with the items of lists of `before` that no error names. A new
+ * reference. */
+static json_t *with_good_items(const json_t *before, json_t *after, const json_t *errors,
+                               struct buf *pointer) {
+  size_t n = json_array_size(before), m = json_array_size(after), bad = 0, taken = 0;
+  size_t length = pointer->n;
+  json_t *made = json_clone_top(after);
+  if (json_is_object(before) && json_is_object(after)) {
+    JSON_MEMBERS(before, key, value) {
+      json_t *own = json_object_get(after, key);
+      buf_putc(pointer, '/');
+      for (const char *c = key; *c != '\0'; c++)
+        if (*c == '~' || *c == '/')
+          buf_puts(pointer, *c == '~' ? "~0" : "~1");
+        else
+          buf_putc(pointer, *c);
+      if (own != NULL)
+        json_object_set_new(made, key, with_good_items(value, own, errors, pointer));
+      pointer->n = length;
+    }
+  }
+  for (size_t i = 0; i < n && json_is_array(after); i++) {
+    buf_printf(pointer, "/%zu", i);
+    bad += names_value(errors, buf_view(pointer), true);
+    pointer->n = length;
+  }
+  if (!json_is_array(before) || !json_is_array(after) || (m != n && m != bad) ||
+      names_value(errors, buf_view(pointer), false))
+    return made;
+  json_array_clear(made);
+  for (size_t i = 0; i < n; i++) {
+    json_t *item = json_array_get(before, i);
+    buf_printf(pointer, "/%zu", i);
+    if (names_value(errors, buf_view(pointer), true))
+      json_array_append_new(made, with_good_items(item, json_array_get(after, m == n ? i : taken++),
+                                                  errors, pointer));
+    else
+      json_array_append(made, item);
+    pointer->n = length;
+  }
+  return made;
+}
+
+/* Puts what earlier replies had right into the value of this one. */
+static void keep_valid_items(struct answer *a, const struct reask_spec *spec,
+                             const struct reask_reply *replies, size_t index) {
+  AUTO(answer_deinit) struct answer before = {0};
+  buf_auto_t pointer = {0};
+  for (size_t i = index; i-- > 0 && before.value == NULL;) {
+    answer_deinit(&before);
+    if (replies[i].end != REASK_ANSWERED)
+      continue;
+    answer_read(&before, &spec->answer, replies[i].structured,
+                replies[i].text ? replies[i].text : "", replies[i].n);
+    keep_valid_items(&before, spec, replies, i);
+  }
+  if (a->value == NULL || before.value == NULL || before.outcome != ANSWER_SCHEMA)
+    return;
+  json_auto_t *made = with_good_items(before.value, a->value, before.errors, &pointer);
+  struct answer checked;
+  answer_read(&checked, &spec->answer, made, "", 0);
+  json_keep(&a->value, checked.value);
+  json_keep(&a->errors, checked.errors);
+  a->outcome = checked.outcome;
+  a->dropped = checked.dropped;
+  answer_deinit(&checked);
+}
+
 static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
-                        const struct reask_reply *reply, size_t index, const struct reask_run *runs,
-                        size_t run_count) {
+                        const struct reask_reply *replies, size_t index,
+                        const struct reask_run *runs, size_t run_count) {
+  const struct reask_reply *reply = &replies[index];
   *r = (struct reask_reading){.run_next = SIZE_MAX, .errors = json_array(), .calls = json_array()};
   switch (reply->end) {
   case REASK_REFUSED:
@@ -143,6 +224,8 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
   }
   answer_read(&r->answer, &spec->answer, reply->structured, reply->text ? reply->text : "",
               reply->n);
+  if (spec->keep_valid)
+    keep_valid_items(&r->answer, spec, replies, index);
   json_keep(&r->errors, r->answer.errors);
   r->dropped = r->answer.dropped;
   switch (r->answer.outcome) {
@@ -165,6 +248,12 @@ static void reply_check(struct reask_reading *r, const struct reask_spec *spec,
   }
   if (r->outcome == REASK_OUTCOME_VALID)
     check_runs(r, spec, index, runs, run_count);
+}
+
+static void reading_deinit(struct reask_reading *r) {
+  answer_deinit(&r->answer);
+  json_decref(r->errors);
+  json_decref(r->calls);
 }
 
 /* Returns true if no constraint can have been at work on such an answer. */
@@ -281,6 +370,12 @@ static void reask_go_on(const struct reask_spec *spec, const json_t *checks,
     for (size_t i = 0; i < json_array_size(errors) && i < REASK_ERRORS_SHOWN; i++)
       json_array_append(step->errors, json_array_get(errors, i));
     step->more = json_array_size(errors) - json_array_size(step->errors);
+    if (spec->keep_valid && wrong > 0) {
+      struct reask_reading r;
+      reply_check(&r, spec, replies, wrong, runs, run_count);
+      json_keep(&step->value, r.answer.value);
+      reading_deinit(&r);
+    }
     if (dropped > 0) /* the log says so */
       step->more += (size_t)dropped;
   } else {
@@ -309,7 +404,7 @@ void reask_next(const struct reask_spec *spec, const json_t *checks,
   }
   size_t index = done < n ? done : n - 1;
   struct reask_reading r;
-  reply_check(&r, spec, &replies[index], index, runs, run_count);
+  reply_check(&r, spec, replies, index, runs, run_count);
   step->reply = index;
   if (is_value && r.answer.value != NULL) {
     step->action = REASK_VALUE;
@@ -324,9 +419,7 @@ void reask_next(const struct reask_spec *spec, const json_t *checks,
     step->action = REASK_CHECKED;
     step->object = check_object(&r, index, replies[index].call, replies[index].enforced);
   }
-  answer_deinit(&r.answer);
-  json_decref(r.errors);
-  json_decref(r.calls);
+  reading_deinit(&r);
 }
 
 void reask_step_deinit(struct reask_step *step) {

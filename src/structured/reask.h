@@ -28,6 +28,10 @@
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
  * be run outside (a command, a model) follow in order, up to the first that does not hold.
  *
+ * With keep_valid, an item of a list that was right stays as it was: of a correction, only the
+ * items that errors named are taken, from their places in its list, or in their order if it holds
+ * no more than those. The value that is made so is checked like an answer.
+ *
  * An answer is `unenforced` that no constraint could have let through although there was one:
  * without a value, with another root, with a member missing or too many.
  *
@@ -81,6 +85,7 @@ struct reask_spec { /* all borrowed */
   struct answer_spec answer;
   const struct invariants *invariants; /* or NULL */
   int max_reasks;
+  bool keep_valid;
   bool can_raise;             /* the backend takes a limit on the length of its answer */
   int64_t max_ms, max_tokens; /* for all replies and runs together; 0: no limit */
   bool out_of_time;           /* the last call was ended by max_ms and brought nothing */
@@ -113,7 +118,8 @@ struct reask_step {
   size_t reply;
   size_t invariant; /* index in spec.invariants */
   bool raise;
-  json_t *value;  /* owned */
+  /* owned. CORRECT: what is to be corrected, where that is not the reply alone; or NULL */
+  json_t *value;
   json_t *object; /* owned */
   json_t *errors; /* owned. CORRECT: at most REASK_ERRORS_SHOWN; FAILED: those of the last reply */
   size_t more;    /* CORRECT: errors that are not among them */

@@ -916,7 +916,7 @@ static const struct yaml_node *expand_root(struct expand *e, const struct instan
     const struct yaml_node *value = root->pairs[i].value;
     const struct key *k = key_find(&workflow_keys, root->pairs[i].key->text);
     copy->pairs[i].key = expand_node(e, root->pairs[i].key, &x->origin.base);
-    if (k != NULL && k->type == KEY_SET_LIST && value->kind == YAML_LIST) {
+    if (k != NULL && k->set == &movement_keys && value->kind == YAML_LIST) {
       struct yaml_node *list = expand_node(e, value, &x->origin.base);
       list->items = e->flat;
       list->count = e->flat_count;

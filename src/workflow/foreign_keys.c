@@ -14,6 +14,9 @@ struct foreign_key {
   const char *instead; /* the key that the advice suggests, or NULL */
 };
 
+/* `segue import` writes it in other words. */
+#define TAKEN_OVER "segue import takt writes it in segue's own words"
+
 static const struct foreign_key foreign_keys[] = {
     {&workflow_keys, "jobs", "write movements", "movements"},
     {&workflow_keys, "stages", "write movements, or judge.stages for the ways to judge",
@@ -21,17 +24,16 @@ static const struct foreign_key foreign_keys[] = {
     {&workflow_keys, "tasks", "write movements", "movements"},
     {&workflow_keys, "inputs", "write params", "params"},
     {&workflow_keys, "env", "name variables in env of your config.yaml", NULL},
-    {&workflow_keys, "all_steps", "write the rules into a policy that each movement names", NULL},
-    {&workflow_keys, "facet_pools", "name each movement's facets in it", NULL},
-    {&workflow_keys, "schemas", "write the schema's path into structured_output.schema", NULL},
-    {&workflow_keys, "subworkflow", "write params and returns here; any workflow can be called",
-     "params"},
+    {&workflow_keys, "all_steps", TAKEN_OVER, NULL},
+    {&workflow_keys, "facet_pools", TAKEN_OVER, NULL},
+    {&workflow_keys, "schemas", TAKEN_OVER, NULL},
+    {&workflow_keys, "subworkflow", TAKEN_OVER, "params"},
     {&movement_keys, "agent", "write persona", "persona"},
     {&movement_keys, "arpeggio", "run segue ask --batch over the rows", NULL},
     {&movement_keys, "companion", "let a movement of its own review the work", NULL},
     {&movement_keys, "completion_retry", "let a rule lead back to the movement", NULL},
     {&movement_keys, "delay_before_ms", "run sleep in a command movement before it", NULL},
-    {&movement_keys, "dynamic_facets", "name the movement's facets in it", NULL},
+    {&movement_keys, "dynamic_facets", TAKEN_OVER, NULL},
     {&movement_keys, "effects", "let a command movement do it", NULL},
     {&movement_keys, "kind", "a movement with command runs a program, every other one an agent",
      NULL},
@@ -40,9 +42,9 @@ static const struct foreign_key foreign_keys[] = {
     {&movement_keys, "promotion", "list providers to fall back to, or branch on when(iteration)",
      NULL},
     {&movement_keys, "prompt", "write instruction", "instruction"},
-    {&movement_keys, "quality_gates", "let a command movement check the work", NULL},
+    {&movement_keys, "quality_gates", TAKEN_OVER, NULL},
     {&movement_keys, "system_inputs", "let a command movement print it", NULL},
-    {&movement_keys, "team_leader", "let one movement plan and others work", NULL},
+    {&movement_keys, "team_leader", TAKEN_OVER, NULL},
     {&movement_keys, "vars", "write the values into the instruction", NULL},
     {&movement_keys, "cmd", "write command: [program, argument, ...]", "command"},
     {&movement_keys, "shell", "write command: [sh, -c, '...']", "command"},

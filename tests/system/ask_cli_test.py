@@ -79,6 +79,39 @@ def entities_stand_in_order(box):
     expect(json.loads(done.stdout) == right, told(done))
 
 
+def right_items_of_lists_stay(box):
+    """With --keep-valid; of a correction only what errors named is taken: by place, or in order if it is all there is."""
+    fact = {"type": "object", "properties": {"n": {"type": "integer"}, "in": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["n"], "additionalProperties": False}
+    facts = {"type": "array", "items": fact, "minItems": 1}
+    of = {"type": "object", "properties": {"a/b~": facts, "t": {"type": "string"}}, "required": ["a/b~", "t"]}
+    n = lambda *all: [x if isinstance(x, dict) else {"n": x} for x in all]
+    cases = [
+        (facts, [n(1, "x", 3), n(9, 2, 9)], n(1, 2, 3)),
+        (facts, [n(1, "x", 3, "y"), n(2, 4)], n(1, 2, 3, 4)),
+        (facts, [n(1, "x", 3, "y"), n(2, "z"), n(4)], n(1, 2, 3, 4)),
+        (facts, [n(1, "x", 3), n(1, 2)], n(1, 2)),  # another list altogether
+        (facts, [[], n(5)], n(5)),  # the list itself was wrong
+        (of, [{"a/b~": n(1, "x"), "t": 4}, {"a/b~": n(9, 2), "t": "T"}], {"a/b~": n(1, 2), "t": "T"}),
+        (of, [{"a/b~": n(1, 2), "t": 4}, {"a/b~": n(7, 8), "t": "T"}], {"a/b~": n(1, 2), "t": "T"}),
+        (facts, [n({"n": 1, "in": [1, "x", 3]}, 2), n({"n": 1, "in": [2]})], n({"n": 1, "in": [1, 2, 3]}, 2)),
+        (facts, ["no list", n(1, "x"), n(8, 2)], n(1, 2)),
+    ]
+    for schema, answers, value in cases:
+        replies = [{"text": a if isinstance(a, str) else json.dumps(a)} for a in answers]
+        done = ask(box, replies, "x", "--keep-valid", "--logs", box.logs, schema=box.file("s.json", json.dumps(schema)))
+        expect(done.returncode == 0 and json.loads(done.stdout) == value, answers, told(done))
+        verified(box, box.log_paths()[-1])
+        again = box.segue("resume", box.log_paths()[-1], status=0)
+        expect(json.loads(again.stdout) == value, told(again))
+    replies = [{"text": json.dumps(n(1, "x", 3, "y"))}, {"text": json.dumps(n(2, "z"))},
+               {"contains": json.dumps(n(1, 2, 3, "z"), separators=(",", ":")), "text": json.dumps(n(4))}]
+    done = ask(box, replies, "x", "--keep-valid", schema=box.file("s.json", json.dumps(facts)))
+    expect(json.loads(done.stdout) == n(1, 2, 3, 4), "the second correction shows what is kept", told(done))
+    done = ask(box, replies[:1] + [{"text": json.dumps(n(2, 4))}], "x", schema=box.file("s.json", json.dumps(facts)))
+    expect(json.loads(done.stdout) == n(2, 4), "without it an answer is taken as it is", told(done))
+
+
 def formats_are_asserted_when_asked(box):
     schema = box.file("day.json", json.dumps({"type": "object", "properties": {
         "day": {"type": "string", "format": "date"}}, "required": ["day"]}))
@@ -434,7 +467,7 @@ def every_ready_schema_is_there(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, two_values_are_told, what_is_cut_is_no_value, entities_stand_in_order, formats_are_asserted_when_asked,
+    sys.exit(main([a_value_on_stdout, a_wrong_answer_is_corrected, two_values_are_told, what_is_cut_is_no_value, right_items_of_lists_stay, entities_stand_in_order, formats_are_asserted_when_asked,
                    without_a_value,
                    what_else_must_hold, usage_is_checked, every_option_fits_the_log,
                    the_schema_is_told_as_asked,

@@ -205,7 +205,8 @@ def a_label_out_of_prose():
         for text, label in (("It is NOT_SPAM.", "NOT_SPAM"), ("SPAM or NOT_SPAM", None), ("spam", None),
                             ("**SPAM**: SPAM it is", "SPAM"), ("SPAMMER", None), ("no idea", None),
                             ("It was very good, really", "very good"), ("<think>SPAM</think>NOT_SPAM", "NOT_SPAM"),
-                            ("see {1} and [x]:\n\n\"SPAM\"", "SPAM")):
+                            ("see {1} and [x]:\n\n\"SPAM\"", "SPAM"), ("「SPAM」", "SPAM"), ("これはSPAMです", "SPAM"),
+                            ("（NOT_SPAM）、以上", "NOT_SPAM"), ("«SPAM»", "SPAM"), ("SPAMé", None), ("éSPAM", None)):
             out, _ = extract_in(box, "--schema", schema, "--enum", text=text, status=0 if label else 1)
             expect(out == (json.dumps(label) + "\n" if label else ""), text, out)
         extract_in(box, "--schema", schema, text="It is SPAM.", status=1)

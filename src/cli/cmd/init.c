@@ -21,8 +21,7 @@ struct init {
   json_t *written, *kept;
 };
 
-/* Makes a folder, or takes one that is there, but no link to one. */
-static bool init_make_folder(const char *parent, const char *name, struct err *err) {
+bool init_make_folder(const char *parent, const char *name, struct err *err) {
   char path[1024];
   struct stat st;
   if (snprintf(path, sizeof path, "%s/%s", parent, name) >= (int)sizeof path)
@@ -50,7 +49,7 @@ void init_starter(const char *name, struct buf *out) {
   init_fill_in((struct str){r->p, r->n}, name, out);
 }
 
-static bool init_write_all(int fd, struct str text) {
+bool init_write_all(int fd, struct str text) {
   while (text.n > 0) {
     ssize_t n = write(fd, text.p, text.n);
     if (n < 0)

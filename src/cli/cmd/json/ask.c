@@ -640,6 +640,8 @@ static bool read_question(const struct cli_args *args, const struct setup *setup
     json_object_set_new(q->structured, "repair", json_true());
   if (cli_flag(args, "assert-format"))
     json_object_set_new(q->structured, "assert_format", json_true());
+  if (cli_flag(args, "keep-valid"))
+    json_object_set_new(q->structured, "keep_valid", json_true());
   if (!number_flag(args, "max-reasks", 0, LIMIT_REASK_COUNT, "max_reasks", q->structured, err) ||
       !number_flag(args, "token-budget", 1, LIMIT_TOKEN_BUDGET, "token_budget", q->structured,
                    err) ||
