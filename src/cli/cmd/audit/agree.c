@@ -1,5 +1,5 @@
 /* segue agree: measures how far judges, stages and people agree. */
-#include "audit/agree.h"
+#include "audit/error_rate.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
 #include "cli/gate.h"
@@ -96,6 +96,21 @@ static void agree_gate(const struct agree_pair *p, struct gate *gate) {
   gate_check(gate, buf_c(&name), figures);
 }
 
+static void agree_show_left_out(const struct agree *a) {
+  if (a->unsound > 0)
+    fprintf(stderr, "segue agree: %llu log%s not intact and left out\n",
+            (unsigned long long)a->unsound, a->unsound == 1 ? " is" : "s are");
+  if (a->undecided > 0)
+    fprintf(stderr, "segue agree: %llu turn%s no verdict, since no judge could be read\n",
+            (unsigned long long)a->undecided, a->undecided == 1 ? " has" : "s have");
+  if (a->undrawn > 0)
+    fprintf(stderr, "segue agree: %llu labels outside the samples were left out\n",
+            (unsigned long long)a->undrawn);
+  if (a->left_out > 0)
+    fprintf(stderr, "segue agree: %llu were left out: filter\n",
+            (unsigned long long)a->left_out);
+}
+
 static void agree_print(const struct agreeing *a, struct gate *gate) {
   agree_sort(a->agree);
   for (size_t i = 0; i < a->agree->pair_count; i++) {
@@ -111,18 +126,82 @@ static void agree_print(const struct agreeing *a, struct gate *gate) {
     else
       puts("there is nothing to compare the verdicts with: segue label ID MOVEMENT RULE");
   }
-  if (a->agree->unsound > 0)
-    fprintf(stderr, "segue agree: %llu log%s not intact and left out\n",
-            (unsigned long long)a->agree->unsound, a->agree->unsound == 1 ? " is" : "s are");
-  if (a->agree->undecided > 0)
-    fprintf(stderr, "segue agree: %llu turn%s no verdict, since no judge could be read\n",
-            (unsigned long long)a->agree->undecided, a->agree->undecided == 1 ? " has" : "s have");
-  if (a->agree->undrawn > 0)
-    fprintf(stderr, "segue agree: %llu labels outside the samples were left out\n",
-            (unsigned long long)a->agree->undrawn);
-  if (a->agree->left_out > 0)
-    fprintf(stderr, "segue agree: %llu were left out: filter\n",
-            (unsigned long long)a->agree->left_out);
+  agree_show_left_out(a->agree);
+}
+
+/* --- how often verdicts are wrong --- */
+
+static void show_exact(const char *before, const struct exact *x) {
+  printf("%s%.1f %% (%.1f to %.1f)", before, 100 * x->share, 100 * x->low, 100 * x->high);
+}
+
+static void show_rate(const struct error_rate *e, const struct error_rate_result *r) {
+  const struct group_by_table *by = &e->aggregate->tables[AGGREGATE_BY];
+  buf_auto_t name = {0}, line = {0}, next = {0};
+  bool by_rule = false;
+  for (size_t i = 0; i < by->key_count; i++)
+    by_rule = by_rule || by->keys[i] == GROUP_BY_RULE;
+  error_rate_group(e, r, &name);
+  (void)cli_fit(&line, buf_view(&name), 200);
+  printf("%s: %.0f judged", buf_c(&line), r->judgments);
+  if (r->person != NULL) {
+    cli_say(stdout, ", %lu labelled by %s", r->labels, r->person);
+    show_exact("\n    wrong ", &r->wrong);
+    show_exact("; from the labels alone ", &r->alone);
+  }
+  for (size_t i = 0; i < r->rule_count && !by_rule; i++) {
+    printf("\n    rule %u: named in %.1f %%, right in", r->rules[i].rule,
+           100 * r->rules[i].named);
+    show_exact(" ", &r->rules[i].right);
+  }
+  error_rate_next(e, r, &next);
+  cli_say(stdout, "\n    %s\n", buf_c(&next));
+}
+
+/* Gives what --fail-if may name of a group: as --json, but the shares are numbers. */
+static void wrong_gate(const struct error_rate *e, const struct error_rate_result *r,
+                       struct gate *gate) {
+  buf_auto_t name = {0};
+  if (gate->expr == NULL)
+    return;
+  json_t *figures = error_rate_json(e, r);
+  bool known = r->person != NULL;
+  json_object_set_new(figures, "wrong", known ? json_real(r->wrong.share) : json_null());
+  json_object_set_new(figures, "wrong_low", known ? json_real(r->wrong.low) : json_null());
+  json_object_set_new(figures, "wrong_high", known ? json_real(r->wrong.high) : json_null());
+  error_rate_group(e, r, &name);
+  if (known)
+    buf_printf(&name, ", %s", r->person);
+  gate_check(gate, buf_c(&name), figures);
+}
+
+static int agree_wrong(const struct cli_args *args) {
+  struct gate gate = {0};
+  struct err err = {0};
+  struct aggregate *c = aggregate_new();
+  struct error_rate *e = error_rate_new(c, cli_value(args, "second"));
+  const struct resolve_id_each each = {agree_read, e->agree, agree_beside};
+  bool ok =
+      gate_begin(&gate, "agree", args, &err) && audit_filters(c, args, false, &err) &&
+      aggregate_by(c, cli_value_or(args, "by", "movement,rule"), &err) &&
+      (!group_by_stage(&c->tables[AGGREGATE_BY]) ||
+       err_set(&err, ERR_USAGE, "--by: stage, reason and to belong to stages, not to verdicts")) &&
+      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err) &&
+      error_rate_end(e, &err);
+  for (size_t i = 0; ok && i < e->count; i++) {
+    if (cli_flag(args, "json"))
+      json_io_put(error_rate_json(e, &e->results[i]));
+    else
+      show_rate(e, &e->results[i]);
+    wrong_gate(e, &e->results[i], &gate);
+  }
+  if (ok && e->count == 0 && !cli_flag(args, "json"))
+    puts("no judge's verdict matches");
+  if (ok)
+    agree_show_left_out(e->agree);
+  error_rate_free(e);
+  aggregate_free(c);
+  return gate_end(&gate, cli_done("agree", ok, &err));
 }
 
 /* Takes the list of raters. Returns false if a name is empty, as no rater's is. */
@@ -135,12 +214,17 @@ static bool agree_raters(struct agree *a, const char *list, struct err *err) {
 }
 
 static int agree_run(const struct cli_args *args) {
-  struct agreeing a = {0};
+  struct agreeing a = {.json = cli_flag(args, "json")};
   struct gate gate = {0};
   struct err err = {0};
-  struct aggregate *c = aggregate_new();
-  a.json = cli_flag(args, "json");
   cli_errors_as_json(a.json);
+  if (cli_flag(args, "wrong"))
+    return agree_wrong(args);
+  if (cli_value(args, "by") != NULL || cli_value(args, "second") != NULL) {
+    err_set(&err, ERR_USAGE, "--by and --second need --wrong");
+    return cli_fail("agree", &err);
+  }
+  struct aggregate *c = aggregate_new();
   a.agree = agree_new(c);
   if (cli_flag(args, "list")) {
     a.agree->on_differ = on_differ;

@@ -2,6 +2,7 @@
 #include "audit/aggregate.h"
 #include "audit/aggregate_cache.h"
 #include "audit/aggregate_shared.h"
+#include "audit/day_change.h"
 #include "audit/format_errors.h"
 #include "audit/hidden_gap.h"
 #include "base/utf8.h"
@@ -441,11 +442,31 @@ static void print_piece(const char *before, json_t *value) {
   json_decref(value);
 }
 
+/* Says since when a share is another one, where the intervals allow it. */
+static void audit_print_changes(const struct aggregate *c, bool json) {
+  size_t n;
+  struct day_change *list = day_changes(c, &n);
+  for (size_t i = 0; i < n; i++) {
+    buf_auto_t text = {0};
+    if (json) {
+      print_piece(i > 0 ? "," : "\"changes\":[", day_change_json(c, &list[i]));
+      continue;
+    }
+    day_change_text(c, &list[i], &text);
+    cli_say(stdout, "%s%s\n", i == 0 ? "\n" : "", buf_c(&text));
+  }
+  if (json && n > 0)
+    fputs("],", stdout);
+  free(list);
+}
+
 static void audit_print(struct aggregate *c, const struct cli_args *args) {
   aggregate_sort(c);
   if (cli_flag(args, "json")) {
     json_t *group;
-    fputs("{\"groups\":[", stdout);
+    fputs("{", stdout);
+    audit_print_changes(c, true);
+    fputs("\"groups\":[", stdout);
     for (size_t i = 0; (group = aggregate_group_json(c, i)) != NULL; i++)
       print_piece(i > 0 ? "," : "", group);
     print_piece("],\"totals\":", aggregate_totals_json(c));
@@ -457,6 +478,7 @@ static void audit_print(struct aggregate *c, const struct cli_args *args) {
     audit_show_apart(c, stderr);
   } else if (c->tables[AGGREGATE_BY].key_count > 0) {
     audit_show_groups(c);
+    audit_print_changes(c, false);
     audit_show_apart(c, stderr);
   } else {
     audit_show_screen(c);
