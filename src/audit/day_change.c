@@ -141,8 +141,7 @@ void day_change_text(const struct aggregate *c, const struct day_change *change,
 }
 
 static json_t *side_json(const struct exact_day *side) {
-  return json_pack("{sI sI}", "count", (json_int_t)side->hits, "judgments",
-                   (json_int_t)side->all);
+  return json_pack("{sI sI}", "count", (json_int_t)side->hits, "judgments", (json_int_t)side->all);
 }
 
 json_t *day_change_json(const struct aggregate *c, const struct day_change *change) {

@@ -59,10 +59,9 @@ static enum rejudged_says rate_second(struct error_rate *e, const struct row *ro
   const struct rejudged *again = &e->agree->again;
   if (!e->has_second && e->err.code == ERR_NONE)
     e->has_second = rejudged_second(again, e->second_named, &e->second, &e->err);
-  return e->second == DICTIONARY_NONE
-             ? REJUDGED_NOTHING
-             : rejudged_says(again, e->second, e->agree->rows.session.id, row->turn,
-                             (long)row->rule);
+  return e->second == DICTIONARY_NONE ? REJUDGED_NOTHING
+                                      : rejudged_says(again, e->second, e->agree->rows.session.id,
+                                                      row->turn, (long)row->rule);
 }
 
 static void rate_on_turn(void *ctx, const struct row *row, const struct agree_rating *ratings,
@@ -127,10 +126,11 @@ static void rate_rules(const struct error_rate *e, const struct rate_group *g,
   for (size_t i = 0; i < g->count; i++) {
     const struct error_rate_cell *cell = &e->cells[g->cells[i]];
     size_t k = 0;
-    while (k < r->rule_count && r->rules[k].rule != cell->rule)
+    while (k < r->rule_count && r->rules[k].rule < cell->rule)
       k++;
-    if (k == r->rule_count) {
-      r->rules = xrealloc(r->rules, ++r->rule_count * sizeof *r->rules);
+    if (k == r->rule_count || r->rules[k].rule != cell->rule) {
+      r->rules = xrealloc(r->rules, (r->rule_count + 1) * sizeof *r->rules);
+      memmove(&r->rules[k + 1], &r->rules[k], (r->rule_count++ - k) * sizeof *r->rules);
       r->rules[k] = (struct error_rate_rule){.rule = cell->rule};
     }
     r->rules[k].named += cell->population / r->judgments;
@@ -251,9 +251,9 @@ json_t *error_rate_json(const struct error_rate *e, const struct error_rate_resu
     json_object_set_new(group, group_by_key_name(t->keys[i]), json_text(buf_view(&text)));
   }
   for (size_t i = 0; i < r->rule_count; i++)
-    json_array_append_new(rules, json_pack("{sI sf so}", "rule", (json_int_t)r->rules[i].rule,
-                                           "named", r->rules[i].named, "right",
-                                           rate_json(&r->rules[i].right)));
+    json_array_append_new(rules,
+                          json_pack("{sI sf so}", "rule", (json_int_t)r->rules[i].rule, "named",
+                                    r->rules[i].named, "right", rate_json(&r->rules[i].right)));
   error_rate_next(e, r, &next);
   return json_pack("{so so so sI sI so so so so}", "group", group, "person",
                    text_or_null(str_from(r->person)), "second",

@@ -187,8 +187,7 @@ static bool shares_differ(const struct exact_day *x, const struct exact_day *y, 
   }
   double low = exact_share((double)y->hits, (double)y->all, miss).low;
   double high = exact_share((double)x->hits, (double)x->all, miss).high;
-  return plain_share(y) - plain_share(x) >
-         hypot(plain_share(y) - low, high - plain_share(x));
+  return plain_share(y) - plain_share(x) > hypot(plain_share(y) - low, high - plain_share(x));
 }
 
 /* Returns the logarithm of the likelihood of a side with its own share. */
@@ -212,8 +211,7 @@ bool exact_change(const struct exact_day *days, size_t count, size_t series,
     if (before.all < EXACT_SIDE_LEAST || since.all < EXACT_SIDE_LEAST)
       continue;
     double likely = side_likelihood(&before) + side_likelihood(&since);
-    if (likely > best &&
-        shares_differ(&before, &since, miss95 / (double)((count - 1) * series))) {
+    if (likely > best && shares_differ(&before, &since, miss95 / (double)((count - 1) * series))) {
       best = likely;
       *out = (struct exact_change){i, before, since};
     }

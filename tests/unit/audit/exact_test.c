@@ -15,10 +15,14 @@ static void near_to(double got, double wanted, double off) {
 TEST(clopper_pearson) {
   static const struct {
     double hits, n, miss, low, high;
-  } rows[] = {{0, 60, 0.05, 0, 0.0596295},         {3, 60, 0.05, 0.0104323, 0.1392432},
-              {60, 60, 0.05, 0.9403705, 1},        {10, 20, 0.05, 0.2719578, 0.7280422},
-              {1, 1, 0.05, 0.025, 1},              {0, 0, 0.05, 0, 1},
-              {682, 925, 0.05, 0.7076683, 0.7654066}, {1, 10, 0.01, 0.0005011, 0.5442871}};
+  } rows[] = {{0, 60, 0.05, 0, 0.0596295},
+              {3, 60, 0.05, 0.0104323, 0.1392432},
+              {60, 60, 0.05, 0.9403705, 1},
+              {10, 20, 0.05, 0.2719578, 0.7280422},
+              {1, 1, 0.05, 0.025, 1},
+              {0, 0, 0.05, 0, 1},
+              {682, 925, 0.05, 0.7076683, 0.7654066},
+              {1, 10, 0.01, 0.0005011, 0.5442871}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct exact e = exact_share(rows[i].hits, rows[i].n, rows[i].miss);
     near_to(e.low, rows[i].low, 1e-6);
@@ -155,8 +159,9 @@ TEST(a_good_second_judge_saves_a_third) {
 
 /* Whatever the second judge is, and however many approvals there are. */
 TEST(intervals_cover) {
-  static const struct second_judge judges[] = {{0.9, 0.05, 300}, {0.5, 0.5, 1000}, {0, 0.1, 500},
-                                               {0.7, 0.2, 120},  {1, 0, 800},     {0.3, 0.01, 600}};
+  static const struct second_judge judges[] = {{0.9, 0.05, 300}, {0.5, 0.5, 1000},
+                                               {0, 0.1, 500},    {0.7, 0.2, 120},
+                                               {1, 0, 800},      {0.3, 0.01, 600}};
   static const double more[] = {0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.5, 0.8};
   double least = 1;
   for (size_t k = 0; k < sizeof judges / sizeof *judges; k++)

@@ -107,8 +107,7 @@ static void agree_show_left_out(const struct agree *a) {
     fprintf(stderr, "segue agree: %llu labels outside the samples were left out\n",
             (unsigned long long)a->undrawn);
   if (a->left_out > 0)
-    fprintf(stderr, "segue agree: %llu were left out: filter\n",
-            (unsigned long long)a->left_out);
+    fprintf(stderr, "segue agree: %llu were left out: filter\n", (unsigned long long)a->left_out);
 }
 
 static void agree_print(const struct agreeing *a, struct gate *gate) {
@@ -150,8 +149,7 @@ static void show_rate(const struct error_rate *e, const struct error_rate_result
     show_exact("; from the labels alone ", &r->alone);
   }
   for (size_t i = 0; i < r->rule_count && !by_rule; i++) {
-    printf("\n    rule %u: named in %.1f %%, right in", r->rules[i].rule,
-           100 * r->rules[i].named);
+    printf("\n    rule %u: named in %.1f %%, right in", r->rules[i].rule, 100 * r->rules[i].named);
     show_exact(" ", &r->rules[i].right);
   }
   error_rate_next(e, r, &next);

@@ -89,9 +89,14 @@ static void show_screen(struct label_asked *a) {
   if (isatty(STDOUT_FILENO))
     printf("\033[H\033[2J%s%s", a->said.n > 0 ? "before: " : "", buf_c(&a->said));
   buf_clear(&a->said);
-  printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->queue->draw.count,
-         cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
+  printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number,
+         a->queue->draw.count, cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
   cli_say(stdout, "%s\n", a->made->core.workflow->movements[0].name.p);
+  if (a->made->task.n > 0) {
+    buf_auto_t task = buf_of("task: ");
+    (void)cli_fit(&task, buf_view(&a->made->task), cli_columns(STDOUT_FILENO) - 6);
+    puts(buf_c(&task));
+  }
   putchar('\n');
   show_text(buf_view(&work->text.bytes));
   if (work->has_exit)
@@ -359,12 +364,13 @@ static bool label_queue_of(const struct cli_args *args, const struct store *stor
     return err_set(err, ERR_USAGE, "--sample: write how many, 1 to %d", SAMPLE_MOST);
   if (!label_by(label_who(args), &who, err))
     return false;
-  AUTO(label_queue_deinit) struct label_queue q = {.by = who.by,
-                                                   .want = (size_t)n,
-                                                   .even = !queue,
-                                                   .keys = cli_value_or(args, "by", ""),
-                                                   .second = cli_value(args, "second"),
-                                                   .seed = cli_value(args, "seed")};
+  AUTO(label_queue_deinit)
+  struct label_queue q = {.by = who.by,
+                          .want = (size_t)n,
+                          .even = !queue,
+                          .keys = cli_value_or(args, "by", ""),
+                          .second = cli_value(args, "second"),
+                          .seed = cli_value(args, "seed")};
   if (!label_queue_draw(&q, store, aggregate, err))
     return false;
   if (q.draw.unsound > 0)
