@@ -262,7 +262,8 @@ bool aggregate_wants_row(const struct aggregate *c, const struct row *row) {
           is_wanted(c, AGGREGATE_METHOD, row->match_method)) &&
          is_wanted(c, AGGREGATE_PROVIDER, row->provider) &&
          is_wanted(c, AGGREGATE_MODEL, row->model) &&
-         (c->rules == 0 || (row->rule < 64 && (c->rules >> row->rule & 1))) && (row->ambiguous || !c->ambiguous) &&
+         (c->rules == 0 || (row->rule < 64 && (c->rules >> row->rule & 1))) &&
+         (row->ambiguous || !c->ambiguous) &&
          (c->min_stages == 0 || stages_tried(row) >= c->min_stages);
 }
 

@@ -168,7 +168,8 @@ static void rate_again(const struct agree *a, const struct row *row, struct agre
   }
 }
 
-static void rate_verdict(struct agree *a, const struct row *row, struct agree_rating *out, size_t *n) {
+static void rate_verdict(struct agree *a, const struct row *row, struct agree_rating *out,
+                         size_t *n) {
   bool human = str_eq_c(agree_name(a, row->method), "human");
   if (row->undecided) {
     a->undecided++;
@@ -282,7 +283,8 @@ static bool is_asked_for(const struct agree *a, const char *rater) {
 }
 
 /* A stage rates only where it did not decide, so with the verdict it could but disagree. */
-static bool is_pair(const struct agree *a, const struct agree_rating *x, const struct agree_rating *y) {
+static bool is_pair(const struct agree *a, const struct agree_rating *x,
+                    const struct agree_rating *y) {
   bool own = strcmp(x->rater, "verdict") == 0 && strncmp(y->rater, "stage ", 6) == 0;
   if (own || strcmp(x->rater, y->rater) == 0)
     return false;

@@ -103,7 +103,7 @@ struct day_change *day_changes(const struct aggregate *c, size_t *count) {
 
 /* --- output --- */
 
-static void put_side(struct buf *out, const struct exact_day *side) {
+static void change_put_side(struct buf *out, const struct exact_day *side) {
   double percent = 100 * (double)side->hits / (double)side->all;
   buf_printf(out, "%.*f %% (%llu of %llu)", percent > 0 && percent < 1 ? 1 : 0, percent,
              (unsigned long long)side->hits, (unsigned long long)side->all);
@@ -133,14 +133,14 @@ void day_change_text(const struct aggregate *c, const struct day_change *change,
     if (strcmp(figures[f].name, change->figure) == 0)
       buf_puts(out, figures[f].words);
   buf_puts(out, rose ? " rose from " : " fell from ");
-  put_side(out, before);
+  change_put_side(out, before);
   buf_puts(out, " to ");
-  put_side(out, since);
+  change_put_side(out, since);
   (void)strftime(date, sizeof date, "%e %B %Y", &tm);
   buf_printf(out, " since %s", date + strspn(date, " "));
 }
 
-static json_t *side_json(const struct exact_day *side) {
+static json_t *change_side_json(const struct exact_day *side) {
   return json_pack("{sI sI}", "count", (json_int_t)side->hits, "judgments", (json_int_t)side->all);
 }
 
@@ -159,6 +159,6 @@ json_t *day_change_json(const struct aggregate *c, const struct day_change *chan
   (void)strftime(date, sizeof date, "%Y-%m-%d", &tm);
   day_change_text(c, change, &text);
   return json_pack("{so ss ss so so so}", "group", group, "figure", change->figure, "day", date,
-                   "before", side_json(&change->change.before), "since",
-                   side_json(&change->change.since), "text", json_text(buf_view(&text)));
+                   "before", change_side_json(&change->change.before), "since",
+                   change_side_json(&change->change.since), "text", json_text(buf_view(&text)));
 }

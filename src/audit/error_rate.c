@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "format/json_write.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,9 +60,9 @@ static enum rejudged_says rate_second(struct error_rate *e, const struct row *ro
   const struct rejudged *again = &e->agree->again;
   if (!e->has_second && e->err.code == ERR_NONE)
     e->has_second = rejudged_second(again, e->second_named, &e->second, &e->err);
-  return e->second == DICTIONARY_NONE ? REJUDGED_NOTHING
-                                      : rejudged_says(again, e->second, e->agree->rows.session.id,
-                                                      row->turn, (long)row->rule);
+  if (e->second == DICTIONARY_NONE)
+    return REJUDGED_NOTHING;
+  return rejudged_says(again, e->second, e->agree->rows.session.id, row->turn, (long)row->rule);
 }
 
 static void rate_on_turn(void *ctx, const struct row *row, const struct agree_rating *ratings,
@@ -99,13 +100,14 @@ struct rate_group { /* the cells of one group, and one person's labels in them *
   const struct error_rate_tally **tallies; /* NULL: no label there */
 };
 
-/* Estimates the share of judgments for which `rule` is right; UINT32_MAX: whose verdict is wrong. */
+/* Estimates in how many judgments `rule` is right; UINT32_MAX: in how many the verdict is wrong. */
 static struct exact rate_of(const struct error_rate *e, const struct rate_group *g, uint32_t rule) {
   for (size_t i = 0; i < g->count; i++) {
     const struct error_rate_tally *t = g->tallies[i];
-    size_t of = kappa_category((long)(rule == UINT32_MAX ? e->cells[g->cells[i]].rule : rule));
-    double hits = t == NULL ? 0 : rule == UINT32_MAX ? t->n - t->called[of] : t->called[of];
-    g->labels[i].hits = hits > 0 ? hits : 0;
+    bool wrong = rule == UINT32_MAX;
+    long of = wrong ? e->cells[g->cells[i]].rule : rule;
+    double called = t != NULL ? t->called[kappa_category(of)] : 0;
+    g->labels[i].hits = wrong ? fmax(0, g->labels[i].n - called) : called;
   }
   return exact_cells(g->labels, g->count);
 }

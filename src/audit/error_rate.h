@@ -7,10 +7,10 @@
  *   error_rate_free(e)
  *
  * A label says of a turn which rule was right, so the verdict is wrong where that is another one.
- * Its prediction are the verdict itself and what a second judge says of it (segue rejudge): turns of
- * the same rule, of which the second judge says the same, are one cell. Among verdicts of one rule
- * the first judge says nothing any more, and without a second one labels stand alone. Judgments
- * that needed no judge are left out, and those of persons. */
+ * Its predictions are the verdict itself and what a second judge says of it (segue rejudge): turns
+ * of one rule of which the second judge says the same are one cell. Among verdicts of one rule the
+ * first judge says nothing any more, and without a second one labels stand alone. Judgments that
+ * needed no judge are left out, and those of persons. */
 #ifndef SEGUE_AUDIT_ERROR_RATE_H
 #define SEGUE_AUDIT_ERROR_RATE_H
 

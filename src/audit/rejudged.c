@@ -132,8 +132,7 @@ bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, lon
   return i < r->count && r->list[i].turn == turn && strcmp(r->list[i].session, session) == 0;
 }
 
-bool rejudged_second(const struct rejudged *r, const char *named, uint32_t *name,
-                     struct err *err) {
+bool rejudged_second(const struct rejudged *r, const char *named, uint32_t *name, struct err *err) {
   size_t *counts = xcalloc(r->names->count + 2, sizeof *counts), most = 0;
   *name = DICTIONARY_NONE;
   for (size_t i = 0; i < r->count; i++) {

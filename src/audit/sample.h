@@ -36,7 +36,7 @@ struct sample_list { /* first judgments of a stratum, in hash order */
 
 struct sample {
   const struct aggregate *aggregate;
-  const char *seed; /* borrowed */
+  const char *seed;             /* borrowed */
   const struct rejudged *again; /* borrowed; or NULL */
   uint32_t second;              /* its name; DICTIONARY_NONE: there is none */
   size_t want, memory, kept;

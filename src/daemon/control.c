@@ -958,14 +958,14 @@ static void control_dismiss(void *ctx, struct server_request *r) {
 
 /* --- labelling, in the window --- */
 
-struct labelling {
+struct window_label {
   struct store store;
   struct label label;
 };
 
 /* Runs in the pool: it reads the log, and writes beside it. */
 static void label_work(void *what, struct read_job_answer *answer) {
-  struct labelling *l = what;
+  struct window_label *l = what;
   struct rejudge_case *made = NULL;
   answer->status = 422;
   if (!label_queue_case(&l->store, l->label.session, l->label.turn, &made, &answer->err))
@@ -982,7 +982,7 @@ static void label_work(void *what, struct read_job_answer *answer) {
 
 static void control_label(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  struct labelling l = {.label = {.blind = true}};
+  struct window_label l = {.label = {.blind = true}};
   struct store_ref ref;
   const char *by = NULL, *stratum = NULL;
   json_int_t turn = 0, rule = -1, population = 0;
@@ -1002,7 +1002,7 @@ static void control_label(void *ctx, struct server_request *r) {
     l.label.population = (uint64_t)population;
     print_into(l.label.by, sizeof l.label.by, "%s", by);
     print_into(l.label.stratum, sizeof l.label.stratum, "%s", stratum);
-    struct labelling *kept = xmalloc(sizeof *kept);
+    struct window_label *kept = xmalloc(sizeof *kept);
     *kept = l;
     read_job_take(&api->readings, r, label_work, free, kept);
   }

@@ -26,7 +26,8 @@ async function show() {
   told.textContent = `${labelled + said.size} of ${all} labelled`;
   if (at >= queue.length) {
     here.replaceChildren();
-    told.textContent += ': segue agree --wrong says how often verdicts are wrong. Load the page again for those that you skipped.';
+    told.textContent += said.size + labelled < all ? ': load the page again for those that you skipped.'
+      : ': segue agree --wrong says how often verdicts are wrong.';
     return;
   }
   const found = await page(at);

@@ -53,9 +53,9 @@ unsigned page_label(const struct page_ask *ask, struct buf *out) {
   struct label_queue q = {.by = ask->as};
   page_begin(&h, "Label", NULL);
   HTML_FMT(&h,
-           "<form role=search><p><label>Your name <input name=as size=16 autocomplete=off "
+           "<form role=search><label>Your name <input name=as size=16 autocomplete=off "
            "maxlength=60 value=\"%s\"></label> <label>How many <input name=count size=5 "
-           "inputmode=numeric value=\"%s\"></label></p>",
+           "inputmode=numeric value=\"%s\"></label> ",
            ask->as, ask->from);
   page_filter(&h, ask, "movement:review rule:1 since:7d");
   if (ask->from[0] != '\0' &&
@@ -81,7 +81,8 @@ unsigned page_label(const struct page_ask *ask, struct buf *out) {
 
 /* --- one judgment --- */
 
-static void put_work(struct html *h, const struct page_ask *ask, const struct call_result *work) {
+static void put_label_work(struct html *h, const struct page_ask *ask,
+                           const struct call_result *work) {
   struct str text = buf_view(&work->text.bytes);
   size_t cut = text.n > TEXT_SHOWN ? text.n - TEXT_SHOWN : 0;
   cut = cut > 0 ? utf8_floor(text.p, cut) : 0;
@@ -107,11 +108,11 @@ static void put_work(struct html *h, const struct page_ask *ask, const struct ca
     HTML_LINK(h, "/s/", str_from(ask->id), "/changes");
     HTML(h, ">the changed lines</a>");
   }
-  HTML(h, "</p>");
+  HTML(h, "</p></section>");
 }
 
 static void put_choices(struct html *h, const struct movement *m) {
-  HTML(h, "<h2>Which rule holds?</h2><p class=choices>");
+  HTML(h, "<section><h2>Which rule holds?</h2><p class=choices>");
   for (size_t i = 0; i < m->rule_count; i++) {
     const struct rule *r = &m->rules[i];
     struct str text = r->kind == RULE_WHEN ? r->when_text : r->label;
@@ -120,7 +121,7 @@ static void put_choices(struct html *h, const struct movement *m) {
   }
   HTML(h, "<button type=button data-rule=\"0\"><kbd>0</kbd> none of them</button></p><p "
           "class=choices><button type=button data-key=s><kbd>s</kbd> skip</button><button "
-          "type=button data-key=u><kbd>u</kbd> back</button></p>");
+          "type=button data-key=u><kbd>u</kbd> back</button></p></section>");
 }
 
 unsigned page_label_case(const struct page_ask *ask, struct buf *out) {
@@ -134,7 +135,7 @@ unsigned page_label_case(const struct page_ask *ask, struct buf *out) {
     return page_problem(ask, out, &err);
   page_begin(&h, "Judgment to label", NULL);
   HTML_FMT(&h,
-           "<article id=judged tabindex=-1><p><b><bdi>%.*s</bdi></b>, workflow "
+           "<article id=judged><section><p><b><bdi>%.*s</bdi></b>, workflow "
            "<bdi>%.*s</bdi>, turn %ld",
            STR_ARG(made->core.workflow->movements[0].name), STR_ARG(made->core.workflow->name),
            turn);
@@ -142,7 +143,7 @@ unsigned page_label_case(const struct page_ask *ask, struct buf *out) {
   if (task > 0)
     HTML_FMT(&h, "; task: <bdi>%.*s</bdi>", (int)task, made->task.p);
   HTML(&h, "</p>");
-  put_work(&h, ask, &made->answer);
+  put_label_work(&h, ask, &made->answer);
   put_choices(&h, &made->core.workflow->movements[0]);
   HTML(&h, "</article>");
   part_end_page(&h);

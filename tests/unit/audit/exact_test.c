@@ -177,7 +177,7 @@ TEST(intervals_cover) {
 
 /* --- days --- */
 
-/* Of unchanged series, at most 5 in 100 are said to have changed. */
+/* At most 5 in 100 unchanged series are said to have changed. */
 TEST(an_unchanged_series_says_nothing) {
   static const double shares[] = {0, 0.005, 0.03, 0.1, 0.5, 0.97};
   static const size_t days[] = {2, 7, 30, 60}, most[] = {3, 20, 60};
