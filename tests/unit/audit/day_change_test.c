@@ -3,9 +3,6 @@
 
 #include "support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 enum { FIRST_DAY = 20764 }; /* 2026-11-07 */
 
@@ -28,23 +25,22 @@ static struct aggregate *by(const char *keys) {
   return c;
 }
 
+static const char *word(const json_t *list, const char *name) {
+  return json_string_value(json_object_get(json_array_get(list, 0), name));
+}
+
 TEST(a_share_that_rose_is_dated) {
   struct aggregate *c = by("day");
   for (int day = 9; day >= 0; day--) /* in no order */
     count_day(c, "review", day, 100, day < 5 ? 2 : 30);
   aggregate_sort(c);
-  size_t n;
-  struct day_change *list = day_changes(c, &n);
-  buf_auto_t text = {0};
-  assert_int_equal(n, 1);
-  day_change_text(c, &list[0], &text);
+  json_auto_t *list = day_changes(c);
+  assert_int_equal(json_array_size(list), 1);
   assert_string_equal(
-      buf_c(&text),
+      word(list, "text"),
       "without a rule rose from 2 % (10 of 500) to 30 % (150 of 500) since 12 November 2026");
-  json_auto_t *json = day_change_json(c, &list[0]);
-  assert_string_equal(json_string_value(json_object_get(json, "day")), "2026-11-12");
-  assert_string_equal(json_string_value(json_object_get(json, "figure")), "no_rule");
-  free(list);
+  assert_string_equal(word(list, "day"), "2026-11-12");
+  assert_string_equal(word(list, "figure"), "no_rule");
   aggregate_free(c);
 }
 
@@ -54,15 +50,11 @@ TEST(each_combination_of_other_keys_is_a_series) {
     count_day(c, "fix", day, 80, 8);
     count_day(c, "review", day, 80, day < 6 ? 20 : 0);
   }
-  size_t n;
-  struct day_change *list = day_changes(c, &n);
-  buf_auto_t text = {0};
-  assert_int_equal(n, 1);
-  day_change_text(c, &list[0], &text);
-  assert_string_equal(buf_c(&text),
-                      "movement=review: without a rule fell from 25 % (120 of 480) to "
-                      "0 % (0 of 320) since 13 November 2026");
-  free(list);
+  json_auto_t *list = day_changes(c);
+  assert_int_equal(json_array_size(list), 1);
+  assert_string_equal(word(list, "text"),
+                      "movement=review: without a rule fell from 25 % (120 of 480) to 0 % (0 of "
+                      "320) since 13 November 2026");
   aggregate_free(c);
 }
 
@@ -77,10 +69,8 @@ TEST(nothing_is_said) {
     struct aggregate *c = by(rows[i].keys);
     for (int day = 0; day < 6; day++)
       count_day(c, "review", day, rows[i].all, day < 3 ? rows[i].before : rows[i].since);
-    size_t n;
-    struct day_change *list = day_changes(c, &n);
-    assert_int_equal(n, 0);
-    free(list);
+    json_auto_t *list = day_changes(c);
+    assert_int_equal(json_array_size(list), 0);
     aggregate_free(c);
   }
 }

@@ -5,6 +5,8 @@
 #include "cli/gate.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
+#include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <string.h>
 
@@ -130,47 +132,61 @@ static void agree_print(const struct agreeing *a, struct gate *gate) {
 
 /* --- how often verdicts are wrong --- */
 
-static void show_exact(const char *before, const struct exact *x) {
-  printf("%s%.1f %% (%.1f to %.1f)", before, 100 * x->share, 100 * x->low, 100 * x->high);
+static void put_share(struct buf *out, const char *before, const json_t *share) {
+  buf_printf(out, "%s%.1f %% (%.1f to %.1f)", before,
+             100 * json_number_value(json_array_get(share, 0)),
+             100 * json_number_value(json_array_get(share, 1)),
+             100 * json_number_value(json_array_get(share, 2)));
 }
 
-static void show_rate(const struct error_rate *e, const struct error_rate_result *r) {
-  const struct group_by_table *by = &e->aggregate->tables[AGGREGATE_BY];
-  buf_auto_t name = {0}, line = {0}, next = {0};
-  bool by_rule = false;
-  for (size_t i = 0; i < by->key_count; i++)
-    by_rule = by_rule || by->keys[i] == GROUP_BY_RULE;
-  error_rate_group(e, r, &name);
-  (void)cli_fit(&line, buf_view(&name), 200);
-  printf("%s: %.0f judged", buf_c(&line), r->judgments);
-  if (r->person != NULL) {
-    cli_say(stdout, ", %lu labelled by %s", r->labels, r->person);
-    show_exact("\n    wrong ", &r->wrong);
-    show_exact("; from the labels alone ", &r->alone);
-  }
-  for (size_t i = 0; i < r->rule_count && !by_rule; i++) {
-    printf("\n    rule %u: named in %.1f %%, right in", r->rules[i].rule, 100 * r->rules[i].named);
-    show_exact(" ", &r->rules[i].right);
-  }
-  error_rate_next(e, r, &next);
-  cli_say(stdout, "\n    %s\n", buf_c(&next));
+static void put_group(struct buf *out, const json_t *rate) {
+  JSON_MEMBERS(json_object_get(rate, "group"), key, word)
+    buf_printf(out, "%s%s=%s", out->n > 0 ? ", " : "", key, json_string_value(word));
 }
 
-/* Gives what --fail-if may name of a group: as --json, but the shares are numbers. */
-static void wrong_gate(const struct error_rate *e, const struct error_rate_result *r,
-                       struct gate *gate) {
+static void show_rate(const json_t *rate) {
+  buf_auto_t line = {0}, safe = {0};
+  put_group(&line, rate);
+  buf_printf(&line, ": %lld judged", (long long)json_int_at(rate, "judgments"));
+  if (json_int_at(rate, "labels") > 0) {
+    buf_printf(&line, ", %lld labelled by %s", (long long)json_int_at(rate, "labels"),
+               json_word_at(rate, "person"));
+    put_share(&line, "\n    wrong ", json_at(rate, "wrong"));
+  }
+  JSON_EACH(json_object_get(json_at(rate, "group"), "rule") ? NULL : json_at(rate, "rules"), i, r) {
+    buf_printf(&line, "\n    rule %lld: named in %.1f %%, right in",
+               (long long)json_int_at(r, "rule"), 100 * json_number_value(json_at(r, "named")));
+    put_share(&line, " ", json_at(r, "right"));
+  }
+  buf_printf(&line, "\n    %s", json_word_at(rate, "next"));
+  buf_safe(&safe, buf_view(&line), true);
+  puts(buf_c(&safe));
+}
+
+/* Gives what --fail-if may name of a group: as --json, but `wrong` is a number, with its bounds. */
+static void wrong_gate(const json_t *rate, struct gate *gate) {
+  static const char *const names[] = {"wrong", "wrong_low", "wrong_high"};
+  json_t *figures = json_copy((json_t *)rate);
   buf_auto_t name = {0};
-  if (gate->expr == NULL)
-    return;
-  json_t *figures = error_rate_json(e, r);
-  bool known = r->person != NULL;
-  json_object_set_new(figures, "wrong", known ? json_real(r->wrong.share) : json_null());
-  json_object_set_new(figures, "wrong_low", known ? json_real(r->wrong.low) : json_null());
-  json_object_set_new(figures, "wrong_high", known ? json_real(r->wrong.high) : json_null());
-  error_rate_group(e, r, &name);
-  if (known)
-    buf_printf(&name, ", %s", r->person);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    json_t *figure = json_array_get(json_at(rate, "wrong"), i);
+    json_object_set(figures, names[i], figure != NULL ? figure : json_null());
+  }
+  put_group(&name, rate);
+  if (json_int_at(rate, "labels") > 0)
+    buf_printf(&name, ", %s", json_word_at(rate, "person"));
   gate_check(gate, buf_c(&name), figures);
+}
+
+static bool wrong_read(struct aggregate *c, struct error_rate *e, const struct cli_args *args,
+                       struct err *err) {
+  const struct resolve_id_each each = {agree_read, error_rate_agree(e), agree_beside};
+  return audit_filters(c, args, false, err) &&
+         aggregate_by(c, cli_value_or(args, "by", "movement,rule"), err) &&
+         (!group_by_stage(&c->tables[AGGREGATE_BY]) ||
+          err_set(err, ERR_USAGE,
+                  "--by: stage, reason and to belong to stages, not to verdicts")) &&
+         resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, err);
 }
 
 static int agree_wrong(const struct cli_args *args) {
@@ -178,28 +194,22 @@ static int agree_wrong(const struct cli_args *args) {
   struct err err = {0};
   struct aggregate *c = aggregate_new();
   struct error_rate *e = error_rate_new(c, cli_value(args, "second"));
-  const struct resolve_id_each each = {agree_read, e->agree, agree_beside};
-  bool ok =
-      gate_begin(&gate, "agree", args, &err) && audit_filters(c, args, false, &err) &&
-      aggregate_by(c, cli_value_or(args, "by", "movement,rule"), &err) &&
-      (!group_by_stage(&c->tables[AGGREGATE_BY]) ||
-       err_set(&err, ERR_USAGE, "--by: stage, reason and to belong to stages, not to verdicts")) &&
-      resolve_id_take_all(args->words, args->word_count, cli_value(args, "logs"), &each, &err) &&
-      error_rate_end(e, &err);
-  for (size_t i = 0; ok && i < e->count; i++) {
+  bool ok = gate_begin(&gate, "agree", args, &err) && wrong_read(c, e, args, &err);
+  json_auto_t *rates = ok ? error_rate_json(e, &err) : NULL;
+  JSON_EACH(rates, i, rate) {
     if (cli_flag(args, "json"))
-      json_io_put(error_rate_json(e, &e->results[i]));
+      json_io_put(json_incref((json_t *)rate));
     else
-      show_rate(e, &e->results[i]);
-    wrong_gate(e, &e->results[i], &gate);
+      show_rate(rate);
+    wrong_gate(rate, &gate);
   }
-  if (ok && e->count == 0 && !cli_flag(args, "json"))
+  if (rates != NULL && json_array_size(rates) == 0 && !cli_flag(args, "json"))
     puts("no judge's verdict matches");
-  if (ok)
-    agree_show_left_out(e->agree);
+  if (rates != NULL)
+    agree_show_left_out(error_rate_agree(e));
   error_rate_free(e);
   aggregate_free(c);
-  return gate_end(&gate, cli_done("agree", ok, &err));
+  return gate_end(&gate, cli_done("agree", rates != NULL, &err));
 }
 
 /* Takes the list of raters. Returns false if a name is empty, as no rater's is. */

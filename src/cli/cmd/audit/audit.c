@@ -442,34 +442,15 @@ static void print_piece(const char *before, json_t *value) {
   json_decref(value);
 }
 
-/* Says since when a share is another one, where the intervals allow it. */
-static void audit_print_changes(const struct aggregate *c, bool json) {
-  size_t n;
-  struct day_change *list = day_changes(c, &n);
-  for (size_t i = 0; i < n; i++) {
-    buf_auto_t text = {0};
-    if (json) {
-      print_piece(i > 0 ? "," : "\"changes\":[", day_change_json(c, &list[i]));
-      continue;
-    }
-    day_change_text(c, &list[i], &text);
-    cli_say(stdout, "%s%s\n", i == 0 ? "\n" : "", buf_c(&text));
-  }
-  if (json && n > 0)
-    fputs("],", stdout);
-  free(list);
-}
-
 static void audit_print(struct aggregate *c, const struct cli_args *args) {
   aggregate_sort(c);
   if (cli_flag(args, "json")) {
     json_t *group;
-    fputs("{", stdout);
-    audit_print_changes(c, true);
-    fputs("\"groups\":[", stdout);
+    fputs("{\"groups\":[", stdout);
     for (size_t i = 0; (group = aggregate_group_json(c, i)) != NULL; i++)
       print_piece(i > 0 ? "," : "", group);
-    print_piece("],\"totals\":", aggregate_totals_json(c));
+    print_piece("],\"changes\":", day_changes(c));
+    print_piece(",\"totals\":", aggregate_totals_json(c));
     puts("}");
   } else if (cli_flag(args, "csv")) {
     buf_auto_t out = {0};
@@ -478,7 +459,9 @@ static void audit_print(struct aggregate *c, const struct cli_args *args) {
     audit_show_apart(c, stderr);
   } else if (c->tables[AGGREGATE_BY].key_count > 0) {
     audit_show_groups(c);
-    audit_print_changes(c, false);
+    json_auto_t *changes = day_changes(c);
+    JSON_EACH(changes, i, change)
+      cli_say(stdout, "%s%s\n", i == 0 ? "\n" : "", json_view_at(change, "text").p);
     audit_show_apart(c, stderr);
   } else {
     audit_show_screen(c);
