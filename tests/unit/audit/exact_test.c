@@ -162,7 +162,7 @@ TEST(intervals_cover) {
   static const struct second_judge judges[] = {{0.9, 0.05, 300}, {0.5, 0.5, 1000},
                                                {0, 0.1, 500},    {0.7, 0.2, 120},
                                                {1, 0, 800},      {0.3, 0.01, 600}};
-  static const double more[] = {0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.5, 0.8};
+  static const double more[] = {0.01, 0.02, 0.035, 0.05, 0.2, 0.5};
   double least = 1;
   for (size_t k = 0; k < sizeof judges / sizeof *judges; k++)
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
@@ -180,15 +180,15 @@ TEST(intervals_cover) {
 /* At most 5 in 100 unchanged series are said to have changed. */
 TEST(an_unchanged_series_says_nothing) {
   static const double shares[] = {0, 0.005, 0.03, 0.1, 0.5, 0.97};
-  static const size_t days[] = {2, 7, 30, 60}, most[] = {3, 20, 60};
+  static const size_t days[] = {2, 7, 30}, most[] = {3, 20, 60};
   uint64_t seed = 11;
   enum { SERIES = 200 };
   for (size_t s = 0; s < 6; s++)
-    for (size_t d = 0; d < 4; d++)
+    for (size_t d = 0; d < 3; d++)
       for (size_t m = 0; m < 3; m++) {
         int said = 0;
         for (int k = 0; k < SERIES; k++) {
-          struct exact_day series[60] = {0};
+          struct exact_day series[30] = {0};
           struct exact_change change;
           for (size_t i = 0; i < days[d]; i++) {
             series[i].day = (uint32_t)(20000 + i);

@@ -132,7 +132,7 @@ static void agree_print(const struct agreeing *a, struct gate *gate) {
 
 /* --- how often verdicts are wrong --- */
 
-static void put_share(struct buf *out, const char *before, const json_t *share) {
+static void put_rate(struct buf *out, const char *before, const json_t *share) {
   buf_printf(out, "%s%.1f %% (%.1f to %.1f)", before,
              100 * json_number_value(json_array_get(share, 0)),
              100 * json_number_value(json_array_get(share, 1)),
@@ -141,7 +141,8 @@ static void put_share(struct buf *out, const char *before, const json_t *share) 
 
 static void put_group(struct buf *out, const json_t *rate) {
   JSON_MEMBERS(json_object_get(rate, "group"), key, word)
-    buf_printf(out, "%s%s=%s", out->n > 0 ? ", " : "", key, json_string_value(word));
+    buf_printf(out, "%s%s=%s", out->n > 0 ? ", " : "", key,
+               json_string_length(word) > 0 ? json_string_value(word) : "-");
 }
 
 static void show_rate(const json_t *rate) {
@@ -151,12 +152,12 @@ static void show_rate(const json_t *rate) {
   if (json_int_at(rate, "labels") > 0) {
     buf_printf(&line, ", %lld labelled by %s", (long long)json_int_at(rate, "labels"),
                json_word_at(rate, "person"));
-    put_share(&line, "\n    wrong ", json_at(rate, "wrong"));
+    put_rate(&line, "\n    wrong ", json_at(rate, "wrong"));
   }
   JSON_EACH(json_object_get(json_at(rate, "group"), "rule") ? NULL : json_at(rate, "rules"), i, r) {
     buf_printf(&line, "\n    rule %lld: named in %.1f %%, right in",
                (long long)json_int_at(r, "rule"), 100 * json_number_value(json_at(r, "named")));
-    put_share(&line, " ", json_at(r, "right"));
+    put_rate(&line, " ", json_at(r, "right"));
   }
   buf_printf(&line, "\n    %s", json_word_at(rate, "next"));
   buf_safe(&safe, buf_view(&line), true);
@@ -166,7 +167,7 @@ static void show_rate(const json_t *rate) {
 /* Gives what --fail-if may name of a group: as --json, but `wrong` is a number, with its bounds. */
 static void wrong_gate(const json_t *rate, struct gate *gate) {
   static const char *const names[] = {"wrong", "wrong_low", "wrong_high"};
-  json_t *figures = json_copy((json_t *)rate);
+  json_t *figures = json_clone(rate);
   buf_auto_t name = {0};
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     json_t *figure = json_array_get(json_at(rate, "wrong"), i);
