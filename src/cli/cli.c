@@ -31,6 +31,8 @@ static const char *given_value(const struct cli_args *args, const char *name) {
 static const struct cli_option *find_long(const struct cli_command *command, struct str name) {
   if (str_eq_c(name, "help"))
     return &help_option;
+  if (str_eq_c(name, "judge-provider")) /* its name before */
+    name = STR("judge");
   for (const struct cli_option *o = command->options; o && o->name; o++)
     if (str_eq_c(name, o->name))
       return o;

@@ -149,5 +149,5 @@ bool body_replace(const struct cli_args *args, json_t *body, struct err *err) {
 
 bool body_steer(const struct cli_args *args, json_t *body, struct err *err) {
   return body_max_movements(args, body, err) && body_providers(args, body, err) &&
-         body_text(args, body, "model", err) && body_text(args, body, "judge-provider", err);
+         body_text(args, body, "model", err) && body_judge(args, body, err);
 }

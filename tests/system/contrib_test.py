@@ -68,40 +68,143 @@ def a_commit_that_breaks_a_workflow_is_refused(box):
     good(box, "git rm -rq .segue && git commit -qm 'all of it'")
 
 
-def steps(path):
-    """The scripts of a job, by their step's name."""
-    text = Path(path).read_text(encoding="utf-8")
-    found = {}
-    for name, more, one in re.findall(r"- name: (.+)\n(?:        if: .*\n)?        run: (?:\|\n((?:          .*\n)+)|(.*)\n)", text):
-        found[name] = re.sub("^ {10}", "", more, flags=re.M) if more else one
-    return found
+def release(box):
+    """A release of the program that is tested, signed by a key of today: its folder and who may sign."""
+    folder, stage, version = box.dir + "/release", box.dir + "/stage", "0.1.0"
+    name = f"segue-{version}-linux-{os.uname().machine}"
+    os.mkdir(folder)
+    done = subprocess.run(["cmake", "--install", BUILD, "--prefix", "/"], env={**os.environ, "DESTDIR": f"{stage}/{name}"},
+                          capture_output=True, check=False)
+    expect(done.returncode == 0, done.stderr)
+    good(box, f"tar -C {stage} -czf {folder}/{name}.tar.gz {name} && cd {folder} && sha256sum -- * > SHA256SUMS && "
+              f"ssh-keygen -q -t ed25519 -N '' -f {box.dir}/key && ssh-keygen -q -Y sign -n segue-release -f {box.dir}/key SHA256SUMS && "
+              f"echo segue $(cut -d' ' -f1,2 {box.dir}/key.pub) > {box.dir}/signers")
+    return folder
 
 
-def the_job_for_ci_runs():
-    found = steps(ROOT + "/contrib/ci/github.yaml")
-    expect(list(found) == ["install segue and an agent", "check the project's own workflows", "run", "report"], found)
+def installed(box, more="", script=ROOT + "/contrib/release/install.sh"):
+    return run(box, f"{script} --prefix {box.dir}/home/usr --from {box.dir}/release --version 0.1.0 "
+                    f"--signers {box.dir}/signers {more}")
+
+
+def a_release_is_installed_if_it_is_signed():
+    needs("ssh-keygen")
     with Box() as box:
+        folder, prefix = release(box), box.dir + "/home/usr"
+        sums, archive = Path(folder + "/SHA256SUMS"), next(Path(folder).glob("*.tar.gz"))
+        right, whole = sums.read_bytes(), archive.read_bytes()
+        for spoilt, broken, why in ((sums, right.replace(b"segue-", b"Segue-"), "not signed"), (archive, whole + b"x", "is not what")):
+            before = spoilt.read_bytes()
+            spoilt.write_bytes(broken)
+            done = installed(box)
+            expect(done.returncode == 1 and why in done.stdout and "nothing was installed" in done.stdout, done.stdout)
+            expect(not os.path.exists(prefix + "/bin"), "something was")
+            spoilt.write_bytes(before)
+        # Signed, by somebody else; by the right one, for something else; not at all.
+        good(box, f"ssh-keygen -q -t ed25519 -N '' -f {box.dir}/other")
+        for key, space in (("other", "segue-release"), ("key", "file")):
+            good(box, f"rm -f {folder}/SHA256SUMS.sig && ssh-keygen -q -Y sign -n {space} -f {box.dir}/{key} {folder}/SHA256SUMS")
+            expect("not signed" in installed(box).stdout and not os.path.exists(prefix + "/bin"), key, space)
+        os.remove(folder + "/SHA256SUMS.sig")
+        expect(installed(box).returncode == 1 and not os.path.exists(prefix + "/bin"), "no signature")
+        good(box, f"ssh-keygen -q -Y sign -n segue-release -f {box.dir}/key {folder}/SHA256SUMS")
+        os.makedirs(prefix + "/share")
+        Path(prefix + "/share/mine").touch()
+        said = installed(box)
+        expect(said.returncode == 0 and f"is installed below {prefix}" in said.stdout and "not in your PATH" in said.stdout, said.stdout)
+        ran = run(box, f"cp -R {prefix}/share/segue/workflows/demo/project . && {prefix}/bin/segue run demo -C project --scenario {prefix}/share/segue/workflows/demo/scenario.yaml -t x -q",
+                  **{"PATH": os.environ["PATH"]})
+        expect(f"{prefix}/bin/segue" in Path(prefix + "/lib/systemd/user/segue.service").read_text(encoding="utf-8"), "the unit")
+        expect(ran.returncode == 0, ran.stdout)
+        Path(prefix + "/share/segue/former").touch()  # of a version before
+        listed = Path(prefix + "/share/segue/installed")
+        listed.write_text(listed.read_text(encoding="utf-8") + "share/segue/former\n../../kept\n", encoding="utf-8")
+        Path(box.dir + "/kept").touch()
+        expect(installed(box).returncode == 0 and not os.path.exists(prefix + "/share/segue/former"), "the former version's file")
+        good(box, f"{ROOT}/contrib/release/install.sh --uninstall --prefix {prefix}")
+        expect(os.listdir(prefix) == ["share"] and os.listdir(prefix + "/share") == ["mine"], os.listdir(prefix))
+        expect(os.path.exists(box.dir + "/kept"), "what lies outside the prefix")
+        for bad in ("--prefix", "--form x", f"--from {box.dir}/nothing"):
+            done = run(box, f"{ROOT}/contrib/release/install.sh --version 0.1.0 --unsigned --prefix {box.dir}/no {bad}")
+            expect(done.returncode in (1, 2) and done.stdout.startswith(("install.sh: ", "cp: ")), done.stdout)
+
+
+def action(box, given, event=None):
+    """Plays action.yml as a runner does: its steps' environment, what they write, and whether they fail."""
+    told = subprocess.run([BUILD + "/src/yaml_to_json", ROOT + "/action.yml", box.dir + "/action.json"], check=False)
+    expect(told.returncode == 0, "action.yml is no YAML")
+    with open(box.dir + "/action.json", encoding="utf-8") as f:
+        plan = json.load(f)
+    files = {name: f"{box.dir}/{name}" for name in ("GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")}
+    for path in files.values():
+        Path(path).write_text("", encoding="utf-8")
+    inputs = {name: given.get(name, text.get("default", "")) for name, text in plan["inputs"].items()}
+    inputs = {name: (event or {}).get(text, "") if text.startswith("${{") else text for name, text in inputs.items()}
+    failed, said = 0, ""
+    for step in plan["runs"]["steps"]:
+        if "run" not in step or (inputs["mode"] == "install" and "if" in step) or failed:
+            continue
+        env = {key: inputs[re.fullmatch(r"\$\{\{ inputs\.(\w+) \}\}", text)[1]] for key, text in step["env"].items()}
+        expect("${{" not in step["run"], "an input would be a part of the script:", step["run"])
+        done = run(box, step["run"], **files, **env, GITHUB_ACTION_PATH=ROOT, RUNNER_TEMP=box.dir + "/runner")
+        failed, said = done.returncode, said + done.stdout
+    lines = Path(files["GITHUB_OUTPUT"]).read_text(encoding="utf-8").splitlines()
+    return failed, said, dict(line.split("=", 1) for line in lines), Path(files["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8")
+
+
+def the_action_tells_the_evidence():
+    needs("ssh-keygen")
+    with Box() as box:
+        release(box)
+        given = {"release": box.dir + "/release", "signers": box.dir + "/signers", "check": "sh tests/all.sh"}
+        base = "${{ github.event.pull_request.base.sha }}"
+        good(box, "git init -q && git config user.name a && git config user.email a@b && mkdir tests src && "
+                  "echo 'sh src/work.sh' > tests/all.sh && git add -A && git commit -qm first && git checkout -qb work && "
+                  "echo true > src/work.sh && git add -A && git commit -qm honest")
+        event = {base: good(box, "git rev-parse HEAD~1").strip()}
+        failed, said, out, summary = action(box, given, event)
+        expect(not failed and out["result"] == "shown" and "| the check on the work | exit 0" in summary, said, out, summary)
+        kept = os.listdir(out["folder"])
+        expect({"evidence.md", "evidence.xml"} <= set(kept), kept)
+        good(box, "git rm -q src/work.sh && echo 'true # $(touch stolen)' > tests/all.sh && git add -A && git commit -qm cheat")
+        failed, said, out, summary = action(box, given, event)
+        expect(failed == 1 and out["result"] == "old_check_fails" and "::error::" in said, failed, said, out)
+        expect("old_check_fails" in summary and not os.path.exists(box.cwd + "/stolen"), summary)
+        failed, said, out, _ = action(box, {**given, "check": ""}, event)
+        expect(failed == 2 and "::error::segue: the input check is missing" in said, said)
+        failed, said, out, _ = action(box, given, {base: "0" * 40})
+        expect(failed == 2 and "fetch-depth: 0" in said, said)
+        failed, said, out, _ = action(box, {**given, "signers": box.dir + "/key.pub"}, event)
+        expect(failed == 1 and "not signed" in said and not out, said)
+
+
+def the_action_runs_a_workflow():
+    needs("ssh-keygen")
+    with Box() as box:
+        release(box)
         repository(box)
         good(box, "git add -A && git commit -qm first")
         Path(box.dir + "/bin/claude").write_text(AGENT, encoding="utf-8")
         os.chmod(box.dir + "/bin/claude", 0o755)
-        logs = box.dir + "/segue-logs"
-        told = {"SEGUE_LOGS": logs, "ANTHROPIC_API_KEY": "sk-test-0123456789abcdef"}
-        good(box, found["check the project's own workflows"], **told)
-        said = good(box, found["run"], TASK="Write done.txt.", CHECK="test -f done.txt", **told)
-        expect("COMPLETE" in said, said)
-        good(box, found["report"], **told)
-        with open(box.cwd + "/segue-report.html", encoding="utf-8") as f:
-            expect("done.txt" in f.read(), "the report tells of the session")
-        patch = Path(box.cwd + "/segue.patch").read_text(encoding="utf-8")
-        expect("done.txt" in patch and "segue-report" not in patch, patch)
+        box.env["ANTHROPIC_API_KEY"] = "sk-test-0123456789abcdef"
+        given = {"release": box.dir + "/release", "mode": "run", "provider": "claude", "inputs": "check=test -f done.txt",
+                 "task": "Write done.txt; $(touch stolen) `touch stolen`."}
+        failed, said, out, summary = action(box, given)
+        expect(not failed and out["result"] == "complete" and float(out["cost"]) > 0, failed, said, out)
+        expect("| turn | movement |" in summary and f"Cost: {out['cost']}" in summary and "Turn 1" not in summary, summary)
+        expect(not os.path.exists(box.cwd + "/stolen"), "a task is no command")
+        kept = {name: Path(f"{out['folder']}/{name}").read_text(encoding="utf-8") for name in ("report.html", "work.patch")}
+        expect("done.txt" in kept["report.html"] and "+done" in kept["work.patch"], kept["work.patch"])
         # A session that does not end well fails its step, and there is a report all the same.
-        done = run(box, found["run"], TASK="Write it.", CHECK="false", **told)
-        expect(done.returncode == 3, done.returncode, done.stdout)
-        good(box, found["report"], **told)
+        shutil.rmtree(box.dir + "/runner/segue")
+        failed, said, out, summary = action(box, {**given, "inputs": "check=false"})
+        expect(failed == 3 and "report.html" in os.listdir(out["folder"]), failed, said)
+        shutil.rmtree(box.dir + "/runner/segue")
         Path(box.cwd + "/.segue/workflows/bad.yaml").write_text("name: bad\n", encoding="utf-8")
-        done = run(box, found["check the project's own workflows"], **told)
-        expect(done.returncode != 0 and "::error file=.segue/workflows/bad.yaml,line=" in done.stdout, done.stdout)
+        failed, said, out, _ = action(box, given)
+        expect(failed != 0 and "::error file=.segue/workflows/bad.yaml,line=" in said, said)
+        failed, said, out, _ = action(box, {**given, "mode": "rnu"})
+        expect(failed == 2 and "not 'rnu'" in said, said)
 
 
 def systemd_takes_the_units():
@@ -132,5 +235,6 @@ def the_dev_container_is_described():
 
 
 if __name__ == "__main__":
-    sys.exit(main([a_commit_that_breaks_a_workflow_is_refused, the_job_for_ci_runs, systemd_takes_the_units,
+    sys.exit(main([a_commit_that_breaks_a_workflow_is_refused, a_release_is_installed_if_it_is_signed,
+                   the_action_tells_the_evidence, the_action_runs_a_workflow, systemd_takes_the_units,
                    the_dev_container_is_described]))

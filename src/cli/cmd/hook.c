@@ -341,7 +341,7 @@ static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
   *hook = (struct stop_hook){.gate = cli_value(args, "gate"),
                              .gate_timeout = cli_value(args, "gate-timeout"),
                              .rules = rules,
-                             .judge = cli_value(args, "judge-provider"),
+                             .judge = cli_value(args, "judge"),
                              .model = cli_value(args, "model"),
                              .logs = cli_value(args, "logs"),
                              .most = HOOK_MOST};
