@@ -119,6 +119,18 @@ bool aggregate_filter(struct aggregate *c, enum aggregate_word what, const char 
   return true;
 }
 
+bool aggregate_filter_rules(struct aggregate *c, const char *words, struct err *err) {
+  struct str rest = str_from(words), word;
+  long rule;
+  while (words != NULL && next_word(&rest, &word)) {
+    if (!str_to_long(word, &rule) || rule < 0 || rule > 63)
+      return err_set(err, ERR_USAGE, "rule: " STR_FMT ": write numbers from 1 to 63, or 0 for none",
+                     STR_ARG(word));
+    c->rules |= (uint64_t)1 << rule;
+  }
+  return true;
+}
+
 /* value NULL: the word has none. */
 static bool filter_word(struct aggregate *c, const char *name, const char *value, int64_t now_ms,
                         struct err *err) {
@@ -135,12 +147,14 @@ static bool filter_word(struct aggregate *c, const char *name, const char *value
     c->min_stages = n;
     return true;
   }
+  if (value != NULL && strcmp(name, "rule") == 0)
+    return aggregate_filter_rules(c, value, err);
   for (int i = 0; value != NULL && i < AGGREGATE_WORD_COUNT; i++)
     if (strcmp(name, aggregate_word_name((enum aggregate_word)i)) == 0)
       return aggregate_filter(c, (enum aggregate_word)i, value, err);
   return err_set(err, ERR_USAGE,
                  "\"%.80s\" is not a filter: use since:7d, workflow:, movement:, method:, "
-                 "provider:, model:, worker:, outcome:, min-stages: or ambiguous",
+                 "provider:, model:, worker:, outcome:, rule:, min-stages: or ambiguous",
                  name);
 }
 
@@ -242,11 +256,14 @@ bool aggregate_wants_row(const struct aggregate *c, const struct row *row) {
     return false;
   if (row->kind != ROW_JUDGMENT)
     return !(c->wanted[AGGREGATE_METHOD] != NULL || c->wanted[AGGREGATE_PROVIDER] != NULL ||
-             c->wanted[AGGREGATE_MODEL] != NULL || c->min_stages > 0 || c->ambiguous);
+             c->wanted[AGGREGATE_MODEL] != NULL || c->rules > 0 || c->min_stages > 0 ||
+             c->ambiguous);
   return (is_wanted(c, AGGREGATE_METHOD, row->method) ||
           is_wanted(c, AGGREGATE_METHOD, row->match_method)) &&
          is_wanted(c, AGGREGATE_PROVIDER, row->provider) &&
-         is_wanted(c, AGGREGATE_MODEL, row->model) && (row->ambiguous || !c->ambiguous) &&
+         is_wanted(c, AGGREGATE_MODEL, row->model) &&
+         (c->rules == 0 || (row->rule < 64 && (c->rules >> row->rule & 1))) &&
+         (row->ambiguous || !c->ambiguous) &&
          (c->min_stages == 0 || stages_tried(row) >= c->min_stages);
 }
 

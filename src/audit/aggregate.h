@@ -61,6 +61,7 @@ struct aggregate_apart { /* a log that was not counted, or not in full */
 struct aggregate {
   int64_t since_ms; /* real time; 0: any */
   int64_t min_stages;
+  uint64_t rules; /* bit N: verdicts of rule N, 0 for none, count; 0: all do */
   bool ambiguous;
   bool only_by; /* only AGGREGATE_BY and AGGREGATE_ALL are wanted, which takes half the time */
   uint32_t *wanted[AGGREGATE_WORD_COUNT]; /* terminated by DICTIONARY_NONE; NULL: any */
@@ -81,6 +82,8 @@ struct aggregate *aggregate_new(void);
  * method or outcome. */
 bool aggregate_filter(struct aggregate *c, enum aggregate_word what, const char *words,
                       struct err *err) MUST_CHECK;
+/* Does the same for verdicts: "1,2"; NULL is fine. */
+bool aggregate_filter_rules(struct aggregate *c, const char *words, struct err *err) MUST_CHECK;
 /* Returns whether the filter admits a word. NULL is an unknown word. */
 bool aggregate_wants(const struct aggregate *c, enum aggregate_word what, const char *word);
 /* Returns whether the row passes all filters. Its words are numbers of c->names. */
@@ -91,7 +94,7 @@ bool aggregate_needs_judge(const struct row *row);
 bool aggregate_wants_session(const struct aggregate *c, const struct row_session *session);
 /* Returns why a session is not complete; DICTIONARY_NONE: it is, or it can continue. */
 uint32_t aggregate_cause_of(const struct aggregate *c, const struct row_session *session);
-/* Takes filters such as since:7d, movement:"A NAME",NAME, min-stages:2 and ambiguous. */
+/* Takes filters such as since:7d, movement:"A NAME",NAME, rule:1, min-stages:2 and ambiguous. */
 bool aggregate_filter_text(struct aggregate *c, const char *text, int64_t now_ms,
                            struct err *err) MUST_CHECK;
 /* Sets the keys of groups. False: there is no such key; err lists those there are. */

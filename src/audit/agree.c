@@ -13,13 +13,6 @@
 enum { LEAST = 10, RATERS_MAX = 128 };  /* fewer turns of a kind support no conclusion */
 static const double share_wanted = 0.8; /* share at which one may stand for another */
 
-struct rating {
-  char rater[160];
-  long rule;
-  double weight;    /* 0: not from a label */
-  uint32_t stratum; /* of agree->strata, from 1; 0: it was not drawn */
-};
-
 /* --- labels --- */
 
 static int label_compare(const void *a, const void *b) {
@@ -76,11 +69,11 @@ static void count_stratum(struct agree *a, const struct label *l) {
 }
 
 /* Weighs a label. False: its person has a sample that the label is not part of. */
-static bool rate_label(const struct agree *a, const struct label *l, struct rating *out) {
+static bool rate_label(const struct agree *a, const struct label *l, struct agree_rating *out) {
   uint32_t at = l->population > 0 ? stratum_of(a, l, l->stratum) : 0;
   if (at == 0 && stratum_of(a, l, NULL) > 0)
     return false;
-  *out = (struct rating){.rule = l->rule, .weight = 1, .stratum = at};
+  *out = (struct agree_rating){.rule = l->rule, .weight = 1, .stratum = at};
   if (at > 0)
     out->weight = (double)a->strata[at - 1].population / (double)a->strata[at - 1].labels;
   if (out->weight < 1) /* the store shrank, or a person labelled more than it had */
@@ -142,14 +135,14 @@ static struct str agree_name(const struct agree *a, uint32_t number) {
 }
 
 static void rate_stage(const struct agree *a, const struct row *row, const struct row_stage *stage,
-                       struct rating *out, size_t *n) {
-  struct rating *r = &out[*n];
+                       struct agree_rating *out, size_t *n) {
+  struct agree_rating *r = &out[*n];
   bool decides = !stage->vote && stage->stage == row->method;
   if (stage->machine || !stage->readable || decides || *n == RATERS_MAX)
     return;
   struct str name = agree_name(a, stage->stage), provider = agree_name(a, stage->provider);
   struct str model = dictionary_text(&a->aggregate->names, stage->model);
-  *r = (struct rating){.rule = (long)stage->rule};
+  *r = (struct agree_rating){.rule = (long)stage->rule};
   if (stage->vote)
     print_into(r->rater, sizeof r->rater, "vote %d " STR_FMT "%s" STR_FMT, stage->vote,
                STR_ARG(provider), model.n > 0 ? "/" : "", STR_ARG(model));
@@ -158,7 +151,7 @@ static void rate_stage(const struct agree *a, const struct row *row, const struc
   (*n)++;
 }
 
-static void rate_again(const struct agree *a, const struct row *row, struct rating *out,
+static void rate_again(const struct agree *a, const struct row *row, struct agree_rating *out,
                        size_t *n) {
   const char *session = a->rows.session.id;
   for (size_t i = rejudged_find(&a->again, session, row->turn);
@@ -166,27 +159,28 @@ static void rate_again(const struct agree *a, const struct row *row, struct rati
     const struct rejudged_verdict *v = &a->again.list[i];
     if (v->rule == REJUDGED_UNDECIDED)
       continue;
-    struct rating *r = &out[(*n)++];
+    struct agree_rating *r = &out[(*n)++];
     int used;
-    *r = (struct rating){.rule = v->rule};
+    *r = (struct agree_rating){.rule = v->rule};
     used = snprintf(r->rater, sizeof r->rater, "rejudge " STR_FMT, STR_ARG(agree_name(a, v->name)));
     if (v->repeat > 1 && used > 0 && (size_t)used < sizeof r->rater)
       print_into(r->rater + used, sizeof r->rater - (size_t)used, " #%ld", v->repeat);
   }
 }
 
-static void rate_verdict(struct agree *a, const struct row *row, struct rating *out, size_t *n) {
+static void rate_verdict(struct agree *a, const struct row *row, struct agree_rating *out,
+                         size_t *n) {
   bool human = str_eq_c(agree_name(a, row->method), "human");
   if (row->undecided) {
     a->undecided++;
     return;
   }
-  out[*n] = (struct rating){.rule = (long)row->rule};
+  out[*n] = (struct agree_rating){.rule = (long)row->rule};
   print_into(out[*n].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
   (*n)++;
 }
 
-static size_t rate_turn(struct agree *a, const struct row *row, struct rating *out) {
+static size_t rate_turn(struct agree *a, const struct row *row, struct agree_rating *out) {
   const char *session = a->rows.session.id;
   size_t n = 0;
   rate_verdict(a, row, out, &n);
@@ -227,7 +221,7 @@ static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, 
 }
 
 /* Adds to a pair's strata. If there are too many, the interval comes from the table alone. */
-static void pair_stratum(struct agree_pair *pair, const struct rating *drawn, long first,
+static void pair_stratum(struct agree_pair *pair, const struct agree_rating *drawn, long first,
                          long second) {
   size_t i = 0;
   while (i < pair->stratum_count && pair->stratum_of[i] != drawn->stratum)
@@ -250,15 +244,15 @@ struct kappa agree_kappa(const struct agree_pair *pair) {
   return kappa_of_strata(&pair->table, pair->strata, pair->stratum_count);
 }
 
-static void pair_ratings(struct agree *a, const struct row *row, const struct rating *x,
-                         const struct rating *y) {
+static void pair_ratings(struct agree *a, const struct row *row, const struct agree_rating *x,
+                         const struct agree_rating *y) {
   if (strcmp(x->rater, y->rater) > 0) {
-    const struct rating *swap = x;
+    const struct agree_rating *swap = x;
     x = y;
     y = swap;
   }
   struct agree_pair *pair = agree_pair_of(a, row, x->rater, y->rater);
-  const struct rating *drawn = x->weight > y->weight ? x : y;
+  const struct agree_rating *drawn = x->weight > y->weight ? x : y;
   if (pair == NULL) {
     a->left_out++;
     return;
@@ -289,7 +283,8 @@ static bool is_asked_for(const struct agree *a, const char *rater) {
 }
 
 /* A stage rates only where it did not decide, so with the verdict it could but disagree. */
-static bool is_pair(const struct agree *a, const struct rating *x, const struct rating *y) {
+static bool is_pair(const struct agree *a, const struct agree_rating *x,
+                    const struct agree_rating *y) {
   bool own = strcmp(x->rater, "verdict") == 0 && strncmp(y->rater, "stage ", 6) == 0;
   if (own || strcmp(x->rater, y->rater) == 0)
     return false;
@@ -298,10 +293,14 @@ static bool is_pair(const struct agree *a, const struct rating *x, const struct 
 
 static void agree_judged(void *ctx, const struct row *row) {
   struct agree *a = ctx;
-  struct rating ratings[RATERS_MAX + 1];
+  struct agree_rating ratings[RATERS_MAX + 1];
   if (row->kind != ROW_JUDGMENT || !aggregate_wants_row(a->aggregate, row))
     return;
   size_t n = rate_turn(a, row, ratings);
+  if (a->on_rated != NULL) {
+    a->on_rated(a->ctx, row, ratings, n);
+    return;
+  }
   for (size_t i = 0; i < n; i++)
     for (size_t k = i + 1; k < n; k++)
       if (is_pair(a, &ratings[i], &ratings[k]))

@@ -49,8 +49,17 @@ struct agree_turn { /* a turn on which two raters differ; words are valid during
   long first, second; /* verdicts; 0: none */
 };
 
+struct agree_rating {
+  char rater[160];
+  long rule;
+  double weight;    /* 0: not from a label */
+  uint32_t stratum; /* of agree->strata, from 1; 0: it was not drawn */
+};
+
 struct agree {
   const struct aggregate *aggregate;
+  /* Takes the ratings of each turn in place of pairs; or NULL. */
+  void (*on_rated)(void *ctx, const struct row *row, const struct agree_rating *ratings, size_t n);
   void (*on_differ)(void *ctx, const struct agree_turn *turn); /* may be NULL */
   void *ctx;
   const char *raters; /* comma-separated: only pairs with one of these; NULL: all. Borrowed */

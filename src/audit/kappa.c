@@ -8,7 +8,7 @@ static const double z95 = 1.959963984540054;
 /* a share this near to 0 or 1 is 0 or 1: sums of weights are not exact */
 static const double share_edge = 1e-9;
 
-static size_t category(long verdict) {
+size_t kappa_category(long verdict) {
   if (verdict <= 0)
     return 0;
   return verdict < KAPPA_CATEGORIES - 1 ? (size_t)verdict : KAPPA_CATEGORIES - 1;
@@ -16,7 +16,7 @@ static size_t category(long verdict) {
 
 void kappa_add(struct kappa_table *t, long first, long second, double weight) {
   assert(weight > 0);
-  t->cell[category(first)][category(second)] += weight;
+  t->cell[kappa_category(first)][kappa_category(second)] += weight;
   t->squares += weight * weight;
   t->n++;
 }
@@ -143,7 +143,7 @@ int kappa_needed(double share, double bound) {
 /* --- samples by strata --- */
 
 void kappa_stratum_add(struct kappa_stratum *s, long first, long second) {
-  s->cell[category(first)][category(second)]++;
+  s->cell[kappa_category(first)][kappa_category(second)]++;
   s->n++;
 }
 

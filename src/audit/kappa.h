@@ -28,6 +28,8 @@ struct kappa {
   double kappa, low, high;
 };
 
+/* Returns a verdict's place in a table. */
+size_t kappa_category(long verdict);
 /* Counts a turn. A verdict is the number of a rule, or 0 for none. */
 void kappa_add(struct kappa_table *t, long first, long second, double weight);
 struct kappa kappa_of(const struct kappa_table *t);

@@ -192,6 +192,7 @@ static struct rejudge_case *case_of(const struct core *core, const struct turn *
   }
   carry_core(core, turn, &c->core);
   take_work(turn, &c->answer);
+  buf_str(&c->task, buf_view(&core->task));
   return c;
 }
 
@@ -217,6 +218,7 @@ void rejudge_case_free(struct rejudge_case *c) {
   core_deinit(&c->core);
   call_result_deinit(&c->answer);
   text_deinit(&c->text);
+  buf_deinit(&c->task);
   free(c);
 }
 

@@ -33,6 +33,7 @@ struct rejudge_case {
   struct text text;      /* stays empty */
   struct core_parent parent;
   struct call_result answer; /* result of its work */
+  struct buf task;           /* the session's, which no stage is shown */
 };
 
 struct rejudge_reading;

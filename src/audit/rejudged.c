@@ -132,6 +132,33 @@ bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, lon
   return i < r->count && r->list[i].turn == turn && strcmp(r->list[i].session, session) == 0;
 }
 
+bool rejudged_second(const struct rejudged *r, const char *named, uint32_t *name, struct err *err) {
+  size_t *counts = xcalloc(r->names->count + 2, sizeof *counts), most = 0;
+  *name = DICTIONARY_NONE;
+  for (size_t i = 0; i < r->count; i++) {
+    uint32_t n = r->list[i].name;
+    if (r->list[i].rule == REJUDGED_UNDECIDED ||
+        (named != NULL && !str_eq_c(dictionary_text(r->names, n), named)))
+      continue;
+    if (++counts[n] > most) {
+      most = counts[n];
+      *name = n;
+    }
+  }
+  free(counts);
+  return named == NULL || most > 0 ||
+         err_set(err, ERR_NOT_FOUND, "--second %.80s: nothing was judged again under that name",
+                 named);
+}
+
+enum rejudged_says rejudged_says(const struct rejudged *r, uint32_t name, const char *session,
+                                 long turn, long rule) {
+  for (size_t i = rejudged_find(r, session, turn); rejudged_is_of(r, i, session, turn); i++)
+    if (r->list[i].name == name && r->list[i].rule != REJUDGED_UNDECIDED)
+      return r->list[i].rule == rule ? REJUDGED_SAME : REJUDGED_OTHER;
+  return REJUDGED_NOTHING;
+}
+
 void rejudged_deinit(struct rejudged *r) {
   free(r->list);
   free(r->left);

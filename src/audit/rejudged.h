@@ -47,6 +47,14 @@ bool rejudged_read(struct rejudged *r, const struct store *store, struct err *er
 /* Returns the index of the first verdict on a turn, or on a later one. */
 size_t rejudged_find(const struct rejudged *r, const char *session, long turn);
 bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, long turn);
+/* Finds the second judge: the rejudging of this name, or with NULL the one with most verdicts.
+ * False: there is none of that name. *name DICTIONARY_NONE: there is none at all. */
+bool rejudged_second(const struct rejudged *r, const char *named, uint32_t *name,
+                     struct err *err) MUST_CHECK;
+/* How a second judge's first verdict stands to a turn's. */
+enum rejudged_says { REJUDGED_NOTHING, REJUDGED_SAME, REJUDGED_OTHER };
+enum rejudged_says rejudged_says(const struct rejudged *r, uint32_t name, const char *session,
+                                 long turn, long rule);
 void rejudged_deinit(struct rejudged *r);
 
 #endif

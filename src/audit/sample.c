@@ -1,6 +1,7 @@
 /* Draws judgments by strata. */
 #include "audit/sample.h"
 
+#include "audit/exact.h"
 #include "base/log.h"
 
 #include <assert.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 enum { KEPT_MOST = 400000 }; /* turns, 72 bytes each */
+enum { SAYS_COUNT = REJUDGED_OTHER + 1 };
 
 static int sample_order(const void *a, const void *b) {
   const struct sample_turn *x = a, *y = b;
@@ -50,6 +52,9 @@ static void sample_on_row(void *ctx, const struct row *row) {
   size_t at = group_by_row_of(&d->strata, row);
   if (at == SIZE_MAX || d->kept >= KEPT_MOST)
     return;
+  at *= SAYS_COUNT;
+  if (d->again != NULL && d->second != DICTIONARY_NONE)
+    at += rejudged_says(d->again, d->second, session, row->turn, (long)row->rule);
   if (at >= d->list_count) {
     d->lists = xrealloc(d->lists, (at + 1) * sizeof *d->lists);
     for (; d->list_count <= at; d->list_count++)
@@ -62,6 +67,7 @@ static void sample_on_row(void *ctx, const struct row *row) {
                              .stratum = (uint32_t)at,
                              .order = sample_order_of(d, session, row->turn)};
   memcpy(turn.session, session, sizeof turn.session);
+  d->lists[at].population++;
   if (d->lists[at].count >= 2 * d->want)
     list_prune(d, &d->lists[at]);
   d->lists[at].items = xgrow(d->lists[at].items, &d->lists[at].room, d->lists[at].count + 1,
@@ -103,8 +109,28 @@ void sample_read(void *sample, const struct store_ref *ref) {
   d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
 
+/* Takes from each stratum what it is to give, the first of its list. */
+static void allot_by_doubt(struct sample *d) {
+  static const double doubt[SAYS_COUNT] = {
+      [REJUDGED_NOTHING] = 0.3, [REJUDGED_SAME] = 0.3, [REJUDGED_OTHER] = 0.5};
+  double *population = xcalloc(d->list_count + 1, sizeof *population);
+  double *doubts = xcalloc(d->list_count + 1, sizeof *doubts);
+  size_t *gives = xcalloc(d->list_count + 1, sizeof *gives);
+  for (size_t i = 0; i < d->list_count; i++) {
+    population[i] = (double)d->lists[i].population;
+    doubts[i] = doubt[i % SAYS_COUNT];
+  }
+  exact_allot(population, doubts, d->list_count, d->want, gives);
+  for (size_t i = 0; i < d->list_count; i++)
+    for (size_t k = 0; k < gives[i]; k++)
+      d->turns[d->count++] = d->lists[i].items[k];
+  free(population);
+  free(doubts);
+  free(gives);
+}
+
 /* Takes one judgment of each stratum in turn, until there are enough. */
-static void sample_allot(struct sample *d) {
+static void allot_equally(struct sample *d) {
   for (size_t round = 0; d->count < d->want; round++) {
     size_t before = d->count;
     for (size_t i = 0; i < d->list_count && d->count < d->want; i++)
@@ -118,28 +144,36 @@ static void sample_allot(struct sample *d) {
 bool sample_end(struct sample *d, struct err *err) {
   if (d->strata.left_out > 0 || d->kept >= KEPT_MOST)
     return err_set(err, ERR_USAGE, "there are too many strata: take fewer keys, or filter");
-  if (d->list_count > d->want)
+  size_t strata = d->strata.count;
+  if (d->again == NULL && strata > d->want)
     return err_set(err, ERR_USAGE,
-                   "%zu strata need at least %zu turns: --sample %zu, or fewer keys", d->list_count,
-                   d->list_count, d->list_count);
+                   "%zu strata need at least %zu turns: --sample %zu, or fewer keys", strata,
+                   strata, strata);
   for (size_t i = 0; i < d->list_count; i++)
     list_prune(d, &d->lists[i]);
   d->turns = xcalloc(d->want, sizeof *d->turns);
-  sample_allot(d);
+  if (d->again != NULL)
+    allot_by_doubt(d);
+  else
+    allot_equally(d);
   if (d->count > 1)
     qsort(d->turns, d->count, sizeof *d->turns, sample_order);
   return true;
 }
 
 uint64_t sample_stratum(const struct sample *d, const struct sample_turn *turn, struct buf *out) {
-  const struct group_by_row *g = &d->strata.groups[turn->stratum];
+  static const char *const says[SAYS_COUNT] = {"nothing", "the same", "another"};
+  const struct group_by_row *g = &d->strata.groups[turn->stratum / SAYS_COUNT];
   if (d->strata.key_count == 0)
     buf_puts(out, "all");
   for (size_t i = 0; i < d->strata.key_count; i++) {
     buf_printf(out, "%s%s=", i > 0 ? "," : "", group_by_key_name(d->strata.keys[i]));
     group_by_key_text(&d->strata, g, i, &d->aggregate->names, out);
   }
-  return g->judgments;
+  if (d->again != NULL && d->second != DICTIONARY_NONE)
+    buf_printf(out, ",%s says %s", dictionary_text(&d->aggregate->names, d->second).p,
+               says[turn->stratum % SAYS_COUNT]);
+  return d->lists[turn->stratum].population;
 }
 
 void sample_deinit(struct sample *d) {

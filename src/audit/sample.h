@@ -6,7 +6,10 @@
  *   sample_end(&d, &err)              d.turns[i], in random order; sample_stratum(&d, turn, &text)
  *   sample_deinit(&d)
  *
- * Every stratum gets an equal number as far as it has enough. Only a hash of seed, session and turn
+ * Every stratum gets an equal number as far as it has enough. With a second judge (`again`, set
+ * before the logs are read) a stratum is also what that judge says of the verdict, and those in
+ * which it differs get more (exact_allot), so that few labels tell how often a verdict is wrong;
+ * then there may be more strata than turns. Only a hash of seed, session and turn
  * picks them, so the same logs give the same sample, an unfinished sample can be continued, and an
  * added log changes little. Judgments that needed no judge are neither drawn nor counted in the
  * population. */
@@ -14,6 +17,7 @@
 #define SEGUE_AUDIT_SAMPLE_H
 
 #include "audit/aggregate.h"
+#include "audit/rejudged.h"
 
 enum { SAMPLE_MOST = 1000 };
 
@@ -27,14 +31,17 @@ struct sample_turn {
 struct sample_list { /* first judgments of a stratum, in hash order */
   struct sample_turn *items;
   size_t count, room;
+  uint64_t population;
 };
 
 struct sample {
   const struct aggregate *aggregate;
-  const char *seed; /* borrowed */
+  const char *seed;             /* borrowed */
+  const struct rejudged *again; /* borrowed; or NULL */
+  uint32_t second;              /* its name; DICTIONARY_NONE: there is none */
   size_t want, memory, kept;
-  struct group_by_table strata; /* its groups count the populations */
-  struct sample_list *lists;    /* one for each group */
+  struct group_by_table strata;
+  struct sample_list *lists; /* for each group one for each enum rejudged_says */
   size_t list_count;
   struct rows rows;
   struct sample_turn *turns;

@@ -15,6 +15,8 @@ bool audit_filters(struct aggregate *c, const struct cli_args *args, bool again,
     if (!aggregate_filter(c, (enum aggregate_word)i, cli_value(args, option), err))
       return false;
   }
+  if (!aggregate_filter_rules(c, cli_value(args, "rule"), err))
+    return false;
   if (least != NULL && (!str_to_long(str_from(least), &n) || n < 1))
     return err_set(err, ERR_USAGE, "--min-stages %.40s: write a number from 1", least);
   c->min_stages = n;

@@ -3,6 +3,7 @@
 
 #include "audit/aggregate.h"
 #include "audit/ask_trace.h"
+#include "audit/label_queue.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
@@ -19,7 +20,6 @@
 #include "os/loop.h"
 #include "store/filter.h"
 #include "store/inbox.h"
-#include "store/label.h"
 #include "store/reader.h"
 #include "store/worker.h"
 
@@ -956,6 +956,58 @@ static void control_dismiss(void *ctx, struct server_request *r) {
   }
 }
 
+/* --- labelling, in the window --- */
+
+struct window_label {
+  struct store store;
+  struct label label;
+};
+
+/* Runs in the pool: it reads the log, and writes beside it. */
+static void label_work(void *what, struct read_job_answer *answer) {
+  struct window_label *l = what;
+  struct rejudge_case *made = NULL;
+  answer->status = 422;
+  if (!label_queue_case(&l->store, l->label.session, l->label.turn, &made, &answer->err))
+    return;
+  size_t rules = made->core.workflow->movements[0].rule_count;
+  rejudge_case_free(made);
+  if (l->label.rule < 0 || (size_t)l->label.rule > rules) {
+    err_set(&answer->err, ERR_USAGE, "rule: write a number from 0 to %zu", rules);
+    return;
+  }
+  answer->status = labels_append(&l->store, &l->label, 1, &answer->err) ? 200 : 503;
+  buf_puts(&answer->body, "{\"status\":\"labelled\"}");
+}
+
+static void control_label(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  struct window_label l = {.label = {.blind = true}};
+  struct store_ref ref;
+  const char *by = NULL, *stratum = NULL;
+  json_int_t turn = 0, rule = -1, population = 0;
+  if (control_refuse_program(r, "label", server_part(r)))
+    return;
+  json_auto_t *said = json_loadb(server_body(r).p, server_body(r).n, JSON_REJECT_DUPLICATES, NULL);
+  if (json_unpack(said, "{sI sI ss ss sI !}", "turn", &turn, "rule", &rule, "as", &by, "stratum",
+                  &stratum, "population", &population) != 0 ||
+      by[0] == '\0' || strlen(by) >= sizeof l.label.by ||
+      strlen(stratum) >= sizeof l.label.stratum || population < 0) {
+    server_problem(r, 422, NULL, "a label has turn, rule, as, stratum and population");
+  } else if (control_log(api, r, &ref)) {
+    store_of(&ref, &l.store);
+    store_ref_id(&ref, l.label.session);
+    l.label.turn = (long)turn;
+    l.label.rule = (long)rule;
+    l.label.population = (uint64_t)population;
+    print_into(l.label.by, sizeof l.label.by, "%s", by);
+    print_into(l.label.stratum, sizeof l.label.stratum, "%s", stratum);
+    struct window_label *kept = xmalloc(sizeof *kept);
+    *kept = l;
+    read_job_take(&api->readings, r, label_work, free, kept);
+  }
+}
+
 static void control_act(void *ctx, struct server_request *r, const char *id, const char *what) {
   (void)id; /* the request's path names it, as on the socket */
   if (strcmp(what, "cancel") == 0)
@@ -964,6 +1016,8 @@ static void control_act(void *ctx, struct server_request *r, const char *id, con
     control_resume(ctx, r);
   else if (strcmp(what, "dismiss") == 0)
     control_dismiss(ctx, r);
+  else if (strcmp(what, "label") == 0)
+    control_label(ctx, r);
   for (size_t i = 0; i < ARRAY_LEN(answers); i++)
     if (answers[i].command != NULL && strcmp(answers[i].command, what) == 0)
       control_answer_as(ctx, r, (enum answer_says)i);

@@ -10,7 +10,7 @@ const main = () => document.getElementById('main');
 const isNewer = (old, fresh) =>
   old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end);
 const isEqual = (old, fresh) =>
-  /^(acted|chosen|fresh)$/.test(old.id) || old.isEqualNode(fresh) || isNewer(old, fresh);
+  /^(acted|chosen|fresh|judged)$/.test(old.id) || old.isEqualNode(fresh) || isNewer(old, fresh);
 // A merge keeps what a person has opened, typed, or selected.
 const isKept = (name, node) =>
   (name === 'class' && node.tagName === 'TR') ||

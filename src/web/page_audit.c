@@ -729,7 +729,9 @@ unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   HTML_LINK(&h, "/audit.csv?q=", str_from(ask->q), "");
   HTML(&h, ">CSV</a>, <a download");
   HTML_LINK(&h, "/audit.json?q=", str_from(ask->q), "");
-  HTML(&h, ">JSON</a>, or <code>segue audit</code></p>");
+  HTML(&h, ">JSON</a>, or <code>segue audit</code>. <a");
+  HTML_LINK(&h, "/label?q=", str_from(ask->q), "");
+  HTML(&h, ">Label judgments</a></p>");
   if (!filtered)
     page_trouble(&h, &err);
   HTML(&h, "<h2>Judgments</h2>");

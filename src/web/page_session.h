@@ -30,6 +30,8 @@ unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, J
 /* Writes the judgments behind a number, also as data. */
 unsigned page_behind(const struct page_ask *ask, struct buf *out);
 unsigned page_behind_data(const struct page_ask *ask, struct buf *out);
+unsigned page_label(const struct page_ask *ask, struct buf *out);
+unsigned page_label_case(const struct page_ask *ask, struct buf *out);
 unsigned page_compare(const struct page_ask *ask, struct buf *out);
 unsigned page_records(const struct page_ask *ask, struct buf *out);
 unsigned page_text(const struct page_ask *ask, struct buf *out);

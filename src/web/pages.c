@@ -345,6 +345,10 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_providers(ask, out);
   case PAGE_COMPARE:
     return page_compare(ask, out);
+  case PAGE_LABEL:
+    return page_label(ask, out);
+  case PAGE_LABEL_CASE:
+    return page_label_case(ask, out);
   case PAGE_ENTER:
     break;
   }

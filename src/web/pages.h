@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "store/store.h"
+#include "store/label.h"
 #include "view/record_index.h"
 
 enum page_kind {
@@ -30,7 +30,9 @@ enum page_kind {
   PAGE_BEHIND_JSON,
   PAGE_PROVIDERS, /* only with a daemon */
   PAGE_COMPARE,
-  PAGE_ENTER /* for a browser without a cookie: posts the code */
+  PAGE_LABEL,      /* the queue of judgments that a person is to label */
+  PAGE_LABEL_CASE, /* one of them, without its verdict */
+  PAGE_ENTER       /* for a browser without a cookie: posts the code */
 };
 
 struct page_live { /* a state that the log does not say: queued, paused */
@@ -57,11 +59,12 @@ struct page_ask {
   char sort[24];             /* sessions by started, took, tokens, cost, turns; "-": ascending */
   char of[16], what[16];     /* for PAGE_BEHIND: the number (page_audit.c), and its keys */
   char keys[3][LIMIT_AUDIT_NAME_BYTES + 1];
-  bool only_failed;       /* only the session's failed turns */
-  bool all;               /* texts are not cut */
-  bool acts;              /* the browser may change something, and a daemon can do it */
-  int64_t now_ms;         /* real time */
-  struct page_live *live; /* states that the daemon knows; or NULL */
+  char as[LABEL_BY_BYTES]; /* for PAGE_LABEL: who labels */
+  bool only_failed;        /* only the session's failed turns */
+  bool all;                /* texts are not cut */
+  bool acts;               /* the browser may change something, and a daemon can do it */
+  int64_t now_ms;          /* real time */
+  struct page_live *live;  /* states that the daemon knows; or NULL */
   size_t live_count;
   json_t *about;          /* for PAGE_PROVIDERS: the answer of GET /v1/providers */
   json_t *day;            /* for PAGE_SESSION: use of the day's limits; or NULL */

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "daemon/server.h"
+#include "format/json_object.h"
 #include "format/json_write.h"
+#include "host/resume_options.h"
 #include "os/clock.h"
 #include "os/loop.h"
 #include "os/peer.h"
@@ -708,14 +710,16 @@ static bool take_id(struct window *w, struct server_request *r, char id[STORE_ID
 
 static bool is_of_session(enum page_kind kind) {
   return kind == PAGE_SESSION || kind == PAGE_JUDGMENT || kind == PAGE_INTEGRITY ||
-         kind == PAGE_RECORDS || kind == PAGE_TEXT || kind == PAGE_FIND || kind == PAGE_WORKFLOW;
+         kind == PAGE_RECORDS || kind == PAGE_TEXT || kind == PAGE_FIND || kind == PAGE_WORKFLOW ||
+         kind == PAGE_LABEL_CASE;
 }
 
 /* Returns NULL if the page needs none, or there is no such log. */
 static struct view_cache_item *shelf_item_of(struct window *w, struct page_ask *ask) {
   struct store_ref ref;
   store_ref(&w->store, ask->id, &ref);
-  if (ask->kind == PAGE_INTEGRITY || (!store_is_address(ref.name) && !store_is_there(&ref)))
+  if (ask->kind == PAGE_INTEGRITY || ask->kind == PAGE_LABEL_CASE ||
+      (!store_is_address(ref.name) && !store_is_there(&ref)))
     return NULL;
   struct view_cache_item *item = view_cache_find(w->view_cache, &ref);
   ask->track = item->track;
@@ -751,13 +755,18 @@ static void get_page(void *ctx, struct server_request *r) {
   take_query(r, "q", ask->q, sizeof ask->q);
   take_query(r, "before", ask->before, sizeof ask->before);
   take_query(r, "sort", ask->sort, sizeof ask->sort);
-  take_query(r, "from", ask->from, sizeof ask->from);
+  take_query(r, kind == PAGE_LABEL ? "count" : "from", ask->from, sizeof ask->from);
   take_query(r, "ref", ask->ref, sizeof ask->ref);
   take_query(r, "of", ask->of, sizeof ask->of);
   take_query(r, "what", ask->what, sizeof ask->what);
   take_query(r, "k1", ask->keys[0], sizeof ask->keys[0]);
   take_query(r, "k2", ask->keys[1], sizeof ask->keys[1]);
   take_query(r, "k3", ask->keys[2], sizeof ask->keys[2]);
+  take_query(r, "as", ask->as, sizeof ask->as);
+  if (kind == PAGE_LABEL && ask->as[0] == '\0') {
+    json_auto_t *person = resume_options_person();
+    print_into(ask->as, sizeof ask->as, "%s", json_word_at(person, "name"));
+  }
   if (kind == PAGE_COMPARE) /* its path is compare/A_B */
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
   ask->only_failed = server_query(r, "failed") != NULL;
@@ -838,13 +847,14 @@ static void get_enter(void *ctx, struct server_request *r) {
   server_reply(r, 200, "text/html; charset=utf-8", buf_view(&page));
 }
 
-enum window_file { FILE_STYLE, FILE_PAGE, FILE_IDIOMORPH, FILE_ENTER };
+enum window_file { FILE_STYLE, FILE_PAGE, FILE_IDIOMORPH, FILE_ENTER, FILE_LABEL };
 
 static void get_file(void *ctx, struct server_request *r) {
   static const char *const names[] = {[FILE_STYLE] = "web/style.css",
                                       [FILE_PAGE] = "web/page.mjs",
                                       [FILE_IDIOMORPH] = "web/vendor/idiomorph.min.js",
-                                      [FILE_ENTER] = "web/enter.mjs"};
+                                      [FILE_ENTER] = "web/enter.mjs",
+                                      [FILE_LABEL] = "web/label.mjs"};
   const struct resource *file = resource_find(names[server_what(r)]);
   const char *type =
       server_what(r) == FILE_STYLE ? "text/css; charset=utf-8" : "text/javascript; charset=utf-8";
@@ -880,14 +890,15 @@ enum window_act {
   ACT_CANCEL,
   ACT_RESUME,
   ACT_STEER,
-  ACT_DISMISS
+  ACT_DISMISS,
+  ACT_LABEL
 };
 
 static void post_act(void *ctx, struct server_request *r) {
   static const char *const words[] = {
-      [ACT_ANSWER] = "answer",  [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
-      [ACT_CANCEL] = "cancel",  [ACT_RESUME] = "resume",   [ACT_STEER] = "steer",
-      [ACT_DISMISS] = "dismiss"};
+      [ACT_ANSWER] = "answer",   [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
+      [ACT_CANCEL] = "cancel",   [ACT_RESUME] = "resume",   [ACT_STEER] = "steer",
+      [ACT_DISMISS] = "dismiss", [ACT_LABEL] = "label"};
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   const struct auth_browser *browser = who(w, r);
@@ -916,6 +927,7 @@ static void get_session_events(void *ctx, struct server_request *r) {
 }
 
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};
+static const char *const label_query[] = {"q", "as", "count", NULL};
 static const char *const audit_query[] = {"q", NULL};
 static const char *const behind_query[] = {"of", "what", "k1", "k2", "k3", "q", "from", NULL};
 static const char *const session_query[] = {"from", "failed", NULL};
@@ -946,6 +958,9 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_act, ACT_RESUME},
     {"POST", "s/{id}/steer", "say something to it", TAKES_JSON, NULL, post_act, ACT_STEER},
     {"POST", "s/{id}/dismiss", "do not list it", TAKES_JSON, NULL, post_act, ACT_DISMISS},
+    {"POST", "s/{id}/label", "say which rule was right", TAKES_JSON, NULL, post_act, ACT_LABEL},
+    {"GET", "label", "judgments to be labelled", TAKES_NOTHING, label_query, get_page, PAGE_LABEL},
+    {"GET", "label/{id}/{turn}", "one of them", TAKES_NOTHING, NULL, get_page, PAGE_LABEL_CASE},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT},
     {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_CSV},
     {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_JSON},
@@ -959,6 +974,7 @@ static const struct server_route window_routes[] = {
     {"GET", "page.mjs", "script", TAKES_NOTHING, NULL, get_file, FILE_PAGE},
     {"GET", "idiomorph.js", "script", TAKES_NOTHING, NULL, get_file, FILE_IDIOMORPH},
     {"GET", "enter.mjs", "script", TAKES_NOTHING, NULL, get_file, FILE_ENTER},
+    {"GET", "label.mjs", "script", TAKES_NOTHING, NULL, get_file, FILE_LABEL},
     {"GET", "enter-page", "for a browser without the cookie", TAKES_NOTHING, NULL, get_enter, 0},
     {"POST", "enter", "exchange a code for a cookie", TAKES_JSON, NULL, post_enter, 0},
     {0},

@@ -24,7 +24,7 @@ struct page_case {
 
 static const char kinds[] =
     "sessions inbox session judgment integrity changes records text find workflow audit audit_csv "
-    "audit_json behind behind_csv behind_json providers compare enter";
+    "audit_json behind behind_csv behind_json providers compare label label_case enter";
 
 #define EACH_PAGE(row)                                                                             \
   DATA_ROWS("web/pages/pages_are_as_before.yaml", row, name, kind, status, id, turn, q, sort,      \
@@ -67,6 +67,7 @@ static struct page_ask page_asked(const struct page_case *c) {
   }
   put(ask.sort, sizeof ask.sort, c->sort);
   put(ask.from, sizeof ask.from, c->from);
+  put(ask.as, sizeof ask.as, c->sort);
   return ask;
 }
 

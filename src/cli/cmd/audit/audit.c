@@ -3,6 +3,7 @@
 #include "audit/aggregate_cache.h"
 #include "audit/aggregate_shared.h"
 #include "audit/ask_sql.h"
+#include "audit/day_change.h"
 #include "audit/format_errors.h"
 #include "audit/hidden_gap.h"
 #include "base/utf8.h"
@@ -444,12 +445,16 @@ static void print_piece(const char *before, json_t *value) {
 
 static void audit_print(struct aggregate *c, const struct cli_args *args) {
   aggregate_sort(c);
+  json_auto_t *changes = day_changes(c);
   if (cli_flag(args, "json")) {
     json_t *group;
     fputs("{\"groups\":[", stdout);
     for (size_t i = 0; (group = aggregate_group_json(c, i)) != NULL; i++)
       print_piece(i > 0 ? "," : "", group);
-    print_piece("],\"totals\":", aggregate_totals_json(c));
+    fputs("]", stdout);
+    if (json_array_size(changes) > 0)
+      print_piece(",\"changes\":", json_incref(changes));
+    print_piece(",\"totals\":", aggregate_totals_json(c));
     puts("}");
   } else if (cli_flag(args, "csv")) {
     buf_auto_t out = {0};
@@ -458,6 +463,8 @@ static void audit_print(struct aggregate *c, const struct cli_args *args) {
     audit_show_apart(c, stderr);
   } else if (c->tables[AGGREGATE_BY].key_count > 0) {
     audit_show_groups(c);
+    JSON_EACH(changes, i, change)
+      cli_say(stdout, "%s%s\n", i == 0 ? "\n" : "", json_view_at(change, "text").p);
     audit_show_apart(c, stderr);
   } else {
     audit_show_screen(c);

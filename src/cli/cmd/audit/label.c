@@ -1,8 +1,7 @@
 /* segue label: records what a person says should have been chosen. */
 #include "store/label.h"
 #include "audit/explain.h"
-#include "audit/rejudge.h"
-#include "audit/sample.h"
+#include "audit/label_queue.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
 #include "cli/resolve_id.h"
@@ -14,79 +13,30 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* --- a sample --- */
+/* --- a queue --- */
 
-/* `segue label --sample`: asks a person for the right rule of each judgment in a sample, one
- * screen each.
+/* `segue label --queue` and `--sample`: ask a person for the right rule of one judgment after the
+ * other, one screen each.
  *
- * Keys: a rule's number, 0 for no rule, s to skip one for now, q to end. Each answer is durable
- * before the next question; judgments that this person has labelled in the sample are not asked
- * again. */
+ * Keys: a rule's number, 0 for no rule, s to skip one for now, u to go back to the one before, q to
+ * end. Each answer is durable before the next question, and none is taken away: if a person answers
+ * once more, the later answer counts. Judgments that this person has labelled in the sample are not
+ * asked again. */
 
-struct label_sample {
-  const struct sample *draw;
-  const struct store *store;
-  const char *by; /* who answers */
-  bool blind;     /* show the verdict only afterwards */
-};
-
-enum { SHOWN_LINES = 30, KEY_QUIT = -1, KEY_SKIP = -2, KEY_AGAIN = -3, CONTROL_C = 3 };
+enum { SHOWN_LINES = 30, CONTROL_C = 3 };
+enum { KEY_QUIT = -1, KEY_SKIP = -2, KEY_UNDO = -3, KEY_AGAIN = -4 };
 
 struct label_asked {
-  const struct label_sample *sample;
+  const struct label_queue *queue;
+  const struct store *store;
+  bool blind, tells; /* show the verdict not with the question; show it after the answer */
   const struct sample_turn *turn;
-  size_t number, count; /* which, of how many */
+  size_t number; /* which, from 1 */
   struct rejudge_case *made;
   struct buf said; /* of the answer before: the next screen shows it once more */
-  struct map done; /* session, turn and stratum */
-  struct arena arena;
 };
 
-/* --- what is labelled already --- */
-
-static void label_key(struct buf *key, const char *session, long turn, const char *stratum) {
-  buf_printf(key, "%s %ld %s", session, turn, stratum);
-}
-
-static void on_known(void *ctx, const struct label *label) {
-  struct label_asked *a = ctx;
-  buf_auto_t key = {0};
-  if (strcmp(label->by, a->sample->by) != 0 || label->population == 0)
-    return;
-  label_key(&key, label->session, label->turn, label->stratum);
-  map_put(&a->done, &a->arena, buf_view(&key), 1);
-}
-
-static uint64_t label_stratum(const struct label_asked *a, const struct sample_turn *turn,
-                              char out[LABEL_STRATUM_BYTES]) {
-  buf_auto_t stratum = {.max = LABEL_STRATUM_BYTES - 1};
-  uint64_t population = sample_stratum(a->sample->draw, turn, &stratum);
-  print_into(out, LABEL_STRATUM_BYTES, "%s", buf_c(&stratum));
-  return population;
-}
-
-/* Returns true if the turn has a label of this stratum: those of another sample have other
- * weights. */
-static bool is_labelled(const struct label_asked *a, const struct sample_turn *turn) {
-  char stratum[LABEL_STRATUM_BYTES];
-  buf_auto_t key = {0};
-  uint32_t value;
-  (void)label_stratum(a, turn, stratum);
-  label_key(&key, turn->session, turn->turn, stratum);
-  return map_get(&a->done, buf_view(&key), &value);
-}
-
 /* --- the screen --- */
-
-static bool label_read(struct label_asked *a, struct err *err) {
-  const struct rejudge_as as = {.max_reasks = -1};
-  struct store_ref ref;
-  store_ref(a->sample->store, a->turn->session, &ref);
-  struct rejudge_reading *reading = rejudge_open(&ref, &a->turn->turn, 1, &as, err);
-  bool ok = reading != NULL && rejudge_next(reading, &a->made, err);
-  rejudge_close(reading);
-  return ok;
-}
 
 static size_t label_line_count(struct str text) {
   size_t n = 0;
@@ -124,7 +74,7 @@ static void show_rules(const struct workflow *wf) {
 }
 
 static void label_put_verdict(const struct label_asked *a, struct buf *out) {
-  struct str method = dictionary_text(&a->sample->draw->aggregate->names, a->turn->method);
+  struct str method = dictionary_text(&a->queue->draw.aggregate->names, a->turn->method);
   buf_puts(out, "the verdict was ");
   cli_put_rule(out, a->turn->rule);
   if (method.p != NULL) {
@@ -139,9 +89,14 @@ static void show_screen(struct label_asked *a) {
   if (isatty(STDOUT_FILENO))
     printf("\033[H\033[2J%s%s", a->said.n > 0 ? "before: " : "", buf_c(&a->said));
   buf_clear(&a->said);
-  printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->count,
-         cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
+  printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number,
+         a->queue->draw.count, cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
   cli_say(stdout, "%s\n", a->made->core.workflow->movements[0].name.p);
+  if (a->made->task.n > 0) {
+    buf_auto_t task = buf_of("task: ");
+    (void)cli_fit(&task, buf_view(&a->made->task), cli_columns(STDOUT_FILENO) - 6);
+    puts(buf_c(&task));
+  }
   putchar('\n');
   show_text(buf_view(&work->text.bytes));
   if (work->has_exit)
@@ -150,7 +105,7 @@ static void show_screen(struct label_asked *a) {
     printf("  %zu files changed\n", json_array_size(work->files) + work->files_more);
   printf("\n");
   show_rules(a->made->core.workflow);
-  if (!a->sample->blind) {
+  if (!a->blind) {
     buf_auto_t verdict = {0};
     label_put_verdict(a, &verdict);
     puts(buf_c(&verdict));
@@ -165,11 +120,13 @@ static long key_of_word(const char *word, size_t rules) {
     return KEY_QUIT;
   if (strcmp(word, "s") == 0)
     return KEY_SKIP;
+  if (strcmp(word, "u") == 0)
+    return KEY_UNDO;
   return str_to_long(str_from(word), &rule) && rule >= 0 && rule <= (long)rules ? rule : KEY_AGAIN;
 }
 
 static void ask_for_key(size_t rules) {
-  printf("rule (0 to %zu; s skips it for now, q quits)? ", rules);
+  printf("rule (0 to %zu; s skips it for now, u goes back, q quits)? ", rules);
   fflush(stdout);
 }
 
@@ -215,22 +172,25 @@ static long ask_key(size_t rules) {
 /* --- one after the other --- */
 
 static bool label_answer(struct label_asked *a, long rule, struct err *err) {
-  struct label label = {.turn = a->turn->turn, .rule = rule, .blind = a->sample->blind};
-  memcpy(label.session, a->turn->session, sizeof label.session);
-  print_into(label.by, sizeof label.by, "%s", a->sample->by);
-  label.population = label_stratum(a, a->turn, label.stratum);
-  if (!labels_append(a->sample->store, &label, 1, err))
+  struct label label;
+  label_queue_label(a->queue, a->number - 1, rule, &label);
+  label.blind = a->blind;
+  if (!labels_append(a->store, &label, 1, err))
     return false;
-  buf_puts(&a->said, rule == a->turn->rule ? "the same; " : "another one; ");
-  label_put_verdict(a, &a->said);
-  buf_puts(&a->said, "\n\n");
+  if (a->tells) {
+    buf_puts(&a->said, rule == a->turn->rule ? "the same; " : "another one; ");
+    label_put_verdict(a, &a->said);
+    buf_puts(&a->said, "\n\n");
+  } else {
+    buf_printf(&a->said, "rule %ld\n\n", rule);
+  }
   fputs(buf_c(&a->said), stdout);
   return true;
 }
 
 /* Asks about one turn. *key is as ask_key gives it. */
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
-  if (!label_read(a, err)) {
+  if (!label_queue_case(a->store, a->turn->session, a->turn->turn, &a->made, err)) {
     cli_say(stderr, "segue label: turn %ld of %s is left out: %s\n", a->turn->turn,
             a->turn->session, err->text);
     *key = KEY_SKIP;
@@ -244,27 +204,44 @@ static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   return ok;
 }
 
-static bool label_sample_run(const struct label_sample *s, struct err *err) {
-  const struct sample *d = s->draw;
-  struct label_asked a = {.sample = s, .count = d->count};
-  size_t labelled = 0;
-  long key = 0;
-  bool ok = labels_read(s->store, on_known, &a, err);
-  for (size_t i = 0; ok && key != KEY_QUIT && i < d->count; i++) {
-    a.turn = &d->turns[i];
-    a.number = i + 1;
-    if (!is_labelled(&a, a.turn))
-      ok = label_ask(&a, &key, err);
-    else
-      key = 0;
-    labelled += ok && key >= 0;
+/* Asks about one judgment after the other. `asked` lists those that were, for the way back. */
+static bool label_each(struct label_asked *a, size_t *asked, bool *done, struct err *err) {
+  size_t count = a->queue->draw.count, n = 0, next = 0;
+  for (long key = 0; key != KEY_QUIT;) {
+    while (next < count && done[next])
+      next++;
+    if (next == count)
+      return true;
+    a->turn = &a->queue->draw.turns[next];
+    a->number = next + 1;
+    if (!label_ask(a, &key, err))
+      return false;
+    if (key != KEY_UNDO) {
+      done[next] = key >= 0;
+      asked[n++] = next++;
+    } else if (n > 0) {
+      next = asked[--n];
+      done[next] = false;
+    }
   }
+  return true;
+}
+
+static bool label_run_queue(struct label_asked *a, struct err *err) {
+  size_t count = a->queue->draw.count, labelled = 0;
+  bool *done = xcalloc(count + 1, sizeof *done);
+  size_t *asked = xcalloc(count + 1, sizeof *asked);
+  for (size_t i = 0; i < count; i++)
+    done[i] = label_queue_has(a->queue, i);
+  bool ok = label_each(a, asked, done, err);
+  for (size_t i = 0; i < count; i++)
+    labelled += done[i];
   if (ok)
-    printf("%zu of %zu labelled%s\n", labelled, d->count,
-           labelled < d->count ? ": run it again to go on" : ": segue agree compares them");
-  buf_deinit(&a.said);
-  map_deinit(&a.done);
-  arena_deinit(&a.arena);
+    printf("%zu of %zu labelled%s\n", labelled, count,
+           labelled < count ? ": run it again to go on" : ": segue agree compares them");
+  buf_deinit(&a->said);
+  free(done);
+  free(asked);
   return ok;
 }
 
@@ -343,9 +320,13 @@ static bool label_by(const char *by, struct label *out, struct err *err) {
   return cli_is_utf8("--as", by, err);
 }
 
+static bool asks_many(const struct cli_args *args) {
+  return cli_value(args, "sample") != NULL || cli_flag(args, "queue");
+}
+
 static const char *label_who(const struct cli_args *args) {
   const char *as = cli_value(args, "as");
-  return as != NULL || cli_value(args, "sample") != NULL ? as : cli_value(args, "by");
+  return as != NULL || asks_many(args) ? as : cli_value(args, "by");
 }
 
 static bool label_one(const struct cli_args *args, struct labelling *l, struct err *err) {
@@ -373,57 +354,72 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
   return true;
 }
 
-static bool sample_draw(struct sample *d, const struct store *store, const struct cli_args *args,
-                        struct err *err) {
+static bool label_queue_of(const struct cli_args *args, const struct store *store,
+                           struct aggregate *aggregate, struct err *err) {
+  const char *sample = cli_value(args, "sample");
   struct label who;
-  long n = 0;
-  if (!str_to_long(str_from(cli_value(args, "sample")), &n) || n < 1 || n > SAMPLE_MOST)
+  long n = LABEL_QUEUE_USUAL;
+  bool queue = cli_flag(args, "queue");
+  if (sample != NULL && (!str_to_long(str_from(sample), &n) || n < 1 || n > SAMPLE_MOST))
     return err_set(err, ERR_USAGE, "--sample: write how many, 1 to %d", SAMPLE_MOST);
-  if (!label_by(label_who(args), &who, err) ||
-      !sample_init(d, (struct aggregate *)d->aggregate, cli_value_or(args, "by", ""), (size_t)n,
-                   cli_value_or(args, "seed", ""), err) ||
-      !store_each(store, d, sample_read, err) || !sample_end(d, err))
+  if (!label_by(label_who(args), &who, err))
     return false;
-  if (d->unsound > 0)
+  AUTO(label_queue_deinit)
+  struct label_queue q = {.by = who.by,
+                          .want = (size_t)n,
+                          .even = !queue,
+                          .keys = cli_value_or(args, "by", ""),
+                          .second = cli_value(args, "second"),
+                          .seed = cli_value(args, "seed")};
+  if (!label_queue_draw(&q, store, aggregate, err))
+    return false;
+  if (q.draw.unsound > 0)
     fprintf(stderr, "segue label: %llu logs are not intact and were left out\n",
-            (unsigned long long)d->unsound);
-  const struct label_sample sample = {
-      .draw = d, .store = store, .by = who.by, .blind = cli_flag(args, "blind")};
-  return label_sample_run(&sample, err);
+            (unsigned long long)q.draw.unsound);
+  struct label_asked a = {.queue = &q,
+                          .store = store,
+                          .blind = queue ? !cli_flag(args, "verdict") : cli_flag(args, "blind"),
+                          .tells = !queue};
+  return label_run_queue(&a, err);
 }
 
-static bool label_sample(const struct cli_args *args, struct err *err) {
+static bool label_many(const struct cli_args *args, struct err *err) {
   const char *folder = args->word_count > 0 ? args->words[0] : cli_value(args, "logs");
   struct store store;
   if (args->word_count > 1 || cli_value(args, "turn") != NULL)
-    return err_set(err, ERR_USAGE, "--sample takes at most one folder of logs, and no --turn");
+    return err_set(err, ERR_USAGE,
+                   "--queue and --sample take at most one folder of logs, and no --turn");
+  if (cli_flag(args, "queue") && cli_value(args, "by") != NULL)
+    return err_set(err, ERR_USAGE, "--queue has its own strata: leave out --by, or use --sample");
+  if (!cli_flag(args, "queue") && (cli_value(args, "second") != NULL || cli_flag(args, "verdict")))
+    return err_set(err, ERR_USAGE, "--second and --verdict need --queue");
   if (!resolve_id_store(folder, &store, err))
     return false;
   struct aggregate *c = aggregate_new();
-  AUTO(sample_deinit) struct sample d = {.aggregate = c};
-  bool ok = audit_filters(c, args, false, err) && sample_draw(&d, &store, args, err);
+  bool ok = audit_filters(c, args, false, err) && label_queue_of(args, &store, c, err);
   aggregate_free(c);
   return ok;
 }
 
-/* Checks for options that need --sample. */
+/* Checks for options that need --queue or --sample. */
 static bool label_usage(const struct cli_args *args, struct err *err) {
-  static const char *const of_samples[] = {"blind", "seed"};
-  for (size_t i = 0; i < ARRAY_LEN(of_samples); i++)
-    if (cli_value(args, of_samples[i]) != NULL || cli_flag(args, of_samples[i]))
-      return err_set(err, ERR_USAGE, "--%s needs --sample", of_samples[i]);
+  static const char *const of_many[] = {"blind", "seed", "second", "verdict"};
+  for (size_t i = 0; i < ARRAY_LEN(of_many); i++)
+    if (cli_value(args, of_many[i]) != NULL || cli_flag(args, of_many[i]))
+      return err_set(err, ERR_USAGE, "--%s needs --sample or --queue", of_many[i]);
   return args->word_count == 3 ||
-         err_set(err, ERR_USAGE, "write a session, a movement and a rule's number, or --sample N");
+         err_set(err, ERR_USAGE,
+                 "write a session, a movement and a rule's number, or --queue, or --sample N");
 }
 
 static int label_run(const struct cli_args *args) {
   struct labelling l = {0};
   struct err err = {0};
   bool ok;
-  if (!resume_options_by_person("label", args->word_count > 0 ? args->words[0] : "--sample", &err))
+  if (!resume_options_by_person("label", args->word_count > 0 ? args->words[0] : "--queue", &err))
     ok = false;
-  else if (cli_value(args, "sample") != NULL)
-    ok = label_sample(args, &err);
+  else if (asks_many(args))
+    ok = label_many(args, &err);
   else
     ok = label_usage(args, &err) && label_one(args, &l, &err);
   dictionary_deinit(&l.names);
