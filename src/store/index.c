@@ -143,7 +143,7 @@ void sqlite_close(struct sqlite *s) {
 
 /* --- index --- */
 
-#define INDEX_VERSION "10" /* of the tables in store/index.sql; another version is made anew */
+#define INDEX_VERSION "11" /* of the tables in store/index.sql; another version is made anew */
 
 /* --- the file --- */
 

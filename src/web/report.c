@@ -5,6 +5,8 @@
 #include "base/resource.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "core/budget.h"
+#include "format/json_object.h"
 #include "view/number_format.h"
 #include "web/markdown.h"
 #include "web/parts.h"
@@ -201,6 +203,41 @@ void report_overview(struct report_file *r, const struct session_list *f, struct
   }
   HTML(&h, "<h2>Audit</h2>");
   part_audit(&h, f->aggregate, STR(""));
+}
+
+static void put_morning_session(struct html *h, const json_t *s) {
+  const json_t *merged = json_at(s, "merged");
+  HTML_FMT(h, "<tr><td>%.*s</td><td>%.*s</td><td>", STR_ARG(json_view_at(s, "status")),
+           STR_ARG(json_view_at(s, "id")));
+  HTML_FMT(h, "<bdi>%.*s</bdi></td><td>%.*s</td><td>%s</td><td><bdi>%.*s</bdi>",
+           STR_ARG(json_view_at(s, "workflow")), STR_ARG(json_view_at(s, "basis")),
+           merged == NULL ? "" : (json_is_true(merged) ? "merged" : "not merged"),
+           STR_ARG(json_view_at(s, "text")));
+  if (json_at(s, "command") != NULL)
+    HTML_FMT(h, " <code>%.*s</code>", STR_ARG(json_view_at(s, "command")));
+  HTML(h, "</td></tr>");
+}
+
+void report_morning(struct report_file *r, const json_t *morning) {
+  struct html h = report_html(r);
+  JSON_EACH(json_at(morning, "repositories"), i, repository) {
+    buf_auto_t spent = {0};
+    spend_print(json_at(repository, "spent"), &spent);
+    HTML_FMT(&h, "<h2><bdi>%.*s</bdi></h2><p>%.*s</p>", STR_ARG(json_view_at(repository, "folder")),
+             STR_ARG(buf_view(&spent)));
+    HTML(&h, "<table><thead><tr><th>Status</th><th>Session</th><th>Workflow</th><th>Rests "
+             "on</th><th>Branch</th><th>Why, and how it goes on</th></tr></thead><tbody>");
+    JSON_EACH(json_at(repository, "sessions"), k, s)
+      put_morning_session(&h, s);
+    HTML(&h, "</tbody></table>");
+  }
+  if (json_array_size(json_at(morning, "budgets")) > 0)
+    HTML(&h, "<h2>Budgets</h2>");
+  JSON_EACH(json_at(morning, "budgets"), i, budget) {
+    buf_auto_t text = {0};
+    budget_note_tell(budget, &text);
+    HTML_FMT(&h, "<p><bdi>%.*s</bdi></p>", STR_ARG(buf_view(&text)));
+  }
 }
 
 /* --- a session --- */
