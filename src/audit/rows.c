@@ -702,7 +702,7 @@ static struct pull rows_member_of(struct pull *at, const char *name) {
   return pull_of(raw);
 }
 
-static void take_config(struct rows *rows, struct pull *at) {
+static void rows_config(struct rows *rows, struct pull *at) {
   struct str key;
   for (bool in = pull_open(at, '{'); in && pull_key(at, &key);)
     if (IS(key, "rejudges"))
@@ -726,7 +726,7 @@ static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
       struct pull name = rows_member_of(at, "name");
       rows->session.workflow = rows_name(rows, &name);
     } else if (IS(key, "config")) {
-      take_config(rows, at);
+      rows_config(rows, at);
     } else
       pull_skip(at);
   }

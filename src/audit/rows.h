@@ -68,10 +68,10 @@ struct row {
   enum row_kind kind;
   uint32_t workflow, movement, method, match_method, provider, model, worker, worker_model, schema;
   uint32_t folder, user; /* where its session was begun, and who did; or none */
-  uint32_t basis;   /* what its complete session rests on; or none */
-  uint32_t outcome; /* the session's; or stopped, open, running */
-  uint32_t failure; /* without a rule: how the session ends because of it */
-  uint32_t rule;    /* 0: none */
+  uint32_t basis;        /* what its complete session rests on; or none */
+  uint32_t outcome;      /* the session's; or stopped, open, running */
+  uint32_t failure;      /* without a rule: how the session ends because of it */
+  uint32_t rule;         /* 0: none */
   long turn;
   int64_t time_ms; /* real time */
   bool ambiguous;

@@ -23,9 +23,9 @@
 /* --- one session --- */
 
 static const char *morning_class(const char *status) {
-  static const char *const classes[][2] = {
-      {"complete", "done"},  {"needs_input", "needs"}, {"running", "running"},
-      {"waiting", "running"}, {"queued", "running"},   {"cancelled", "cancelled"}};
+  static const char *const classes[][2] = {{"complete", "done"},   {"needs_input", "needs"},
+                                           {"running", "running"}, {"waiting", "running"},
+                                           {"queued", "running"},  {"cancelled", "cancelled"}};
   for (size_t i = 0; i < ARRAY_LEN(classes); i++)
     if (strcmp(classes[i][0], status) == 0)
       return classes[i][1];
@@ -54,13 +54,19 @@ static void put_merged(json_t *session, const struct trees *t) {
     return; /* it made no commit, or git cannot tell */
   }
   print_into(grep, sizeof grep, "--grep=^Segue-Merged: %.72s$", tip);
-  char_auto_t *squashed = merged ? NULL
-                                 : git_line(t->cwd, &ignored, "log", "-1", "--format=%H",
-                                            "--basic-regexp", grep, "--end-of-options", target,
-                                            NULL);
+  char_auto_t *squashed = git_line(t->cwd, &ignored, "log", "-1", "--format=%H", "--basic-regexp",
+                                   grep, "--end-of-options", target, NULL);
   merged = merged || (squashed != NULL && squashed[0] != '\0');
   json_put(session, "merged", json_boolean(merged));
   free(tip);
+}
+
+/* Returns as much of a text's first line as one screen and one page have room for. */
+static json_t *morning_line(struct str text) {
+  enum { LINE_BYTES = 200 };
+  struct str line = str_next_line(&text);
+  line.n = view_fitting(line, LINE_BYTES);
+  return json_text(line);
 }
 
 /* Puts what a person has to do, by the session's item of the inbox; one that stopped has a command
@@ -78,18 +84,20 @@ static void put_command(json_t *session, const json_t *inbox) {
       buf_printf(&command, "segue %s %s %s%s", approves ? "approve" : "answer", id,
                  json_word_at(item, "movement"), approves ? "" : " TEXT");
     json_put(session, "command", json_text(buf_view(&command)));
-    json_object_set(session, "text", json_at(item, "text"));
+    json_put(session, "text", morning_line(json_view_at(item, "text")));
     return;
   }
 }
 
 static json_t *session_json(const struct summary *b, const char *id, const char *status,
                             const struct trees *t, const json_t *inbox) {
-  json_t *s = json_pack("{ss ss? ss ss ss}", "id", id, "workflow", b->workflow, "task",
-                        t->task ? t->task : "", "class", morning_class(status), "status", status);
+  json_t *s = json_pack("{ss so so ss ss}", "id", id, "workflow",
+                        morning_line(str_from(b->workflow ? b->workflow : "")), "task",
+                        morning_line(str_from(t->task ? t->task : "")), "class",
+                        morning_class(status), "status", status);
   json_put_text(s, "basis", str_from(b->basis));
   if (b->message != NULL)
-    json_put(s, "text", json_text(str_from(b->message)));
+    json_put(s, "text", morning_line(str_from(b->message)));
   put_command(s, inbox);
   if (strcmp(status, "open") == 0) {
     buf_auto_t command = buf_of("segue resume %s", id);
@@ -106,8 +114,7 @@ static json_t *repository_in(json_t *list, const char *folder) {
   JSON_EACH(list, i, one)
     if (strcmp(json_word_at(one, "folder"), folder) == 0)
       return one;
-  json_t *made =
-      json_pack("{ss s{} s[]}", "folder", folder, "spent", "sessions");
+  json_t *made = json_pack("{ss s{} s[]}", "folder", folder, "spent", "sessions");
   json_array_append_new(list, made);
   return made;
 }
@@ -172,31 +179,27 @@ json_t *morning_read(const struct store *store, const struct filter *wanted, jso
 
 /* --- as text --- */
 
-enum { MORNING_LINE = 160 };
-
-static void tell_line(struct buf *out, const char *before, struct str text) {
-  struct str line = str_next_line(&text);
+static void morning_text(struct buf *out, const char *before, struct str text) {
   buf_puts(out, before);
-  line.n = view_fitting(line, MORNING_LINE);
-  buf_safe(out, line, false);
+  buf_safe(out, text, false);
 }
 
-static void tell_one(const json_t *s, struct buf *out) {
+static void morning_session(const json_t *s, struct buf *out) {
   const json_t *merged = json_at(s, "merged");
   buf_puts(out, "    ");
   buf_puts(out, json_word_at(s, "id"));
-  tell_line(out, "  ", json_view_at(s, "workflow"));
+  morning_text(out, "  ", json_view_at(s, "workflow"));
   if (json_at(s, "basis") != NULL)
-    tell_line(out, "  ", json_view_at(s, "basis"));
+    morning_text(out, "  ", json_view_at(s, "basis"));
   if (merged != NULL)
     buf_puts(out, json_is_true(merged) ? "  merged" : "  not merged");
-  tell_line(out, "  ", json_view_at(s, "task"));
+  morning_text(out, "  ", json_view_at(s, "task"));
   buf_putc(out, '\n');
   struct str why = json_view_at(s, "text");
   if (why.n == 0 && strcmp(json_word_at(s, "class"), "stopped") == 0)
     why = json_view_at(s, "status");
   if (why.n > 0) {
-    tell_line(out, "        ", why);
+    morning_text(out, "        ", why);
     buf_putc(out, '\n');
   }
   if (json_at(s, "command") != NULL)
@@ -225,7 +228,7 @@ void morning_tell(const json_t *morning, bool colours, struct buf *out) {
   JSON_EACH(json_at(morning, "repositories"), r, repository) {
     buf_auto_t spent = {0};
     spend_print(json_at(repository, "spent"), &spent);
-    tell_line(out, "\n", json_view_at(repository, "folder"));
+    morning_text(out, "\n", json_view_at(repository, "folder"));
     buf_printf(out, "%s%s\n", spent.n > 0 ? "  " : "", buf_c(&spent));
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
       bool told = false;
@@ -236,7 +239,7 @@ void morning_tell(const json_t *morning, bool colours, struct buf *out) {
           buf_printf(out, "  %s%s%s\n", cli_paint(colours, classes[i].colour), classes[i].words,
                      cli_paint(colours, COLOUR_NONE));
         told = true;
-        tell_one(s, out);
+        morning_session(s, out);
       }
     }
   }
@@ -249,7 +252,7 @@ void morning_tell(const json_t *morning, bool colours, struct buf *out) {
 
 /* --- as a notice --- */
 
-static size_t count_class(const json_t *morning, const char *class) {
+static size_t morning_count(const json_t *morning, const char *class) {
   size_t n = 0;
   JSON_EACH(json_at(morning, "repositories"), r, repository)
     JSON_EACH(json_at(repository, "sessions"), i, s)
@@ -268,15 +271,14 @@ bool morning_notify(const json_t *morning, json_t *set, struct err *err) {
     registry_free(registry);
     return false;
   }
-  buf_auto_t title = buf_of("segue: %zu done, %zu need you, %zu stopped",
-                            count_class(morning, "done"), count_class(morning, "needs"),
-                            count_class(morning, "stopped"));
+  buf_auto_t title =
+      buf_of("segue: %zu done, %zu need you, %zu stopped", morning_count(morning, "done"),
+             morning_count(morning, "needs"), morning_count(morning, "stopped"));
   morning_tell(morning, false, &text);
   notifier_init(&notices, &solo.loop, solo.host.processes, NULL);
   notifier_use(&notices, set);
   notifier_put(&notices, notification_report(buf_view(&title), buf_view(&text), clock_real_ms()));
-  while (notices.queue.count > 0) /* without a store it is told once, or given up */
-    (void)uv_run(&solo.loop, UV_RUN_ONCE);
+  notifier_drain(&notices);
   notifier_close(&notices);
   single_session_deinit(&solo);
   notifier_deinit(&notices);

@@ -5,9 +5,9 @@
  *   morning_tell(morning, colours, &text)
  *   morning_notify(morning, set, &err)                       by the user's `notify`
  *
- * {since?, until, sessions, spent, budgets, repositories: [{folder, spent, sessions: [{id, workflow,
- * task, class, status, basis?, text?, command?, branch?, merged?, spent?}]}]}. class: done, needs
- * (a person), stopped, running or cancelled. Also sessions that began earlier are there: those that
+ * {since?, until, sessions, spent, budgets, repositories: [{folder, spent, sessions: [{id,
+ * workflow, task, class, status, basis?, text?, command?, branch?, merged?, spent?}]}]}. class:
+ * done, needs (a person), stopped, running or cancelled. Also sessions that began earlier are there: those that
  * wait for a person, and those in which something happened since. merged is what git finds in the
  * branch that was checked out at the session's start. Reads logs and asks git; blocking. */
 #ifndef SEGUE_CLI_MORNING_H

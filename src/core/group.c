@@ -112,7 +112,8 @@ void group_plan_tell(const struct movement *group, const json_t *plan, struct bu
   const json_t *cost = json_at(plan, "cost_usd");
   buf_printf(out, "May \"" STR_FMT "\" begin? It plans %lld %s, %lld calls", STR_ARG(group->name),
              (long long)json_int_at(plan, "children"),
-             group->for_each != NULL ? "items" : "movements", (long long)json_int_at(plan, "calls"));
+             group->for_each != NULL ? "items" : "movements",
+             (long long)json_int_at(plan, "calls"));
   if (cost == NULL)
     buf_puts(out, "; what they cost is not known");
   else

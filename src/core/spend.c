@@ -128,18 +128,17 @@ static json_t *spend_json(const struct spend *s) {
 }
 
 void spend_sum(json_t *sum, const json_t *spent) {
-  static const char *const keys[] = {"calls",     "duration_ms", "input",     "output",
-                                     "cached",    "reasoning",   "uncounted", "unpriced"};
+  static const char *const keys[] = {"calls",  "duration_ms", "input",     "output",
+                                     "cached", "reasoning",   "uncounted", "unpriced"};
   for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
     json_int_t more = bounded(json_object_get(spent, keys[i]));
     if (more > 0)
-      json_object_set_new(
-          sum, keys[i], json_integer(json_integer_value(json_object_get(sum, keys[i])) + more));
+      json_object_set_new(sum, keys[i],
+                          json_integer(json_integer_value(json_object_get(sum, keys[i])) + more));
   }
   if (json_at(spent, "cost_usd") != NULL)
-    json_object_set_new(
-        sum, "cost_usd",
-        json_real((double)(spend_nano(sum) + spend_nano(spent)) / NANO));
+    json_object_set_new(sum, "cost_usd",
+                        json_real((double)(spend_nano(sum) + spend_nano(spent)) / NANO));
 }
 
 static json_t *list_json(const struct spend_list *list) {

@@ -339,8 +339,7 @@ bool turn_may_ask(const struct core *core, const struct turn *turn, struct str k
     return begins && m->ask != NULL;
   if (str_eq_c(kind, "approve"))
     return begins && !turn->answered && !turn->rejected &&
-           (m->approve != NULL ||
-            (turn->plan != NULL && turn->part_open + turn->part_done == 0));
+           (m->approve != NULL || (turn->plan != NULL && turn->part_open + turn->part_done == 0));
   if (str_eq_c(kind, "input"))
     return turn->phase == TURN_JUDGED && turn->rule > 0 && m->rules[turn->rule - 1].asks &&
            !turn->answered;

@@ -479,7 +479,8 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, ask_above, workspace, "
-      "wait_for_reset, wait_for_outage, wait_for_background, env, facets, secrets, sandbox, hidden_tests, store, "
+      "wait_for_reset, wait_for_outage, wait_for_background, env, facets, secrets, sandbox, "
+      "hidden_tests, store, "
       "shared_paths, words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }

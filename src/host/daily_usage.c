@@ -159,8 +159,7 @@ void day_set_keep(struct provider_registry *registry, const json_t *budget) {
     return;
   struct day_limits *limits = xcalloc(1, sizeof *limits);
   budget_read(json_at(budget, "day"), &limits->all);
-  limits->of =
-      xcalloc(json_object_size(of) + json_object_size(folders) + 1, sizeof *limits->of);
+  limits->of = xcalloc(json_object_size(of) + json_object_size(folders) + 1, sizeof *limits->of);
   JSON_MEMBERS(of, name, one)
     add_limit(limits, BUDGET_OF_DAY, name, one);
   if (store != NULL)
@@ -210,9 +209,8 @@ static void sum_add(struct day_sum *sum, const int64_t used[BUDGET_UNITS]) {
       sum->used[u] += used[u];
 }
 
-/* name: a provider, or the key of a store or a folder, which a provider's use is counted for, too. */
-static void book_take(struct daily_usage *book, struct str name,
-                      const int64_t used[BUDGET_UNITS]) {
+/* name: a provider, or the key of a store or a folder, for which its use is counted, too. */
+static void book_take(struct daily_usage *book, struct str name, const int64_t used[BUDGET_UNITS]) {
   sum_add(sum_of(book, name, true), used);
   if (!str_starts(name, store_prefix) && !str_starts(name, folder_prefix))
     sum_add(sum_of(book, STR(""), true), used);
@@ -354,7 +352,7 @@ static bool book_leaves_out(struct str provider) {
 }
 
 /* Adds to one sum: a line of its own, or to this process alone if that cannot be written. */
-static void put_line(struct daily_usage *book, struct str name, const int64_t used[BUDGET_UNITS],
+static void book_put(struct daily_usage *book, struct str name, const int64_t used[BUDGET_UNITS],
                      struct buf *lines) {
   if (book->fd <= 0 || name.n >= DAY_KEY_BYTES)
     book_take(book, name, used);
@@ -368,10 +366,10 @@ static void book_add(struct daily_usage *book, const struct day_limits *limits,
                      const struct day_call *call, const int64_t used[BUDGET_UNITS]) {
   char key[DAY_KEY_BYTES];
   buf_auto_t lines = {0};
-  put_line(book, call->provider, used, &lines);
+  book_put(book, call->provider, used, &lines);
   for (size_t i = 0; limits != NULL && i < limits->count; i++)
     if (limits->of[i].of != BUDGET_OF_DAY && limit_key(&limits->of[i], call, key))
-      put_line(book, str_from(key), used, &lines);
+      book_put(book, str_from(key), used, &lines);
   if (lines.n == 0 || write(book->fd, lines.p, lines.n) == (ssize_t)lines.n)
     return; /* it is read back like the others' */
   struct str rest = buf_view(&lines);
@@ -484,7 +482,8 @@ void day_limit_json(const struct day_limit *limit, const json_t *spent, json_t *
   if (limit->of == BUDGET_OF_DAY)
     return;
   JSON_EACH(spent, i, one)
-    for (int u = 0; u < BUDGET_MOVEMENTS && strcmp(json_word_at(one, "cap"), limit->name) == 0; u++) {
+    for (int u = 0; u < BUDGET_MOVEMENTS && strcmp(json_word_at(one, "cap"), limit->name) == 0;
+         u++) {
       const json_t *n = json_object_get(one, budget_unit_name((enum budget_unit)u));
       used[u] = (int64_t)(json_number_value(n) * (u == BUDGET_COST ? BUDGET_NANO : 1) + 0.5);
     }

@@ -438,7 +438,8 @@ void plan_put_costs(const struct workflow *wf, json_t *config,
   bool asks = json_at(wf->doc, "ask_above") != NULL || json_is_object(own);
   if (!asks || json_is_false(own) || wf->movement_count == wf->top_count)
     return;
-  struct call_costs c = {wf, config, registry, xcalloc(wf->movement_count * LIMIT_PLAN_RUNS, sizeof(double)),
+  struct call_costs c = {wf, config, registry,
+                         xcalloc(wf->movement_count * LIMIT_PLAN_RUNS, sizeof(double)),
                          xcalloc(wf->movement_count, sizeof(size_t))};
   json_auto_t *costs = json_object();
   history_each(store, wf->name, call_costs_take, &c);

@@ -22,6 +22,7 @@
 #include "host/hidden_tests.h"
 #include "host/prices.h"
 #include "host/report_files.h"
+#include "host/session_budget.h"
 #include "host/test_reports.h"
 #include "host/worktree.h"
 #include "os/clock.h"
@@ -30,7 +31,6 @@
 #include "os/memory.h"
 #include "os/random.h"
 #include "os/sandbox.h"
-#include "store/caps.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -69,70 +69,6 @@ static json_t *host_prepare(void *ctx, const struct call_request *request,
   return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
 }
 
-/* --- what all workers of a shared store may use in a day --- */
-
-/* Returns the caps that count for the session's calls of this provider, a new list. */
-static struct cap *caps_of(const struct session *s, struct str provider, size_t *count) {
-  const struct day_limits *limits = day_set_of(s->registry);
-  const struct day_call call = {.folder = json_string_value(json_at(s->core.config, "cwd"))};
-  *count = 0;
-  if (limits == NULL || s->host->store == NULL || store_folder(s->host->store) != NULL ||
-       str_eq_c(provider, "command"))
-    return NULL;
-  struct cap *caps = xcalloc(limits->count + 1, sizeof *caps);
-  for (size_t i = 0; i < limits->count; i++)
-    if (limits->of[i].of != BUDGET_OF_DAY && day_limit_counts(&limits->of[i], &call)) {
-      struct cap *cap = &caps[(*count)++];
-      cap->name = limits->of[i].name;
-      memcpy(cap->limit, limits->of[i].budget.limit, sizeof cap->limit);
-    }
-  return caps;
-}
-
-static void caps_book(const struct session *s, const struct call *call,
-                      const int64_t used[BUDGET_UNITS]) {
-  struct caps_call of = {s->core.session, call->id, call->attempt, NULL, 0};
-  struct cap *caps = caps_of(s, str_from(call->provider), &of.count);
-  of.caps = caps;
-  if (of.count > 0)
-    caps_add(s->host->store, s->host->loop, &of, used);
-  free(caps);
-}
-
-/* Returns the session's folder and store, by which limits of a day count for its calls. */
-static struct day_call day_call_of(const struct session *s, struct str provider) {
-  return (struct day_call){.provider = provider,
-                           .store = store_folder(s->host->store),
-                           .folder = json_string_value(json_at(s->core.config, "cwd"))};
-}
-
-static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
-  struct session *s = ctx;
-  const struct day_call call = day_call_of(s, provider);
-  if (s->cap_hit.limit > 0 && !str_eq_c(provider, "command")) {
-    *hit = s->cap_hit;
-    return true;
-  }
-  return (begun ? daily_usage_refuses : daily_usage_take)(&s->host->day, day_set_of(s->registry),
-                                                          &call, hit);
-}
-
-static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
-  const struct session *s = ctx;
-  const struct day_call call = day_call_of(s, provider);
-  return daily_usage_near(&s->host->day, day_set_of(s->registry), &call, hit);
-}
-
-static void host_day_count(void *ctx, const struct call *call, const struct spend *spend) {
-  struct session *s = ctx;
-  const struct day_call of = day_call_of(s, str_from(call->provider));
-  const int64_t used[BUDGET_UNITS] = {[BUDGET_TOKENS] = spend->input + spend->output,
-                                      [BUDGET_COST] = spend->cost_nano,
-                                      [BUDGET_TIME] = spend->duration_ms};
-  daily_usage_add(&s->host->day, day_set_of(s->registry), &of, used);
-  caps_book(s, call, used);
-}
-
 static bool host_has_answered(void *ctx, struct str provider) {
   const struct session *s = ctx;
   const struct provider *p = registry_find(s->registry, provider);
@@ -144,9 +80,9 @@ static void core_env_of(struct session *s, struct core_env *env) {
                            .schemas = &s->host->schemas,
                            .templates = s->host->templates,
                            .prepare = host_prepare,
-                           .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
-                           .day_count = day_set_of(s->registry) ? host_day_count : NULL,
-                           .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
+                           .day_refuses = day_set_of(s->registry) ? session_budget_refuses : NULL,
+                           .day_count = day_set_of(s->registry) ? session_budget_count : NULL,
+                           .day_notes = day_set_of(s->registry) ? session_budget_notes : NULL,
                            .has_answered = host_has_answered,
                            .ctx = s,
                            .attended = s->host->attended,
@@ -1246,21 +1182,6 @@ static bool use_folder(struct open_call *open, const struct turn *turn,
   return true;
 }
 
-/* Returns true if, while the call waited for its place, others used up what the user's sessions may
- * use today. */
-static bool day_ended_meanwhile(const struct open_call *open, struct call_result *cannot) {
-  struct session *s = open->session;
-  const struct day_call call = day_call_of(s, open->request.provider);
-  struct budget_hit hit;
-  struct buf why = {0};
-  if (!daily_usage_refuses(&s->host->day, day_set_of(s->registry), &call, &hit))
-    return false;
-  budget_tell(&s->core, &hit, &why);
-  call_result_fail(cannot, CLASS_BUDGET, "%s", buf_c(&why));
-  buf_deinit(&why);
-  return true;
-}
-
 static void start_in_folder(struct open_call *open, const struct turn *turn) {
   struct call_result cannot = {0};
   if (!use_folder(open, turn, &cannot))
@@ -1311,64 +1232,20 @@ static bool awaits_tree(struct open_call *open, const struct turn *turn) {
   return true;
 }
 
-/* Begins the call in its folder, once its worktree is there. */
-static void start_in_tree(struct open_call *open) {
+/* Begins the call in its folder, once its worktree is there, unless a day's budget is used up. */
+static void start_in_tree(struct open_call *open, const char *refused) {
   struct session *s = open->session;
   struct call_result cannot = {0};
   struct turn *turn = NULL;
-  if (open->cancelled || session_is_leaving(s) || core_call(&s->core, open->call, &turn) == NULL) {
+  if (refused != NULL)
+    call_result_fail(&cannot, CLASS_BUDGET, "%s", refused);
+  else if (open->cancelled || session_is_leaving(s) ||
+           core_call(&s->core, open->call, &turn) == NULL)
     call_result_fail(&cannot, CLASS_CANCELLED, "cancelled");
+  if (cannot.class != CLASS_NONE)
     start_failed(open, &cannot);
-  } else if (!awaits_tree(open, turn)) {
+  else if (!awaits_tree(open, turn))
     start_in_folder(open, turn);
-  }
-}
-
-static void ask_caps(struct open_call *open);
-
-static void on_caps(void *ctx, enum caps_answer answer, size_t at, enum budget_unit unit,
-                    int64_t used) {
-  struct open_call *open = ctx;
-  struct session *s = open->session;
-  if (answer == CAPS_UNKNOWN && !open->cancelled && !session_is_leaving(s)) {
-    ask_caps(open); /* which has waited for the store */
-    return;
-  }
-  if (answer != CAPS_OVER) {
-    start_in_tree(open);
-    return;
-  }
-  struct call_result cannot = {0};
-  buf_auto_t why = {0};
-  size_t count;
-  struct cap *caps = caps_of(s, open->request.provider, &count);
-  const struct day_limits *limits = day_set_of(s->registry);
-  for (size_t i = 0; at < count && i < limits->count; i++) /* its name lives as long as they do */
-    if (limits->of[i].name == caps[at].name)
-      s->cap_hit = (struct budget_hit){.of = limits->of[i].of,
-                                       .provider = str_from(caps[at].name),
-                                       .unit = unit,
-                                       .used = used,
-                                       .limit = caps[at].limit[unit]};
-  free(caps);
-  budget_tell(&s->core, &s->cap_hit, &why);
-  call_result_fail(&cannot, CLASS_BUDGET, "%s", buf_c(&why));
-  start_failed(open, &cannot); /* and no other call of the session begins: host_day_refuses */
-}
-
-/* Asks the store whether the call may start. It starts at once where nothing is shared. */
-static void ask_caps(struct open_call *open) {
-  struct session *s = open->session;
-  struct turn *turn;
-  const struct call *call = core_call(&s->core, open->call, &turn);
-  struct caps_call of = {s->core.session, open->call, call ? call->attempt : 1, NULL, 0};
-  struct cap *caps = caps_of(s, open->request.provider, &of.count);
-  of.caps = caps;
-  if (of.count > 0)
-    caps_take(s->host->store, s->host->loop, &of, on_caps, open);
-  else
-    start_in_tree(open);
-  free(caps);
 }
 
 static void start_call(struct session *s, long id) {
@@ -1401,10 +1278,9 @@ static void start_call(struct session *s, long id) {
   if (grant.gave_up != CLASS_NONE) {
     call_result_fail(&cannot, grant.gave_up, "it is still away, as others have found");
     start_failed(open, &cannot);
-  } else if (grant.call != 0 && day_ended_meanwhile(open, &cannot))
-    start_failed(open, &cannot);
-  else
-    ask_caps(open);
+  } else {
+    session_budget_ask(open, grant.call != 0, start_in_tree);
+  }
 }
 
 static void cancel_call(struct session *s, long id) {

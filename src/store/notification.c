@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-const char *const notification_events[] = {"question", "stop", "stall", "limit",
-                                           "budget",   "end",  "start", "report", NULL};
+const char *const notification_events[] = {"question", "stop",  "stall",  "limit", "budget",
+                                           "end",      "start", "report", NULL};
 
 /* Holds a notice in the making: its object and its lines. */
 struct notification_draft {

@@ -205,30 +205,39 @@ void report_overview(struct report_file *r, const struct session_list *f, struct
   part_audit(&h, f->aggregate, STR(""));
 }
 
-static void put_morning_session(struct html *h, const json_t *s) {
+enum { MORNING_CELL_BYTES = 240 }; /* of each text, as written */
+
+/* Puts a cell with one of the texts. */
+static void put_morning_cell(struct html *h, struct arena *arena, const json_t *s,
+                             const char *key) {
+  struct str text = fit_text(arena, json_view_at(s, key), MORNING_CELL_BYTES);
+  HTML_FMT(h, "<td><bdi>%.*s</bdi></td>", STR_ARG(text));
+}
+
+static void put_morning_session(struct html *h, struct arena *arena, const json_t *s) {
+  static const char *const cells[] = {"status", "id", "workflow", "basis", "text", "command"};
   const json_t *merged = json_at(s, "merged");
-  HTML_FMT(h, "<tr><td>%.*s</td><td>%.*s</td><td>", STR_ARG(json_view_at(s, "status")),
-           STR_ARG(json_view_at(s, "id")));
-  HTML_FMT(h, "<bdi>%.*s</bdi></td><td>%.*s</td><td>%s</td><td><bdi>%.*s</bdi>",
-           STR_ARG(json_view_at(s, "workflow")), STR_ARG(json_view_at(s, "basis")),
-           merged == NULL ? "" : (json_is_true(merged) ? "merged" : "not merged"),
-           STR_ARG(json_view_at(s, "text")));
-  if (json_at(s, "command") != NULL)
-    HTML_FMT(h, " <code>%.*s</code>", STR_ARG(json_view_at(s, "command")));
-  HTML(h, "</td></tr>");
+  HTML(h, "<tr>");
+  for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+    put_morning_cell(h, arena, s, cells[i]);
+  if (merged == NULL)
+    HTML(h, "<td></td></tr>");
+  else
+    HTML_FMT(h, "<td>%smerged</td></tr>", json_is_true(merged) ? "" : "not ");
 }
 
 void report_morning(struct report_file *r, const json_t *morning) {
   struct html h = report_html(r);
+  AUTO(arena_deinit) struct arena arena = {0};
   JSON_EACH(json_at(morning, "repositories"), i, repository) {
+    struct str folder = fit_text(&arena, json_view_at(repository, "folder"), MORNING_CELL_BYTES);
     buf_auto_t spent = {0};
     spend_print(json_at(repository, "spent"), &spent);
-    HTML_FMT(&h, "<h2><bdi>%.*s</bdi></h2><p>%.*s</p>", STR_ARG(json_view_at(repository, "folder")),
-             STR_ARG(buf_view(&spent)));
-    HTML(&h, "<table><thead><tr><th>Status</th><th>Session</th><th>Workflow</th><th>Rests "
-             "on</th><th>Branch</th><th>Why, and how it goes on</th></tr></thead><tbody>");
+    HTML_FMT(&h, "<h2><bdi>%.*s</bdi></h2><p>%.*s</p>", STR_ARG(folder), STR_ARG(buf_view(&spent)));
+    HTML(&h, "<table><thead><tr><th>Status</th><th>Session</th><th>Workflow</th><th>Rests on</th>"
+             "<th>Why</th><th>Goes on with</th><th>Branch</th></tr></thead><tbody>");
     JSON_EACH(json_at(repository, "sessions"), k, s)
-      put_morning_session(&h, s);
+      put_morning_session(&h, &arena, s);
     HTML(&h, "</tbody></table>");
   }
   if (json_array_size(json_at(morning, "budgets")) > 0)

@@ -56,12 +56,9 @@ static void caps_take_now(uv_work_t *work) {
   struct caps_request *r = work->data;
   char call[ARG_NUMBER_BYTES], attempt[ARG_NUMBER_BYTES];
   struct err err;
-  const struct conn_arg args[] = {arg_text(r->word),
-                                  arg_text(r->session),
-                                  arg_number(call, r->call),
-                                  arg_number(attempt, r->attempt),
-                                  arg_text(buf_c(&r->names)),
-                                  arg_text(buf_c(&r->limits))};
+  const struct conn_arg args[] = {arg_text(r->word),          arg_text(r->session),
+                                  arg_number(call, r->call),  arg_number(attempt, r->attempt),
+                                  arg_text(buf_c(&r->names)), arg_text(buf_c(&r->limits))};
   (void)!base_ask_word(r->pg, "SELECT segue.spent_take($1, $2, $3, $4, $5, $6)", args,
                        ARRAY_LEN(args), r->answer, &err);
 }

@@ -12,5 +12,6 @@ CREATE TABLE segue.spent (
   ms bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (day, cap, session, call, attempt)
 );
+CREATE INDEX spent_call ON segue.spent (session, call);
 UPDATE segue.meta SET version = 13;
 COMMENT ON SCHEMA segue IS 'segue store 13';

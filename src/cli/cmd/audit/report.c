@@ -86,8 +86,7 @@ static json_t *report_budgets(struct reporting *r, const struct store *store) {
   day_set_keep(registry, config.budget);
   const struct day_limits *limits = day_set_of(registry);
   json_t *list = daily_usage_json(&book, limits, store_folder(store));
-  json_auto_t *status =
-      store_folder(store) == NULL ? shared_status(store->where, &ignored) : NULL;
+  json_auto_t *status = store_folder(store) == NULL ? shared_status(store->where, &ignored) : NULL;
   for (size_t i = 0; status != NULL && limits != NULL && i < limits->count; i++)
     day_limit_json(&limits->of[i], json_object_get(status, "spent"), list);
   r->told = json_incref(config.notify);
@@ -192,15 +191,17 @@ static bool report_options(struct reporting *r, const struct cli_args *args, str
     folders = folders && file_is_folder(args->words[i]);
   r->json = cli_flag(args, "json");
   r->notifies = cli_flag(args, "notify");
-  r->text = format != NULL ? strcmp(format, "text") == 0
-                           : folders && cli_value(args, "output") == NULL && !r->json;
+  r->text = folders && cli_value(args, "output") == NULL && !r->json;
+  if (format != NULL)
+    r->text = strcmp(format, "text") == 0;
   if (format != NULL && strcmp(format, "md") == 0)
     r->report.form = REPORT_MARKDOWN;
   else if (format != NULL && !r->text && strcmp(format, "html") != 0)
     return err_set(err, ERR_USAGE, "--format %.40s: write text, html or md", format);
   if (!folders && (r->text || r->json || r->notifies))
-    return err_set(err, ERR_USAGE, "text, --json and --notify are for folders: segue show has a "
-                                   "session");
+    return err_set(err, ERR_USAGE,
+                   "text, --json and --notify are for folders: segue show has a "
+                   "session");
   r->logs = cli_value(args, "logs");
   r->wanted.workflow = cli_value(args, "workflow");
   r->wanted.statuses = cli_value(args, "status");
