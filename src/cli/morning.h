@@ -7,9 +7,10 @@
  *
  * {since?, until, sessions, spent, budgets, repositories: [{folder, spent, sessions: [{id,
  * workflow, task, class, status, basis?, text?, command?, branch?, merged?, spent?}]}]}. class:
- * done, needs (a person), stopped, running or cancelled. Also sessions that began earlier are there: those that
- * wait for a person, and those in which something happened since. merged is what git finds in the
- * branch that was checked out at the session's start. Reads logs and asks git; blocking. */
+ * done, needs (a person), stopped, running or cancelled. Also sessions that began earlier are
+ * there: those that wait for a person, and those in which something happened since. merged is what
+ * git finds in the branch that was checked out at the session's start. Reads logs and asks git;
+ * blocking. */
 #ifndef SEGUE_CLI_MORNING_H
 #define SEGUE_CLI_MORNING_H
 

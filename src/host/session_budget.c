@@ -91,7 +91,7 @@ static void on_caps(void *ctx, enum caps_answer answer, size_t at, enum budget_u
   struct session *s = q->open->session;
   const struct day_limits *limits = day_set_of(s->registry);
   size_t count;
-  if (answer == CAPS_UNKNOWN && !q->open->cancelled && !session_is_leaving(s)) {
+  if (answer == CAPS_UNKNOWN && !q->open->cancelled && s->life == LIFE_RUNNING) {
     ask_caps(q); /* it has waited for the store */
     return;
   }
