@@ -32,8 +32,8 @@ static const struct {
   size_t words, fields; /* fields: words, then numbers */
   const char *load, *put;
 } kinds_are[KIND_OF_COUNT] = {
-    [KIND_SESSION] = {3, 3, "SELECT * FROM session_kinds ORDER BY number",
-                      "INSERT INTO session_kinds VALUES (?1,?2,?3,?4,?5)"},
+    [KIND_SESSION] = {5, 5, "SELECT * FROM session_kinds ORDER BY number",
+                      "INSERT INTO session_kinds VALUES (?1,?2,?3,?4,?5,?6,?7)"},
     [KIND_ROW] = {9, 13, "SELECT * FROM row_kinds ORDER BY number",
                   "INSERT INTO row_kinds VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
                   "?15)"},
@@ -388,7 +388,7 @@ static void aggregate_cache_on_session(void *ctx, const struct row_session *sess
   struct str outcome = dictionary_text(&k->aggregate->names, session->outcome);
   bool goes_on = session->outcome == k->open || session->outcome == k->running;
   const uint32_t fields[] = {session->workflow, goes_on ? DICTIONARY_NONE : session->outcome,
-                             session->cause};
+                             session->cause, session->folder, session->user};
   facts[FACT_ENDED] =
       str_eq_c(outcome, "complete") || str_eq_c(outcome, "abort") || str_eq_c(outcome, "cancelled");
   facts[FACT_KIND] = kind_number(k, KIND_SESSION, fields);
@@ -499,6 +499,8 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
   struct row_session session = {.workflow = f[0],
                                 .outcome = f[1],
                                 .cause = f[2],
+                                .folder = f[3],
+                                .user = f[4],
                                 .time_ms = facts[FACT_SESSION_MS],
                                 .unavailable_stops = facts[FACT_UNAVAILABLE]};
   if (session.outcome == DICTIONARY_NONE) {
@@ -509,9 +511,7 @@ static void aggregate_cache_count(struct aggregate_cache *k, const char *id,
   print_into(session.id, sizeof session.id, "%s", id);
   (void)take_char(&in, '[');
   while (in.n > 1 && read_row(k, &in, &row)) {
-    row.workflow = session.workflow;
-    row.outcome = session.outcome;
-    row.basis = rows_basis(&k->aggregate->names, session.cause);
+    rows_of_session(&k->aggregate->names, &session, &row);
     aggregate_take_row(k->aggregate, &row);
   }
   aggregate_take_session(k->aggregate, &session);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 3 }; /* raise it with whatever rows.c reads otherwise than before */
+enum { FORMAT = 4 }; /* raise it with whatever rows.c reads otherwise than before */
 enum { BATCH_COUNT = 256, BATCH_BYTES = 4 * 1024 * 1024, VALUE_BYTES = 16 * 1024 * 1024 };
 
 struct aggregate_shared {
@@ -161,6 +161,8 @@ static void counted_code_row(struct counted_coder *c, struct row *row) {
 
 static void counted_code_session(struct counted_coder *c, struct row_session *session) {
   counted_code_word(c, &session->workflow);
+  counted_code_word(c, &session->folder);
+  counted_code_word(c, &session->user);
   counted_code_word(c, &session->outcome);
   counted_code_word(c, &session->cause);
   COUNTED(c, session->time_ms);
@@ -291,9 +293,8 @@ static bool counted_count(struct aggregate_shared *k, const struct shared_counte
     session.outcome = counted->owned ? k->running : k->open;
   print_into(session.id, sizeof session.id, "%s", counted->id);
   for (counted_code_number(&c, &more); more == 1 && !c.bad; counted_code_number(&c, &more)) {
-    struct row row = {.workflow = session.workflow,
-                      .outcome = session.outcome,
-                      .basis = rows_basis(&k->aggregate->names, session.cause)};
+    struct row row = {0};
+    rows_of_session(&k->aggregate->names, &session, &row);
     counted_code_row(&c, &row);
     c.bad = c.bad || row.stage_count > c.in.n || row.rest_count > c.in.n;
     size_t stages = c.bad ? 0 : row.stage_count + row.rest_count;

@@ -16,6 +16,8 @@ static const char *const key_names[GROUP_BY_KEY_COUNT] = {
     [GROUP_BY_MATCH_METHOD] = "match_method",
     [GROUP_BY_MOVEMENT] = "movement",
     [GROUP_BY_WORKFLOW] = "workflow",
+    [GROUP_BY_FOLDER] = "folder",
+    [GROUP_BY_USER] = "user",
     [GROUP_BY_PROVIDER] = "provider",
     [GROUP_BY_MODEL] = "model",
     [GROUP_BY_WORKER] = "worker",
@@ -64,6 +66,10 @@ static uint32_t key_of(enum group_by_key key, const struct group_by_unit *u) {
     return row->movement;
   case GROUP_BY_WORKFLOW:
     return row->workflow;
+  case GROUP_BY_FOLDER:
+    return row->folder;
+  case GROUP_BY_USER:
+    return row->user;
   case GROUP_BY_PROVIDER:
     return stage ? stage->provider : row->provider;
   case GROUP_BY_MODEL:

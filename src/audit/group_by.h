@@ -22,6 +22,8 @@ enum group_by_key {
   GROUP_BY_MATCH_METHOD,
   GROUP_BY_MOVEMENT,
   GROUP_BY_WORKFLOW,
+  GROUP_BY_FOLDER, /* where the session was begun */
+  GROUP_BY_USER,   /* who began it */
   GROUP_BY_PROVIDER,
   GROUP_BY_MODEL,
   GROUP_BY_WORKER,

@@ -277,7 +277,7 @@ static enum rows_taken take_check(struct rows *rows, struct pull *at) {
 
 /* --- results --- */
 
-uint32_t rows_basis(struct name_list *names, uint32_t cause) {
+static uint32_t rows_basis(struct name_list *names, uint32_t cause) {
   struct str text = cause != DICTIONARY_NONE ? dictionary_text(names, cause) : STR("");
   size_t n = strlen("complete:");
   if (!str_starts(text, "complete:") || text.n <= n)
@@ -287,10 +287,16 @@ uint32_t rows_basis(struct name_list *names, uint32_t cause) {
   return dictionary_add(names, str_from(word));
 }
 
+void rows_of_session(struct name_list *names, const struct row_session *session, struct row *row) {
+  row->workflow = session->workflow;
+  row->folder = session->folder;
+  row->user = session->user;
+  row->outcome = session->outcome;
+  row->basis = rows_basis(names, session->cause);
+}
+
 static void give_row(struct rows *rows, struct row *row) {
-  row->workflow = rows->session.workflow;
-  row->outcome = rows->session.outcome;
-  row->basis = rows_basis(rows->names, rows->session.cause);
+  rows_of_session(rows->names, &rows->session, row);
   row->stages = rows->stages + row->stage_first;
   if (rows->sink.judged != NULL)
     rows->sink.judged(rows->ctx, row);
@@ -696,6 +702,19 @@ static struct pull rows_member_of(struct pull *at, const char *name) {
   return pull_of(raw);
 }
 
+static void rows_config(struct rows *rows, struct pull *at) {
+  struct str key;
+  for (bool in = pull_open(at, '{'); in && pull_key(at, &key);)
+    if (IS(key, "rejudges"))
+      take_again(rows, at);
+    else if (IS(key, "cwd"))
+      rows->session.folder = rows_name(rows, at);
+    else if (IS(key, "user"))
+      rows->session.user = rows_name(rows, at);
+    else
+      pull_skip(at);
+}
+
 static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
                                           const struct rows_head *head) {
   struct str key, id = {"", 0};
@@ -707,8 +726,7 @@ static enum rows_taken take_session_start(struct rows *rows, struct pull *at,
       struct pull name = rows_member_of(at, "name");
       rows->session.workflow = rows_name(rows, &name);
     } else if (IS(key, "config")) {
-      struct pull again = rows_member_of(at, "rejudges");
-      take_again(rows, &again);
+      rows_config(rows, at);
     } else
       pull_skip(at);
   }

@@ -67,10 +67,11 @@ enum row_kind {
 struct row {
   enum row_kind kind;
   uint32_t workflow, movement, method, match_method, provider, model, worker, worker_model, schema;
-  uint32_t basis;   /* what its complete session rests on; or none */
-  uint32_t outcome; /* the session's; or stopped, open, running */
-  uint32_t failure; /* without a rule: how the session ends because of it */
-  uint32_t rule;    /* 0: none */
+  uint32_t folder, user; /* where its session was begun, and who did; or none */
+  uint32_t basis;        /* what its complete session rests on; or none */
+  uint32_t outcome;      /* the session's; or stopped, open, running */
+  uint32_t failure;      /* without a rule: how the session ends because of it */
+  uint32_t rule;         /* 0: none */
   long turn;
   int64_t time_ms; /* real time */
   bool ambiguous;
@@ -96,7 +97,7 @@ struct row_again {
 /* Describes the session as a whole, after its judgments. */
 struct row_session {
   struct row_again again;
-  uint32_t workflow, outcome;
+  uint32_t workflow, folder, user, outcome;
   /* complete:BASIS of a complete session that says what it rests on, see rows_basis */
   uint32_t cause; /* why it is not complete: its outcome, or the reason of its stop with a class */
   char id[40];
@@ -167,8 +168,8 @@ struct rows {
 
 /* Says in a word why a stage did not decide; "" if it did. error: its first error; none: a judge
  * said that no rule holds. */
-/* Returns the basis in the cause of a complete session; DICTIONARY_NONE: it says none. */
-uint32_t rows_basis(struct name_list *names, uint32_t cause);
+/* Gives a row what its session says. */
+void rows_of_session(struct name_list *names, const struct row_session *session, struct row *row);
 const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none, struct str error);
 
 enum rows_log rows_read(struct rows *rows, const struct store_ref *ref);

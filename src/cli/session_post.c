@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "cli/json_io.h"
+#include "host/resume_options.h"
 
 #include <assert.h>
 #include <math.h>
@@ -140,7 +141,10 @@ bool body_judge(const struct cli_args *args, json_t *body, struct err *err) {
     return false;
   if (judge != NULL)
     json_object_set_new(body, "judge_provider", json_string(judge));
-  return true;
+  if (!cli_flag(args, "yes"))
+    return true;
+  json_object_set_new(body, "ask_above", json_false());
+  return resume_options_by_person(args->command->name, "--yes", err);
 }
 
 bool body_replace(const struct cli_args *args, json_t *body, struct err *err) {

@@ -26,7 +26,7 @@ bool body_number(const struct cli_args *args, json_t *body, const char *flag, co
 /* Adds --provider P and MOVEMENT=P. */
 bool body_providers(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
-/* Adds --judge P. */
+/* Adds --judge P and --yes, which only a person says. */
 bool body_judge(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 /* Adds what --budget UNIT=N and --max-movements set in place of the workflow's own. */
 bool body_replace(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;

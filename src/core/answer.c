@@ -162,7 +162,7 @@ size_t core_question_count(const struct core *core) {
 
 json_t *core_question_item(const json_t *question, uint64_t seq, long turn, struct str movement,
                            struct str since, struct str until) {
-  static const char *const kept[] = {"kind", "choices", "default", "runs", "blocks"};
+  static const char *const kept[] = {"kind", "choices", "default", "runs", "plan", "blocks"};
   const json_t *files = json_at(question, "files");
   struct str text = json_view(json_at(question, "text"));
   json_t *item = json_object();

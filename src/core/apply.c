@@ -871,7 +871,7 @@ static bool apply_turn_end(const struct fold *f) {
   const struct movement *m = core_movement(core, turn);
   const struct error_way *way = NULL;
   bool failed = str_eq_c(fold_text(f, MEMBER_OUTCOME), ALL_ANY_ERROR);
-  bool rejected = turn->rejected && m->approve != NULL;
+  bool rejected = turn->rejected && (m->approve != NULL || turn->plan != NULL);
   if (failed && !error_way_of(f, turn, &way))
     return false;
   if (!failed && !rejected && (turn->phase != TURN_JUDGED || turn->rule == 0))
@@ -889,8 +889,10 @@ static bool apply_turn_end(const struct fold *f) {
   core->has_next = true;
   if (failed)
     core->next = way->next;
+  else if (rejected)
+    core->next = m->approve != NULL ? m->approve->on_reject : NEXT_ABORT;
   else
-    core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
+    core->next = m->rule_next[turn->rule - 1];
   note_error(f, m, failed);
   monitor_note(core, turn->movement);
   bool passed = m->gate && checks_exit(turn) == 0; /* its exit status says nothing about the work */

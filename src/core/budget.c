@@ -252,14 +252,29 @@ static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   }
 }
 
+/* Says which limit of the user's configuration it is, and the key that raises it. */
+static void tell_day(const struct budget_hit *hit, struct buf *out) {
+  buf_puts(out, "today's budget");
+  if (hit->of == BUDGET_OF_STORE)
+    buf_puts(out, " of all sessions of the store");
+  else if (hit->provider.n > 0)
+    buf_printf(out, " of %s" STR_FMT, hit->of == BUDGET_OF_FOLDER ? "the folder " : "",
+               STR_ARG(hit->provider));
+  buf_puts(out, " is used up: ");
+  budget_tell_amounts(hit, out);
+  buf_puts(out, "; it starts again at midnight: resume it then, or raise budget.");
+  if (hit->of == BUDGET_OF_DAY)
+    buf_printf(out, "%s" STR_FMT, hit->provider.n > 0 ? "providers." : "day",
+               STR_ARG(hit->provider));
+  else
+    buf_printf(out, "%s" STR_FMT ".day", hit->of == BUDGET_OF_STORE ? "store" : "folders.",
+               STR_ARG(hit->provider));
+  buf_printf(out, ".%s in config.yaml", budget_unit_name(hit->unit));
+}
+
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {
-  if (hit->of == BUDGET_OF_DAY) {
-    buf_puts(out, "today's budget");
-    if (hit->provider.n > 0)
-      buf_printf(out, " of " STR_FMT, STR_ARG(hit->provider));
-    buf_puts(out, " is used up: ");
-    budget_tell_amounts(hit, out);
-    buf_puts(out, "; it starts again at midnight: resume it then, or raise budget in config.yaml");
+  if (hit->of >= BUDGET_OF_DAY) {
+    tell_day(hit, out);
     return;
   }
   if (hit->of == BUDGET_OF_SESSION)
@@ -291,7 +306,7 @@ static json_t *amount_json(enum budget_unit unit, int64_t amount) {
 }
 
 static json_t *scope_json(enum budget_of of, struct str movement, enum budget_unit unit) {
-  static const char *const words[] = {"session", "movement", "call", "day"};
+  static const char *const words[] = {"session", "movement", "call", "day", "store", "folder"};
   json_t *out = json_object();
   json_put(out, "of", json_string(words[of]));
   if (of == BUDGET_OF_MOVEMENT || of == BUDGET_OF_CALL)
@@ -304,7 +319,7 @@ json_t *budget_json(const struct budget_hit *hit) {
   json_t *out = scope_json(hit->of, hit->movement, hit->unit);
   json_put(out, "used", amount_json(hit->unit, hit->used));
   json_put(out, "limit", amount_json(hit->unit, hit->limit));
-  json_put_text(out, "provider", hit->provider);
+  json_put_text(out, hit->of == BUDGET_OF_FOLDER ? "folder" : "provider", hit->provider);
   return out;
 }
 
@@ -395,10 +410,13 @@ void budget_note_tell(const json_t *note, struct buf *out) {
   enum budget_unit unit = budget_unit_of(name);
   if (unit == BUDGET_UNITS)
     return;
-  bool day = str_eq_c(json_view(json_at(note, "of")), "day");
+  struct str scope = json_view(json_at(note, "of"));
+  bool day = str_among(scope, "day store folder");
   buf_puts(out, day ? "today's budget" : "budget");
-  if (day)
-    of = json_view(json_at(note, "provider"));
+  if (str_eq_c(scope, "store"))
+    of = STR("the store");
+  else if (day)
+    of = json_view(json_object_get(note, str_eq_c(scope, "day") ? "provider" : "folder"));
   else if (json_at(note, "provider") != NULL) {
     buf_puts(out, ": the ");
     buf_puts(out, unit == BUDGET_COST ? "cost of " : "tokens of ");

@@ -19,10 +19,18 @@
 #include "core/state.h"
 
 struct budget_hit { /* a limit that was reached */
-  enum budget_of { BUDGET_OF_SESSION, BUDGET_OF_MOVEMENT, BUDGET_OF_CALL, BUDGET_OF_DAY } of;
+  enum budget_of {
+    BUDGET_OF_SESSION,
+    BUDGET_OF_MOVEMENT,
+    BUDGET_OF_CALL,
+    BUDGET_OF_DAY, /* from here on of the user's configuration, for a day */
+    BUDGET_OF_STORE,
+    BUDGET_OF_FOLDER
+  } of;
   struct str movement; /* the movement with the limit, or of the call; borrowed */
   size_t index;        /* the movement's index in the workflow */
-  struct str provider; /* with a day's budget: its provider; empty: all; borrowed */
+  /* with a day's budget its provider, empty: all; the folder as it is written; borrowed */
+  struct str provider;
   enum budget_unit unit;
   int64_t used, limit;
   bool stops; /* a running call is ended */

@@ -1081,10 +1081,10 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   case TURN_EXECUTING:
     if (turn->group > 0 && worktree_hold_child(s, turn))
       return false;
-    if (turn->parts != NULL)
-      return group_advance(s, turn);
     if (human_hold(turn, s->core))
       return human_wait(s, turn);
+    if (turn->parts != NULL)
+      return group_advance(s, turn);
     if (s->core->workflow->movements[turn->movement].structured != NULL)
       return step_shape(s, turn);
     call = turn_execute_call(turn);

@@ -130,12 +130,11 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   /* Returns true, with the limit that was reached, if after all that the user's sessions used today
-   * no call of this provider may start. begun: this is the next attempt of a call already counted.
-   * NULL: a day has no limit. */
+   * no call of this provider may start; else the call is counted as begun. begun: this is the next
+   * attempt of a call already counted. NULL: a day has no limit. */
   bool (*day_refuses)(void *ctx, struct str provider, bool begun, struct budget_hit *hit);
-  /* Notes that a call of this provider begins (begun: 1), or that an attempt ended with this
-   * use. */
-  void (*day_count)(void *ctx, struct str provider, const struct spend *used);
+  /* Notes that the call's attempt ended with this use. */
+  void (*day_count)(void *ctx, const struct call *call, const struct spend *used);
   /* Returns true, once a day, when four fifths of a limit are used. */
   bool (*day_notes)(void *ctx, struct str provider, struct budget_hit *hit);
   /* Returns true if a call of this provider, with the settings that it has now, was ever answered.

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/checks.h"
+#include "core/movement_limits.h"
 #include "core/report_file.h"
 #include "core/value_ref.h"
 #include "format/json_object.h"
@@ -48,6 +49,79 @@ static void find_pending(struct turn *group) {
     group->part_next++;
 }
 
+/* --- its plan --- */
+
+/* Returns the calls that a child makes if nothing goes wrong. */
+static int64_t child_calls(const struct movement *m) {
+  int64_t calls = m->argv == NULL && m->ask == NULL, labels = 0;
+  for (size_t i = 0; i < m->rule_count; i++)
+    labels += m->rules[i].kind != RULE_WHEN;
+  for (size_t i = 0; i < m->contract_count; i++)
+    calls += !m->contracts[i].is_answer;
+  bool asked = false;
+  for (size_t i = 0; i < m->judge.stage_count; i++)
+    asked = asked || m->judge.stages[i] != STAGE_PHASE1_TAG; /* which reads the work's answer */
+  if (labels > 1 && asked)
+    calls += m->judge.panel != NULL ? (int64_t)json_array_size(m->judge.panel) : 1;
+  return calls;
+}
+
+/* Returns what a call of the child costs, in nanodollars; below 0: that is not known. */
+static double child_cost(const struct core *core, const struct movement *m, const char *rank) {
+  const json_t *known = json_object_getn(json_at(core->config, "call_costs"), m->name.p, m->name.n);
+  const struct spend *all = &core->spends.all;
+  if (known != NULL)
+    return json_number_value(json_object_get(known, rank)) * BUDGET_NANO;
+  return all->priced > 0 ? (double)all->cost_nano / (double)all->priced : -1;
+}
+
+static bool exceeds(const struct budget *most, int64_t calls, double cost) {
+  return (most->limit[BUDGET_CALLS] >= 0 && calls > most->limit[BUDGET_CALLS]) ||
+         (most->limit[BUDGET_COST] >= 0 && cost > (double)most->limit[BUDGET_COST]);
+}
+
+/* Returns the plan of a group that is to be asked about, a new object; else NULL. */
+static json_t *plan_of(const struct core *core, const struct turn *turn) {
+  const struct movement *group = core_movement(core, turn);
+  const json_t *own = json_at(core->config, "ask_above");
+  struct budget users;
+  int64_t calls = 0;
+  double p50 = 0, p90 = 0;
+  bool known = true;
+  budget_read(own, &users);
+  for (size_t i = 0; i < turn->part_count; i++) {
+    const struct movement *m = &core->workflow->movements[group_part_movement(group, i)];
+    int64_t n = child_calls(m);
+    double middle = child_cost(core, m, "p50");
+    known = known && (n == 0 || middle >= 0);
+    calls += n;
+    p50 += (double)n * middle;
+    p90 += (double)n * child_cost(core, m, "p90");
+  }
+  if (json_is_false(own) || !(exceeds(&users, calls, known ? p90 : -1) ||
+                              exceeds(&core->workflow->ask_above, calls, known ? p90 : -1)))
+    return NULL;
+  json_t *plan = json_pack("{sI sI}", "children", (json_int_t)turn->part_count, "calls", calls);
+  if (known)
+    json_put(plan, "cost_usd",
+             json_pack("{sf sf}", "p50", p50 / BUDGET_NANO, "p90", p90 / BUDGET_NANO));
+  return plan;
+}
+
+void group_plan_tell(const struct movement *group, const json_t *plan, struct buf *out) {
+  const json_t *cost = json_at(plan, "cost_usd");
+  buf_printf(out, "May \"" STR_FMT "\" begin? It plans %lld %s, %lld calls", STR_ARG(group->name),
+             (long long)json_int_at(plan, "children"),
+             group->for_each != NULL ? "items" : "movements",
+             (long long)json_int_at(plan, "calls"));
+  if (cost == NULL)
+    buf_puts(out, "; what they cost is not known");
+  else
+    buf_printf(out, ", $%.2f (p50) to $%.2f (p90)", json_number_value(json_at(cost, "p50")),
+               json_number_value(json_at(cost, "p90")));
+  buf_puts(out, ": more than ask_above allows.");
+}
+
 bool group_enter(const struct fold *f, struct turn *turn) {
   const struct movement *m = core_movement(f->core, turn);
   if (m->child_count > 0) {
@@ -61,6 +135,7 @@ bool group_enter(const struct fold *f, struct turn *turn) {
       turn->parts[i].label = STR("");
     if (turn->part_count == 0)
       turn->phase = TURN_JUDGING;
+    turn->plan = plan_of(f->core, turn);
   }
   if (m->group == NO_GROUP)
     return !fold_has(f, MEMBER_PARENT_TURN) || fold_bad(f, "its movement is no child");

@@ -7,6 +7,11 @@
  * verdict is data: its label is `error` or `none`. With for_each there is one child in the
  * workflow, and a turn of it for each item, up to `concurrency` at once.
  *
+ * A group whose plan exceeds `ask_above`, of the workflow or of the session's configuration, asks a
+ * person before its first child begins, and never later. Its plan counts a call of work and one to
+ * judge for each child, and what such calls have cost: in earlier sessions (`call_costs` of the
+ * configuration, which the host fills in), else on average in this one.
+ *
  *   turn_start (group), turn_start (child, parent_turn) ..., turn_end (child) ..., judgment (group)
  * The group's answer joins its children's in the workflow's order, each under its name; the log
  * holds each once, where it came in. */
@@ -25,6 +30,9 @@ bool group_take(const struct fold *f, struct turn *turn);
 void group_publish(struct core *core, const struct turn *turn);
 /* Gives children without a verdict another chance; their siblings' work is kept. */
 void group_reopen(struct turn *turn);
+
+/* Tells a plan: "80 items, 160 calls, $3.20 (p50) to $6.10 (p90)". */
+void group_plan_tell(const struct movement *group, const json_t *plan, struct buf *out);
 
 /* --- questions --- */
 

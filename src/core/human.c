@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "core/group.h"
 #include "core/record.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
@@ -14,7 +15,8 @@
 
 bool human_hold(const struct turn *turn, const struct core *core) {
   const struct movement *m = core_movement(core, turn);
-  if (turn->phase != TURN_JUDGED && m->ask == NULL && m->approve == NULL) /* most turns */
+  if (turn->phase != TURN_JUDGED && m->ask == NULL && m->approve == NULL &&
+      turn->plan == NULL) /* most turns */
     return turn->question != NULL || turn->rejected;
   return turn->question != NULL || turn->rejected || turn_may_ask(core, turn, STR("ask")) ||
          turn_may_ask(core, turn, STR("approve")) || turn_may_ask(core, turn, STR("input"));
@@ -42,7 +44,7 @@ void human_ask(struct step *s, struct turn *turn, const char *kind, json_t *ques
   long ms = 0;
   if (strcmp(kind, "ask") == 0)
     ms = m->ask->deadline_ms;
-  else if (strcmp(kind, "approve") == 0)
+  else if (strcmp(kind, "approve") == 0 && m->approve != NULL)
     ms = m->approve->deadline_ms;
   char until[RECORD_TIME_BYTES];
   struct record_draft d;
@@ -125,6 +127,16 @@ static json_t *approve_question(const struct step *s, const struct turn *turn) {
   json_put(question, "files", files);
   if (m->approve->deadline_ms > 0)
     json_put(question, "default", json_string(m->approve->approves ? "approve" : "reject"));
+  return question;
+}
+
+/* Asks whether a group may begin, with what it plans. */
+static json_t *plan_question(const struct step *s, const struct turn *turn) {
+  json_t *question = json_object();
+  buf_auto_t text = {0};
+  group_plan_tell(core_movement(s->core, turn), turn->plan, &text);
+  json_put(question, "text", json_text(buf_view(&text)));
+  json_put(question, "plan", json_incref(turn->plan));
   return question;
 }
 
@@ -232,9 +244,9 @@ static void end_rejected(struct step *s, struct turn *turn) {
     return;
   }
   struct str next = STR("ABORT");
-  if (m->approve->on_reject == NEXT_COMPLETE)
+  if (m->approve != NULL && m->approve->on_reject == NEXT_COMPLETE)
     next = STR("COMPLETE");
-  else if (m->approve->on_reject >= 0)
+  else if (m->approve != NULL && m->approve->on_reject >= 0)
     next = s->core->workflow->movements[m->approve->on_reject].name;
   step_turn_record(s, &d, RECORD_TURN_END, turn);
   record_put_word(&d, MEMBER_OUTCOME, "rejected");
@@ -253,7 +265,8 @@ bool human_wait(struct step *s, struct turn *turn) {
     if (turn_may_ask(core, turn, STR("ask")))
       human_ask(s, turn, "ask", ask_question(s, turn));
     else if (turn_may_ask(core, turn, STR("approve")))
-      human_ask(s, turn, "approve", approve_question(s, turn));
+      human_ask(s, turn, "approve",
+                turn->plan != NULL ? plan_question(s, turn) : approve_question(s, turn));
     else
       human_ask(s, turn, "input", input_question(s, turn));
     return true;

@@ -92,7 +92,7 @@ struct key_set {
 extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys, options_keys,
     structured_output_keys, reask_keys, ask_keys, approve_keys, budget_keys, budget_call_keys,
     guards_keys, gate_keys, error_keys, integrate_keys, limits_keys, contracts_keys, contract_keys,
-    monitor_keys, loop_judge_keys, setup_keys, check_files_keys;
+    monitor_keys, loop_judge_keys, setup_keys, check_files_keys, ask_above_keys;
 
 bool key_is(const struct key *k, struct str name);
 /* Finds a key by name or alias; NULL if there is none. */

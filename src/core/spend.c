@@ -103,6 +103,12 @@ struct spend spends_of(const struct spend_list *list, struct str name) {
   return (struct spend){0};
 }
 
+/* A sum may be larger than what one call can cost. */
+static int64_t spend_nano(const json_t *spent) {
+  double usd = json_number_value(json_at(spent, "cost_usd"));
+  return usd >= 0 && usd * NANO < (double)((int64_t)1 << 62) ? (int64_t)(usd * NANO + 0.5) : 0;
+}
+
 static json_t *spend_json(const struct spend *s) {
   const struct {
     const char *name;
@@ -119,6 +125,20 @@ static json_t *spend_json(const struct spend *s) {
   if (s->priced > 0)
     json_object_set_new(out, "cost_usd", json_real((double)s->cost_nano / NANO));
   return out;
+}
+
+void spend_sum(json_t *sum, const json_t *spent) {
+  static const char *const keys[] = {"calls",  "duration_ms", "input",     "output",
+                                     "cached", "reasoning",   "uncounted", "unpriced"};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+    json_int_t more = bounded(json_object_get(spent, keys[i]));
+    if (more > 0)
+      json_object_set_new(sum, keys[i],
+                          json_integer(json_integer_value(json_object_get(sum, keys[i])) + more));
+  }
+  if (json_at(spent, "cost_usd") != NULL)
+    json_object_set_new(sum, "cost_usd",
+                        json_real((double)(spend_nano(sum) + spend_nano(spent)) / NANO));
 }
 
 static json_t *list_json(const struct spend_list *list) {

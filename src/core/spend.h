@@ -50,6 +50,9 @@ struct spend spend_of(const json_t *usage, int64_t duration_ms);
 /* Returns the sums as session_end has them. A new reference. */
 json_t *spends_json(const struct spends *spends);
 
+/* Adds what one session used to a sum of the same form, in a log's units: nothing is lost. */
+void spend_sum(json_t *sum, const json_t *spent);
+
 /* US dollars for a million tokens; below 0: not known. */
 enum price_kind {
   PRICE_INPUT,

@@ -127,6 +127,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->error);
   json_decref(turn->verdict);
   json_decref(turn->evidence.found);
+  json_decref(turn->plan);
   json_decref(turn->question);
   json_decref(turn->structured);
   json_decref(turn->files);
@@ -337,7 +338,8 @@ bool turn_may_ask(const struct core *core, const struct turn *turn, struct str k
   if (str_eq_c(kind, "ask"))
     return begins && m->ask != NULL;
   if (str_eq_c(kind, "approve"))
-    return begins && m->approve != NULL && !turn->answered && !turn->rejected;
+    return begins && !turn->answered && !turn->rejected &&
+           (m->approve != NULL || (turn->plan != NULL && turn->part_open + turn->part_done == 0));
   if (str_eq_c(kind, "input"))
     return turn->phase == TURN_JUDGED && turn->rule > 0 && m->rules[turn->rule - 1].asks &&
            !turn->answered;

@@ -202,10 +202,11 @@ struct turn {
     json_t *found; /* what its runs show; or NULL */
     long answer;   /* a person's choice; 0: none yet */
   } evidence;
-  bool let_be;                /* a person accepted its changes to protected paths */
-  bool head_let_be;           /* a person accepted where it left HEAD */
-  json_t *question;           /* open question to a person, as in its record; or NULL */
-  uint64_t question_seq;      /* seq of that record */
+  bool let_be;           /* a person accepted its changes to protected paths */
+  bool head_let_be;      /* a person accepted where it left HEAD */
+  json_t *plan;          /* a group's, that is asked about before it begins, see group.h; or NULL */
+  json_t *question;      /* open question to a person, as in its record; or NULL */
+  uint64_t question_seq; /* seq of that record */
   int64_t asked_ms, until_ms; /* time of the question; its deadline, 0: none */
   /* the question was answered: approved, or with what the movement wanted; or it was rejected */
   bool answered, rejected;

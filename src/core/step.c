@@ -768,9 +768,6 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   prompt_log_init(&log, &n->prompt, &s->core->texts);
   record_put_parts(&d, MEMBER_PROMPT, log.parts, log.count);
   record_put_tree(&d, MEMBER_SAID, json_incref(n->said));
-  const struct spend begun = {.begun = 1};
-  if (s->env->day_count != NULL)
-    s->env->day_count(s->env->ctx, request.provider, &begun);
   record_put_tree(&d, MEMBER_BUDGET, start_notes(s, turn, request.provider));
   step_emit(s, &d);
   prompt_log_deinit(&log);
@@ -1086,7 +1083,7 @@ static void put_result_members(const struct step *s, const struct turn *turn,
   record_put_number(d, MEMBER_DURATION_MS, r->duration_ms);
   struct spend used = spend_of(usage, r->duration_ms);
   if (s->env->day_count != NULL)
-    s->env->day_count(s->env->ctx, str_from(call->provider), &used);
+    s->env->day_count(s->env->ctx, call, &used);
   record_put_tree(d, MEMBER_BUDGET,
                   budget_notes(core, turn, call, usage, r->duration_ms, r->class == CLASS_NONE));
 }

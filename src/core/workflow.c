@@ -846,6 +846,7 @@ static bool build_all(struct build *b, const json_t *doc) {
   wf->fallback = json_at(doc, "fallback");
   wf->model = json_view_at(doc, "model");
   wf->budget = build_budget(b, doc);
+  budget_read(json_at(doc, "ask_above"), &wf->ask_above);
   wf->protect = json_at(doc, "protect");
   wf->may_change = json_at(doc, "may_change");
   wf->inputs = json_at(doc, "inputs");

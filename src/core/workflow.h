@@ -212,6 +212,7 @@ struct workflow {
   size_t monitor_count;
   long max_movements;          /* MOVEMENTS_INFINITE or > 0 */
   const struct budget *budget; /* of the session; or NULL */
+  struct budget ask_above;     /* a group whose plan exceeds it asks first */
   const json_t *may_change;    /* patterns of a check's files that may change; or NULL; borrowed */
   const json_t *protect;       /* patterns of paths that nobody changes; or NULL; borrowed */
   struct str provider, model;

@@ -1242,7 +1242,8 @@ static size_t control_said(void *ctx, const char *id, struct page_said **list) {
 static json_t *control_day(void *ctx) {
   const struct control *api = ctx;
   const struct generation *now = api->sessions->env->generation;
-  return daily_usage_json(&api->sessions->host->day, day_set_of(now->registry));
+  return daily_usage_json(&api->sessions->host->day, day_set_of(now->registry),
+                          store_folder(api->sessions->host->store));
 }
 
 bool control_open_window(struct control *api, const char *address, struct err *err) {

@@ -235,6 +235,10 @@ static bool launch_take_place(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "lock must be true or false");
   if (json_is_false(lock))
     json_object_set_new(p->l->config, "lock", json_false());
+  json_t *above = json_object_get(p->body, "ask_above");
+  if (above != NULL && !json_is_false(above))
+    return err_set(p->err, ERR_INVALID, "ask_above can only be false");
+  json_object_set(p->l->config, "ask_above", above);
   json_t *may = json_object_get(p->body, "may_change");
   for (size_t i = 0; may != NULL && (i == 0 || i < json_array_size(may)); i++)
     if (json_array_size(may) > 64 || !json_is_string(json_array_get(may, i)))
@@ -493,6 +497,8 @@ static bool launch_take_workflow(struct launch_body *p) {
   if (l->workflow == NULL)
     return err_set(p->err, ERR_FILE, "the workflow has errors");
   sandbox_inherit(l->config, l->workflow, registry_capabilities(l->generation->registry));
+  if (p->runs)
+    plan_put_costs(l->workflow, l->config, l->generation->registry, l->env->store);
   l->workflow_path = path ? xstrdup(path) : NULL;
   return true;
 }
@@ -630,6 +636,7 @@ static bool launch_read(struct launch_body *p) {
                                         "max_movements",
                                         "judge_provider",
                                         "may_change",
+                                        "ask_above",
                                         NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
@@ -687,6 +694,7 @@ static bool launch_trusted(const struct launch_body *p) {
 
 static bool parse_session(struct launch_body *p) {
   bool ok = launch_read(p) && launch_trusted(p) && keep_task(p);
+  p->l->asks_more |= json_object_get(p->body, "ask_above") != NULL; /* a person's word, too */
   if (ok)
     p->l->setup.scenario = p->l->scenario ? &p->l->scenario->scenario : NULL;
   return ok;

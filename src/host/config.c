@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "core/keys.h"
 #include "core/movement_limits.h"
 #include "core/prompt.h"
 #include "format/json_object.h"
@@ -124,6 +125,8 @@ const struct config_key config_keys[] = {
      "a program to notify of questions, stops and ends, as a list of words"},
     {"budget", NULL, NULL, NULL,
      "how much all sessions may use in a day, and how much of that each backend may use"},
+    {"ask_above", NULL, "--yes", NULL,
+     "how many calls, and how much money, a group may plan before it asks whether it may begin"},
     {"workspace", "here", "--workspace", NULL,
      "where sessions work, and what goes into a worktree"},
     {"wait_for_reset", "on", NULL, NULL,
@@ -293,6 +296,19 @@ static bool config_read_budget(struct config *config, const char *path,
   return config->budget != NULL;
 }
 
+static bool config_read_ask_above(struct config *config, const char *path,
+                                  const struct yaml_node *node, struct err *err) {
+  struct err why;
+  config->ask_above = yaml_to_json(node);
+  bool ok = json_object_size(config->ask_above) > 0 &&
+            key_set_check(&ask_above_keys, config->ask_above, &why);
+  for (size_t i = 0; ok && i < node->count; i++)
+    ok = key_find(&ask_above_keys, node->pairs[i].key->text) != NULL;
+  return ok || yaml_wrong(err, path, node,
+                          "ask_above must be a map of calls (a whole number) and cost (US "
+                          "dollars), such as {calls: 50, cost: 5}");
+}
+
 static bool config_read_sandbox(struct config *config, const char *path,
                                 const struct yaml_node *node, struct err *err) {
   config->sandbox = sandbox_read(path, node, err);
@@ -435,6 +451,7 @@ static const struct {
     {"prices", config_read_prices},
     {"notify", config_read_notify},
     {"budget", config_read_budget},
+    {"ask_above", config_read_ask_above},
     {"workspace", config_read_workspace},
     {"env", config_read_env},
     {"wait_for_reset", config_read_reset_wait},
@@ -461,8 +478,9 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
     names[i] = config_keys[i].name;
   const char *near = str_nearest(key, names);
   const char *all =
-      "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "wait_for_outage, wait_for_background, env, facets, secrets, sandbox, hidden_tests, store, "
+      "use provider, model, options, fallback, prices, notify, budget, ask_above, workspace, "
+      "wait_for_reset, wait_for_outage, wait_for_background, env, facets, secrets, sandbox, "
+      "hidden_tests, store, "
       "shared_paths, words or providers";
   return yaml_unknown(err, path, pair->key, "unknown key", near, all);
 }
@@ -600,6 +618,10 @@ static void set_provider_models(json_t *config, json_t *providers) {
 }
 
 void config_resolve(const struct config *config, json_t *session_config) {
+  char user[PATHS_USER_BYTES];
+  paths_user(user);
+  if (json_object_get(session_config, "user") == NULL) /* it stays whoever began the session */
+    config_set_string(session_config, "user", user);
   config_set_string(session_config, "default_provider", config->provider);
   config_set_string(session_config, "default_model", config->model);
   json_object_set(session_config, "default_options", config->options);
@@ -613,6 +635,8 @@ void config_resolve(const struct config *config, json_t *session_config) {
   json_object_set(session_config, "wait_for_outage", config->outage_wait);
   json_object_set(session_config, "wait_for_background", config->background_wait);
   json_object_set(session_config, "prices", config->prices);
+  if (!json_is_false(json_object_get(session_config, "ask_above"))) /* --yes */
+    json_object_set(session_config, "ask_above", config->ask_above);
   json_object_set(session_config, "default_workspace", config->workspace);
   json_object_set(session_config, "templates", config->templates);
   json_object_set(session_config, "secrets", config->secrets);
@@ -658,6 +682,7 @@ void config_deinit(struct config *config) {
   json_decref(config->outage_wait);
   json_decref(config->background_wait);
   json_decref(config->prices);
+  json_decref(config->ask_above);
   json_decref(config->secrets);
   json_decref(config->facets);
   json_decref(config->sandbox);

@@ -7,6 +7,7 @@
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
  *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notifier.h
  *   budget: {day: {cost: 20}}   what all sessions may use in a day, see daily_usage.h
+ *   ask_above: {calls: 50}  how much a group may plan before it asks, see core/group.h
  *   workspace: worktree     where sessions work, see workspace_set.h
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   wait_for_outage: 30m    how long a provider is waited for that is away, or off
@@ -50,6 +51,7 @@ struct config {
   json_t *workspace;       /* settings for worktrees, or NULL */
   json_t *notify;          /* from notify_config_set_read, or NULL */
   json_t *budget;          /* from day_set_read, or NULL */
+  json_t *ask_above;       /* {calls, cost}, or NULL */
   json_t *prices;          /* model -> dollars, or NULL */
   json_t *shared_paths;    /* folder -> label of the workers that have it, or NULL */
   bool no_reset_wait;      /* wait_for_reset: off */

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "format/json_object.h"
 #include "host/paths.h"
 #include "os/clock.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +27,8 @@
  *   budget:
  *     day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}
  *     providers: {claude: {cost: 10}}          also for a day
+ *     store: {day: {cost: 50}}                 all sessions of a store, whoever runs them
+ *     folders: {~/api: {day: {cost: 10}}}      those that were begun there or below
  *
  *   limits = day_set_read(path, node, &err)     checked, each error at its place
  *   day_set_keep(registry, limits)              takes it; it is freed with the registry
@@ -67,14 +71,31 @@ static bool day_amounts_check(const char *path, const struct yaml_node *node, st
   return true;
 }
 
-static bool day_providers_check(const char *path, const struct yaml_node *node, struct err *err) {
+/* Checks {day: AMOUNTS}. */
+static bool day_check(const char *path, const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_MAP || node->count != 1 || !str_eq_c(node->pairs[0].key->text, "day"))
+    return yaml_wrong(err, path, node, "it must say what may be used in a day: {day: {cost: 10}}");
+  return day_amounts_check(path, node->pairs[0].value, err);
+}
+
+/* Checks a map of names, or of folders, to amounts. */
+static bool day_names_check(const char *path, const struct yaml_node *node, bool folders,
+                            struct err *err) {
+  if (node->kind != YAML_MAP && folders)
+    return yaml_wrong(err, path, node,
+                      "folders must be a map of folders to what may be used in a day, such as "
+                      "{~/api: {day: {cost: 10}}}");
   if (node->kind != YAML_MAP)
     return yaml_wrong(err, path, node,
                       "providers must be a map of names to what each may use in a day, such as "
                       "{claude: {cost: 10}}");
-  for (size_t i = 0; i < node->count; i++)
-    if (!day_amounts_check(path, node->pairs[i].value, err))
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_pair *pair = &node->pairs[i];
+    if (folders && !str_starts(pair->key->text, "/") && !str_starts(pair->key->text, "~/"))
+      return yaml_wrong(err, path, pair->key, "it must be an absolute path, or begin with ~/");
+    if (!(folders ? day_check : day_amounts_check)(path, pair->value, err))
       return false;
+  }
   return true;
 }
 
@@ -87,14 +108,17 @@ json_t *day_set_read(const char *path, const struct yaml_node *node, struct err 
   }
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_pair *pair = &node->pairs[i];
-    bool ok;
+    bool ok, folders = str_eq_c(pair->key->text, "folders");
     if (str_eq_c(pair->key->text, "day"))
       ok = day_amounts_check(path, pair->value, err);
-    else if (str_eq_c(pair->key->text, "providers"))
-      ok = day_providers_check(path, pair->value, err);
+    else if (folders || str_eq_c(pair->key->text, "providers"))
+      ok = day_names_check(path, pair->value, folders, err);
+    else if (str_eq_c(pair->key->text, "store"))
+      ok = day_check(path, pair->value, err);
     else
       ok = yaml_wrong(err, path, pair->key,
-                      "budget in a configuration has day and providers: write {day: {cost: 20}}");
+                      "budget in a configuration has day, providers, store and folders: write "
+                      "{day: {cost: 20}}");
     if (!ok)
       return NULL;
   }
@@ -103,24 +127,45 @@ json_t *day_set_read(const char *path, const struct yaml_node *node, struct err 
 
 static void day_limits_free(void *owned) {
   struct day_limits *limits = owned;
-  for (size_t i = 0; i < limits->count; i++)
-    free(limits->of[i].provider);
+  for (size_t i = 0; i < limits->count; i++) {
+    free(limits->of[i].name);
+    free(limits->of[i].folder);
+  }
   free(limits->of);
   free(limits);
 }
 
+static void add_limit(struct day_limits *limits, enum budget_of of, const char *name,
+                      const json_t *amounts) {
+  struct day_limit *limit = &limits->of[limits->count++];
+  *limit = (struct day_limit){.of = of, .name = xstrdup(name)};
+  budget_read(amounts, &limit->budget);
+  if (of != BUDGET_OF_FOLDER)
+    return;
+  const char *home = getenv("HOME");
+  buf_auto_t path = {0};
+  buf_printf(&path, "%s%s", name[0] == '~' && home != NULL ? home : "", name + (name[0] == '~'));
+  limit->folder = realpath(buf_c(&path), NULL); /* sessions have real paths */
+  if (limit->folder == NULL)
+    limit->folder = buf_take(&path);
+  for (size_t n = strlen(limit->folder); n > 1 && limit->folder[n - 1] == '/'; n--)
+    limit->folder[n - 1] = '\0';
+}
+
 void day_set_keep(struct provider_registry *registry, const json_t *budget) {
-  const json_t *of = json_at(budget, "providers");
+  const json_t *of = json_at(budget, "providers"), *folders = json_at(budget, "folders");
+  const json_t *store = json_at(json_at(budget, "store"), "day");
   if (json_object_size(budget) == 0)
     return;
   struct day_limits *limits = xcalloc(1, sizeof *limits);
   budget_read(json_at(budget, "day"), &limits->all);
-  limits->of = xcalloc(json_object_size(of) + 1, sizeof *limits->of);
-  JSON_MEMBERS(of, name, one) {
-    struct day_limit *limit = &limits->of[limits->count++];
-    limit->provider = xstrdup(name);
-    budget_read(one, &limit->budget);
-  }
+  limits->of = xcalloc(json_object_size(of) + json_object_size(folders) + 1, sizeof *limits->of);
+  JSON_MEMBERS(of, name, one)
+    add_limit(limits, BUDGET_OF_DAY, name, one);
+  if (store != NULL)
+    add_limit(limits, BUDGET_OF_STORE, "", store);
+  JSON_MEMBERS(folders, folder, day)
+    add_limit(limits, BUDGET_OF_FOLDER, folder, json_at(day, "day"));
   registry_keep(registry, limits, day_limits_free);
 }
 
@@ -130,7 +175,8 @@ const struct day_limits *day_set_of(const struct provider_registry *registry) {
 
 /* --- daily_usage --- */
 
-enum { DAY_NAME_BYTES = 16, DAY_LINE_BYTES = 256, SOFT_OF = 5 };
+enum { DAY_NAME_BYTES = 16, DAY_LINE_BYTES = 256, DAY_KEY_BYTES = 160, SOFT_OF = 5 };
+static const char store_prefix[] = "store:", folder_prefix[] = "folder:"; /* no name has a colon */
 static const int64_t day_most = (int64_t)1 << 50;
 
 void daily_usage_init(struct daily_usage *book) {
@@ -163,10 +209,42 @@ static void sum_add(struct day_sum *sum, const int64_t used[BUDGET_UNITS]) {
       sum->used[u] += used[u];
 }
 
-static void book_take(struct daily_usage *book, struct str provider,
-                      const int64_t used[BUDGET_UNITS]) {
-  sum_add(sum_of(book, provider, true), used);
-  sum_add(sum_of(book, STR(""), true), used);
+/* name: a provider, or the key of a store or a folder, for which its use is counted, too. */
+static void book_take(struct daily_usage *book, struct str name, const int64_t used[BUDGET_UNITS]) {
+  sum_add(sum_of(book, name, true), used);
+  if (!str_starts(name, store_prefix) && !str_starts(name, folder_prefix))
+    sum_add(sum_of(book, STR(""), true), used);
+}
+
+bool day_limit_counts(const struct day_limit *limit, const struct day_call *call) {
+  size_t n = limit->folder != NULL ? strlen(limit->folder) : 0;
+  if (limit->of != BUDGET_OF_FOLDER)
+    return limit->of == BUDGET_OF_STORE;
+  return call->folder != NULL && strncmp(call->folder, limit->folder, n) == 0 &&
+         (call->folder[n] == '\0' || call->folder[n] == '/' || n == 1);
+}
+
+/* Writes the key under which a limit's sum is kept. Returns false if it does not count for the
+ * call. A path becomes a hash: it may hold anything, and a line of the book is short. */
+static bool limit_key(const struct day_limit *limit, const struct day_call *call,
+                      char out[DAY_KEY_BYTES]) {
+  char sha256[SHA256_HEX];
+  char_auto_t *store = NULL;
+  const char *path = limit->folder;
+  if (limit->of == BUDGET_OF_DAY) {
+    print_into(out, DAY_KEY_BYTES, "%s", limit->name);
+    return str_eq_c(call->provider, limit->name);
+  }
+  if (call->store == NULL || !day_limit_counts(limit, call))
+    return false;
+  if (limit->of == BUDGET_OF_STORE) {
+    store = realpath(call->store, NULL); /* however each process names it */
+    path = store != NULL ? store : call->store;
+  }
+  sha256_hex(path, strlen(path), "", 0, sha256);
+  print_into(out, DAY_KEY_BYTES, "%s%.32s",
+             limit->of == BUDGET_OF_STORE ? store_prefix : folder_prefix, sha256);
+  return true;
 }
 
 /* --- the file --- */
@@ -273,68 +351,105 @@ static bool book_leaves_out(struct str provider) {
   return str_eq_c(provider, "command");
 }
 
-void daily_usage_add(struct daily_usage *book, struct str provider,
-                     const int64_t used[BUDGET_UNITS]) {
-  char line[DAY_LINE_BYTES];
-  if (book_leaves_out(provider))
+/* Adds to one sum: a line of its own, or to this process alone if that cannot be written. */
+static void book_put(struct daily_usage *book, struct str name, const int64_t used[BUDGET_UNITS],
+                     struct buf *lines) {
+  if (book->fd <= 0 || name.n >= DAY_KEY_BYTES)
+    book_take(book, name, used);
+  else
+    buf_printf(lines, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " " STR_FMT "\n",
+               used[BUDGET_TOKENS], used[BUDGET_COST], used[BUDGET_TIME], used[BUDGET_CALLS],
+               STR_ARG(name));
+}
+
+static void book_add(struct daily_usage *book, const struct day_limits *limits,
+                     const struct day_call *call, const int64_t used[BUDGET_UNITS]) {
+  char key[DAY_KEY_BYTES];
+  buf_auto_t lines = {0};
+  book_put(book, call->provider, used, &lines);
+  for (size_t i = 0; limits != NULL && i < limits->count; i++)
+    if (limits->of[i].of != BUDGET_OF_DAY && limit_key(&limits->of[i], call, key))
+      book_put(book, str_from(key), used, &lines);
+  if (lines.n == 0 || write(book->fd, lines.p, lines.n) == (ssize_t)lines.n)
+    return; /* it is read back like the others' */
+  struct str rest = buf_view(&lines);
+  while (rest.n > 0)
+    book_read_line(book, str_next_line(&rest));
+}
+
+void daily_usage_add(struct daily_usage *book, const struct day_limits *limits,
+                     const struct day_call *call, const int64_t used[BUDGET_UNITS]) {
+  if (book_leaves_out(call->provider))
     return;
   book_turn(book);
-  int n =
-      snprintf(line, sizeof line, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " " STR_FMT "\n",
-               used[BUDGET_TOKENS], used[BUDGET_COST], used[BUDGET_TIME], used[BUDGET_CALLS],
-               STR_ARG(provider));
-  bool fits = n > 0 && (size_t)n < sizeof line;
-  if (book->fd > 0 && fits && write(book->fd, line, (size_t)n) == n)
-    return; /* it is read back like the others' */
-  book_take(book, provider, used);
+  book_add(book, limits, call, used);
 }
 
 /* --- limits --- */
 
-/* Finds the first limit that is reached, or near. */
+/* Finds the first unit of a limit that is reached, or near. */
 static bool find_reached_limit(struct daily_usage *book, const struct budget *budget,
-                               struct str provider, bool begun, bool near, struct budget_hit *hit) {
-  struct day_sum *sum = sum_of(book, provider, false);
+                               const char *key, bool begun, bool near, struct budget_hit *hit) {
+  struct day_sum *sum = sum_of(book, str_from(key), false);
   for (int u = 0; sum != NULL && u < BUDGET_UNITS; u++) {
     int64_t limit = budget->limit[u];
     bool used = near ? sum->used[u] >= limit - limit / SOFT_OF : sum->used[u] >= limit;
     if (limit <= 0 || !used || (begun && u == BUDGET_CALLS) || (near && sum->told[u]))
       continue;
     sum->told[u] = sum->told[u] || near;
-    *hit = (struct budget_hit){.of = BUDGET_OF_DAY,
-                               .provider = provider,
-                               .unit = (enum budget_unit)u,
-                               .used = sum->used[u],
-                               .limit = limit};
+    hit->unit = (enum budget_unit)u;
+    hit->used = sum->used[u];
+    hit->limit = limit;
     return true;
   }
   return false;
 }
 
-static bool day_hits(struct daily_usage *book, const struct day_limits *limits, struct str provider,
-                     bool begun, bool near, struct budget_hit *hit) {
-  if (limits == NULL || book_leaves_out(provider))
+static bool day_hits(struct daily_usage *book, const struct day_limits *limits,
+                     const struct day_call *call, bool begun, bool near, struct budget_hit *hit) {
+  char key[DAY_KEY_BYTES];
+  if (limits == NULL || book_leaves_out(call->provider))
     return false;
   book_read(book);
-  bool hits = find_reached_limit(book, &limits->all, STR(""), begun, near, hit);
+  *hit = (struct budget_hit){.of = BUDGET_OF_DAY};
+  bool hits = find_reached_limit(book, &limits->all, "", begun, near, hit);
   for (size_t i = 0; !hits && i < limits->count; i++)
-    if (str_eq_c(provider, limits->of[i].provider))
-      hits = find_reached_limit(book, &limits->of[i].budget, str_from(limits->of[i].provider),
-                                begun, near, hit);
+    if (limit_key(&limits->of[i], call, key)) {
+      hit->of = limits->of[i].of;
+      hit->provider = str_from(limits->of[i].name);
+      hits = find_reached_limit(book, &limits->of[i].budget, key, begun, near, hit);
+    }
   return hits;
 }
 
 bool daily_usage_refuses(struct daily_usage *book, const struct day_limits *limits,
-                         struct str provider, bool begun, struct budget_hit *hit) {
-  bool refuses = day_hits(book, limits, provider, begun, false, hit);
+                         const struct day_call *call, struct budget_hit *hit) {
+  bool refuses = day_hits(book, limits, call, true, false, hit);
   if (!refuses && limits != NULL)
     book_sync(book);
   return refuses;
 }
 
+bool daily_usage_take(struct daily_usage *book, const struct day_limits *limits,
+                      const struct day_call *call, struct budget_hit *hit) {
+  static const int64_t one[BUDGET_UNITS] = {[BUDGET_CALLS] = 1};
+  if (limits == NULL || book_leaves_out(call->provider))
+    return false;
+  book_turn(book);
+  bool locked = book->fd > 0 && flock(book->fd, LOCK_EX) == 0;
+  bool refuses = day_hits(book, limits, call, false, false, hit);
+  if (!refuses)
+    book_add(book, limits, call, one);
+  if (locked)
+    (void)flock(book->fd, LOCK_UN);
+  if (!refuses)
+    book_sync(book);
+  return refuses;
+}
+
 bool daily_usage_near(struct daily_usage *book, const struct day_limits *limits,
-                      struct str provider, struct budget_hit *hit) {
-  return day_hits(book, limits, provider, false, true, hit);
+                      const struct day_call *call, struct budget_hit *hit) {
+  return day_hits(book, limits, call, false, true, hit);
 }
 
 void daily_usage_used(struct daily_usage *book, struct str provider, int64_t used[BUDGET_UNITS]) {
@@ -344,27 +459,51 @@ void daily_usage_used(struct daily_usage *book, struct str provider, int64_t use
     used[u] = sum != NULL ? sum->used[u] : 0;
 }
 
-static void add_day_limits(struct daily_usage *book, const struct budget *budget,
-                           struct str provider, json_t *list) {
-  int64_t used[BUDGET_UNITS];
-  daily_usage_used(book, provider, used);
+static void put_day_limits(const struct budget *budget, const int64_t used[BUDGET_UNITS],
+                           struct budget_hit hit, json_t *list) {
   for (int u = 0; u < BUDGET_UNITS; u++)
     if (budget->limit[u] > 0) {
-      const struct budget_hit hit = {.of = BUDGET_OF_DAY,
-                                     .provider = provider,
-                                     .unit = (enum budget_unit)u,
-                                     .used = used[u],
-                                     .limit = budget->limit[u]};
+      hit.unit = (enum budget_unit)u;
+      hit.used = used[u];
+      hit.limit = budget->limit[u];
       json_array_append_new(list, budget_json(&hit));
     }
 }
 
-json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits) {
+static void add_day_limits(struct daily_usage *book, const struct budget *budget, const char *key,
+                           struct budget_hit hit, json_t *list) {
+  int64_t used[BUDGET_UNITS];
+  daily_usage_used(book, str_from(key), used);
+  put_day_limits(budget, used, hit, list);
+}
+
+void day_limit_json(const struct day_limit *limit, const json_t *spent, json_t *list) {
+  int64_t used[BUDGET_UNITS] = {0};
+  if (limit->of == BUDGET_OF_DAY)
+    return;
+  JSON_EACH(spent, i, one)
+    for (int u = 0; u < BUDGET_MOVEMENTS && strcmp(json_word_at(one, "cap"), limit->name) == 0;
+         u++) {
+      const json_t *n = json_object_get(one, budget_unit_name((enum budget_unit)u));
+      used[u] = (int64_t)(json_number_value(n) * (u == BUDGET_COST ? BUDGET_NANO : 1) + 0.5);
+    }
+  put_day_limits(&limit->budget, used,
+                 (struct budget_hit){.of = limit->of, .provider = str_from(limit->name)}, list);
+}
+
+json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits,
+                         const char *store) {
   json_t *list = json_array();
   if (limits == NULL)
     return list;
-  add_day_limits(book, &limits->all, STR(""), list);
-  for (size_t i = 0; i < limits->count; i++)
-    add_day_limits(book, &limits->of[i].budget, str_from(limits->of[i].provider), list);
+  add_day_limits(book, &limits->all, "", (struct budget_hit){.of = BUDGET_OF_DAY}, list);
+  for (size_t i = 0; i < limits->count; i++) {
+    const struct day_limit *limit = &limits->of[i];
+    const struct day_call call = {str_from(limit->name), store, limit->folder};
+    const struct budget_hit hit = {.of = limit->of, .provider = call.provider};
+    char key[DAY_KEY_BYTES];
+    if (limit_key(limit, &call, key))
+      add_day_limits(book, &limit->budget, key, hit, list);
+  }
   return list;
 }

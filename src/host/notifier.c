@@ -372,6 +372,11 @@ void notifier_init(struct notifier *n, uv_loop_t *loop, struct process_table *pr
     notification_cursor_load(&n->told, store);
 }
 
+void notifier_drain(struct notifier *n) {
+  while (n->queue.count > 0)
+    (void)uv_run(n->loop, UV_RUN_ONCE);
+}
+
 void notifier_close(struct notifier *n) {
   if (n->closed)
     return;

@@ -7,6 +7,7 @@
  *   notifier_recover(&n)                           what the last process did not get to tell
  *   notifier_on_record(&n, &brief, record)         a durable record, already fed to the brief
  *   notifier_put(&n, notice)                       one without a record; takes it
+ *   notifier_drain(&n)  for a program that does nothing else
  *   notifier_close(&n)  the rest is for the next start; run the loop then
  *   notifier_deinit(&n)
  *
@@ -59,6 +60,8 @@ void notifier_recover(struct notifier *n);
 void notifier_on_record(struct notifier *n, const struct summary *b, const struct record *record);
 void notifier_put(struct notifier *n, json_t *notification);
 bool notifier_wants(const struct notifier *n, const char *event);
+/* Runs the loop until everything that waits is told or given up; only without a store. */
+void notifier_drain(struct notifier *n);
 void notifier_close(struct notifier *n);
 void notifier_deinit(struct notifier *n);
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "os/fs.h"
 #include "provider/child.h"
 #include "store/store.h"
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -435,4 +437,13 @@ bool paths_read_last(const char *project, char out[PATHS_BYTES]) {
   if (ok)
     print_into(out, PATHS_BYTES, "%s", b.p);
   return ok;
+}
+
+void paths_user(char out[PATHS_USER_BYTES]) {
+  const struct passwd *user = getpwuid(geteuid());
+  if (user != NULL && user->pw_name[0] && strlen(user->pw_name) < PATHS_USER_BYTES &&
+      utf8_valid(user->pw_name, strlen(user->pw_name)))
+    print_into(out, PATHS_USER_BYTES, "%s", user->pw_name);
+  else
+    print_into(out, PATHS_USER_BYTES, "uid %ld", (long)geteuid());
 }

@@ -8,7 +8,10 @@
 
 #include "base/err.h"
 
-enum { PATHS_BYTES = 1024 };
+enum { PATHS_BYTES = 1024, PATHS_USER_BYTES = 64 };
+
+/* Gives the name of the system's user, or "uid N". */
+void paths_user(char out[PATHS_USER_BYTES]);
 
 /* Returns false if there is no home to derive it from. */
 bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST_CHECK;

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/decide.h"
 #include "core/sandbox_settings.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -349,34 +350,46 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Tells what the newest sessions that came to COMPLETE or ABORT used; null if there are none. */
-static json_t *history_json(const struct store *store, const char *workflow) {
-  static const char *const names[] = {"cost_usd", "tokens", "duration_ms"};
-  struct history h = {0};
+/* Passes on the newest sessions of the workflow that came to COMPLETE or ABORT. */
+static void history_each(const struct store *store, struct str workflow,
+                         void (*each)(void *ctx, const struct summary *b), void *ctx) {
   struct store_id *ids = NULL;
-  size_t count = 0;
+  size_t count = 0, runs = 0;
   struct err err;
   if (store == NULL || !store_exists(store) || !store_list(store, &ids, &count, &err))
-    return json_null();
-  for (size_t i = 0; i < count && i < LIMIT_PLAN_LOGS && h.runs < LIMIT_PLAN_RUNS; i++) {
+    return;
+  for (size_t i = 0; i < count && i < LIMIT_PLAN_LOGS && runs < LIMIT_PLAN_RUNS; i++) {
     AUTO(summary_deinit) struct summary b = {0};
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
-    if (summary_read(&b, &ref, &err) && b.workflow != NULL && strcmp(b.workflow, workflow) == 0 &&
-        (strcmp(b.status, "complete") == 0 || strcmp(b.status, "abort") == 0)) {
-      const json_t *cost = json_object_get(b.spent, "cost_usd");
-      int64_t from, to;
-      h.runs++;
-      if (cost != NULL)
-        history_add(&h, HISTORY_COST, json_number_value(cost));
-      history_add(&h, HISTORY_TOKENS,
-                  json_number_value(json_object_get(b.spent, "input")) +
-                      json_number_value(json_object_get(b.spent, "output")));
-      if (record_time_parse(b.started, &from) && record_time_parse(b.updated, &to) && to >= from)
-        history_add(&h, HISTORY_TIME, (double)(to - from));
-    }
+    if (!summary_read(&b, &ref, &err) || b.workflow == NULL || !str_eq_c(workflow, b.workflow) ||
+        (strcmp(b.status, "complete") != 0 && strcmp(b.status, "abort") != 0))
+      continue;
+    runs++;
+    each(ctx, &b);
   }
   free(ids);
+}
+
+static void history_take(void *ctx, const struct summary *b) {
+  struct history *h = ctx;
+  const json_t *cost = json_object_get(b->spent, "cost_usd");
+  int64_t from, to;
+  h->runs++;
+  if (cost != NULL)
+    history_add(h, HISTORY_COST, json_number_value(cost));
+  history_add(h, HISTORY_TOKENS,
+              json_number_value(json_object_get(b->spent, "input")) +
+                  json_number_value(json_object_get(b->spent, "output")));
+  if (record_time_parse(b->started, &from) && record_time_parse(b->updated, &to) && to >= from)
+    history_add(h, HISTORY_TIME, (double)(to - from));
+}
+
+/* Tells what they used; null if there are none. */
+static json_t *history_json(const struct store *store, struct str workflow) {
+  static const char *const names[] = {"cost_usd", "tokens", "duration_ms"};
+  struct history h = {0};
+  history_each(store, workflow, history_take, &h);
   json_t *out = h.runs > 0 ? json_pack("{si}", "runs", (int)h.runs) : json_null();
   for (size_t i = 0; h.runs > 0 && i < HISTORY_COUNT; i++) {
     const double *sorted = h.values[i];
@@ -389,6 +402,60 @@ static json_t *history_json(const struct store *store, const char *workflow) {
     json_object_set_new(out, names[i], ranks);
   }
   return out;
+}
+
+/* --- what calls of children have cost --- */
+
+struct call_costs {
+  const struct workflow *workflow;
+  const json_t *config;
+  const struct provider_registry *registry;
+  double *values; /* LIMIT_PLAN_RUNS of each movement */
+  size_t *counts;
+};
+
+/* Takes what a call of each child cost in one session: by what was told, else at today's price of
+ * the backend that would do the work. */
+static void call_costs_take(void *ctx, const struct summary *b) {
+  struct call_costs *c = ctx;
+  const struct workflow *wf = c->workflow;
+  for (size_t i = wf->top_count; i < wf->movement_count; i++) {
+    struct str name = wf->movements[i].name, provider, model;
+    json_t *used = json_object_getn(json_object_get(b->spent, "movements"), name.p, name.n);
+    json_int_t calls = json_int_at(used, "calls");
+    core_backend(wf, c->config, i, &provider, &model);
+    json_auto_t *own = spend_priced(used, json_at(c->config, "prices"), model);
+    json_auto_t *priced = prices_of_usage(c->registry, c->config, provider, model, own);
+    const json_t *usd = json_at(priced, "cost_usd");
+    if (calls > 0 && usd != NULL)
+      c->values[i * LIMIT_PLAN_RUNS + c->counts[i]++] = json_number_value(usd) / (double)calls;
+  }
+}
+
+void plan_put_costs(const struct workflow *wf, json_t *config,
+                    const struct provider_registry *registry, const struct store *store) {
+  const json_t *own = json_at(config, "ask_above");
+  bool asks = json_at(wf->doc, "ask_above") != NULL || json_is_object(own);
+  if (!asks || json_is_false(own) || wf->movement_count == wf->top_count)
+    return;
+  struct call_costs c = {wf, config, registry,
+                         xcalloc(wf->movement_count * LIMIT_PLAN_RUNS, sizeof(double)),
+                         xcalloc(wf->movement_count, sizeof(size_t))};
+  json_auto_t *costs = json_object();
+  history_each(store, wf->name, call_costs_take, &c);
+  for (size_t i = 0; i < wf->movement_count; i++) {
+    double *sorted = c.values + i * LIMIT_PLAN_RUNS;
+    size_t n = c.counts[i];
+    qsort(sorted, n, sizeof *sorted, by_value);
+    if (n > 0)
+      json_object_setn_new(costs, wf->movements[i].name.p, wf->movements[i].name.n,
+                           json_pack("{sf sf sI}", "p50", plan_rank(sorted, n, 50), "p90",
+                                     plan_rank(sorted, n, 90), "sessions", (json_int_t)n));
+  }
+  if (json_object_size(costs) > 0)
+    json_object_set(config, "call_costs", costs);
+  free(c.values);
+  free(c.counts);
 }
 
 /* --- the whole --- */
@@ -422,10 +489,10 @@ static void add_children(struct planning *plan) {
 }
 
 /* Returns each limit of the user's day, and how much of it is used. */
-static json_t *day_json(const struct provider_registry *registry) {
+static json_t *day_json(const struct provider_registry *registry, const struct store *store) {
   AUTO(daily_usage_deinit) struct daily_usage book;
   daily_usage_init(&book);
-  return daily_usage_json(&book, day_set_of(registry));
+  return daily_usage_json(&book, day_set_of(registry), store_folder(store));
 }
 
 json_t *plan_json(const struct preflight *p, const struct store *store) {
@@ -456,11 +523,9 @@ json_t *plan_json(const struct preflight *p, const struct store *store) {
   double calls = plan_worst(wf, plan.calls);
   json_object_set_new(out, "calls", calls < 0 ? json_null() : json_integer((json_int_t)calls));
   json_object_set_new(out, "budget", plan.budget);
-  json_object_set_new(out, "day", day_json(p->registry));
+  json_object_set_new(out, "day", day_json(p->registry, store));
   json_object_set_new(out, "cost", cost_json(&plan, calls == 0));
-  buf_auto_t name = {0};
-  buf_str(&name, wf->name);
-  json_object_set_new(out, "history", history_json(store, buf_c(&name)));
+  json_object_set_new(out, "history", history_json(store, wf->name));
   json_decref(plan.unknown);
   free(reachable);
   free(plan.calls);

@@ -3,16 +3,15 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "host/paths.h"
 #include "host/preflight.h"
 #include "host/sandbox_config.h"
 #include "os/orphans.h"
 #include "os/tmpdir.h"
 
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -263,12 +262,8 @@ bool resume_options_by_person(const char *command, const char *word, struct err 
 }
 
 json_t *resume_options_person(void) {
-  char name[64];
-  const struct passwd *user = getpwuid(geteuid());
-  if (user != NULL && user->pw_name[0] && utf8_valid(user->pw_name, strlen(user->pw_name)))
-    print_into(name, sizeof name, "%s", user->pw_name);
-  else
-    print_into(name, sizeof name, "uid %ld", (long)geteuid());
+  char name[PATHS_USER_BYTES];
+  paths_user(name);
   return json_pack("{sI ss}", "uid", (json_int_t)geteuid(), "name", name);
 }
 
@@ -279,13 +274,16 @@ void resume_options_set_browser(json_t *by, unsigned browser) {
 
 json_t *resume_options_config(const json_t *config, const struct config *user,
                               const json_t *changed) {
-  static const char *const own[] = {"cwd",           "provider",    "providers", "model",
-                                    "options",       "interactive", "submitted", "judge_provider",
-                                    "max_movements", "scenario",    "workspace", "lock",
-                                    "source",        "on",          "may_change"};
+  static const char *const own[] = {"cwd",           "provider",    "providers",  "model",
+                                    "options",       "interactive", "submitted",  "judge_provider",
+                                    "max_movements", "scenario",    "workspace",  "lock",
+                                    "source",        "on",          "may_change", "call_costs",
+                                    "user"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     json_object_set(now, own[i], json_object_get(config, own[i]));
+  if (json_is_false(json_object_get(config, "ask_above")))
+    json_object_set_new(now, "ask_above", json_false());
   if (json_object_get(changed, "provider") != NULL) { /* they were meant for the earlier one */
     json_object_del(now, "providers");
     json_object_del(now, "model");

@@ -22,6 +22,7 @@
 #include "host/hidden_tests.h"
 #include "host/prices.h"
 #include "host/report_files.h"
+#include "host/session_budget.h"
 #include "host/test_reports.h"
 #include "host/worktree.h"
 #include "os/clock.h"
@@ -68,25 +69,6 @@ static json_t *host_prepare(void *ctx, const struct call_request *request,
   return p && p->ops->prepare ? p->ops->prepare(p, &s->env, request, token_counts, entropy) : NULL;
 }
 
-static bool host_day_refuses(void *ctx, struct str provider, bool begun, struct budget_hit *hit) {
-  const struct session *s = ctx;
-  return daily_usage_refuses(&s->host->day, day_set_of(s->registry), provider, begun, hit);
-}
-
-static bool host_day_notes(void *ctx, struct str provider, struct budget_hit *hit) {
-  const struct session *s = ctx;
-  return daily_usage_near(&s->host->day, day_set_of(s->registry), provider, hit);
-}
-
-static void host_day_count(void *ctx, struct str provider, const struct spend *spend) {
-  const struct session *s = ctx;
-  const int64_t used[BUDGET_UNITS] = {[BUDGET_TOKENS] = spend->input + spend->output,
-                                      [BUDGET_COST] = spend->cost_nano,
-                                      [BUDGET_TIME] = spend->duration_ms,
-                                      [BUDGET_CALLS] = spend->begun};
-  daily_usage_add(&s->host->day, provider, used);
-}
-
 static bool host_has_answered(void *ctx, struct str provider) {
   const struct session *s = ctx;
   const struct provider *p = registry_find(s->registry, provider);
@@ -98,9 +80,9 @@ static void core_env_of(struct session *s, struct core_env *env) {
                            .schemas = &s->host->schemas,
                            .templates = s->host->templates,
                            .prepare = host_prepare,
-                           .day_refuses = day_set_of(s->registry) ? host_day_refuses : NULL,
-                           .day_count = day_set_of(s->registry) ? host_day_count : NULL,
-                           .day_notes = day_set_of(s->registry) ? host_day_notes : NULL,
+                           .day_refuses = day_set_of(s->registry) ? session_budget_refuses : NULL,
+                           .day_count = day_set_of(s->registry) ? session_budget_count : NULL,
+                           .day_notes = day_set_of(s->registry) ? session_budget_notes : NULL,
                            .has_answered = host_has_answered,
                            .ctx = s,
                            .attended = s->host->attended,
@@ -1200,21 +1182,6 @@ static bool use_folder(struct open_call *open, const struct turn *turn,
   return true;
 }
 
-/* Returns true if, while the call waited for its place, others used up what the user's sessions may
- * use today. */
-static bool day_ended_meanwhile(const struct open_call *open, struct call_result *cannot) {
-  struct session *s = open->session;
-  struct budget_hit hit;
-  struct buf why = {0};
-  if (!daily_usage_refuses(&s->host->day, day_set_of(s->registry), open->request.provider, true,
-                           &hit))
-    return false;
-  budget_tell(&s->core, &hit, &why);
-  call_result_fail(cannot, CLASS_BUDGET, "%s", buf_c(&why));
-  buf_deinit(&why);
-  return true;
-}
-
 static void start_in_folder(struct open_call *open, const struct turn *turn) {
   struct call_result cannot = {0};
   if (!use_folder(open, turn, &cannot))
@@ -1265,6 +1232,22 @@ static bool awaits_tree(struct open_call *open, const struct turn *turn) {
   return true;
 }
 
+/* Begins the call in its folder, once its worktree is there, unless a day's budget is used up. */
+static void start_in_tree(struct open_call *open, const char *refused) {
+  struct session *s = open->session;
+  struct call_result cannot = {0};
+  struct turn *turn = NULL;
+  if (refused != NULL)
+    call_result_fail(&cannot, CLASS_BUDGET, "%s", refused);
+  else if (open->cancelled || session_is_leaving(s) ||
+           core_call(&s->core, open->call, &turn) == NULL)
+    call_result_fail(&cannot, CLASS_CANCELLED, "cancelled");
+  if (cannot.class != CLASS_NONE)
+    start_failed(open, &cannot);
+  else if (!awaits_tree(open, turn))
+    start_in_folder(open, turn);
+}
+
 static void start_call(struct session *s, long id) {
   struct call_result cannot = {0};
   struct turn *turn = NULL;
@@ -1295,10 +1278,9 @@ static void start_call(struct session *s, long id) {
   if (grant.gave_up != CLASS_NONE) {
     call_result_fail(&cannot, grant.gave_up, "it is still away, as others have found");
     start_failed(open, &cannot);
-  } else if (grant.call != 0 && day_ended_meanwhile(open, &cannot))
-    start_failed(open, &cannot);
-  else if (!awaits_tree(open, turn))
-    start_in_folder(open, turn);
+  } else {
+    session_budget_ask(open, grant.call != 0, start_in_tree);
+  }
 }
 
 static void cancel_call(struct session *s, long id) {

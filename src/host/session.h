@@ -7,6 +7,7 @@
 #define SEGUE_HOST_SESSION_H
 
 #include "base/list.h"
+#include "core/budget.h"
 #include "core/call.h"
 #include "core/workflow.h"
 #include "host/changes.h"
@@ -127,6 +128,7 @@ struct session {
   bool follows;                  /* runs the effects of such a batch */
   struct changes_seen seen;      /* what stood in its folder after its last call */
   char *unseen;                  /* why its calls' changes are no longer tracked, or NULL */
+  struct budget_hit cap_hit;     /* cap of a shared store that was reached; limit 0: none was */
   struct list calls;             /* struct open_call */
   struct list waits;             /* struct wait */
   struct list grants;            /* struct grant */

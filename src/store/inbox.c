@@ -55,8 +55,9 @@ static void put_cause(const struct summary *b, const char *id, struct buf *cause
     buf_printf(cause, ": %s", b->stop_provider);
   if (b->stop_provider != NULL && strcmp(b->stop_class, "auth") == 0)
     buf_printf(command, "segue doctor %s, then ", b->stop_provider);
+  bool days = str_among(str_from(b->stop_of), "day store folder"); /* config.yaml bounds it */
   buf_printf(command, "segue %s %s%s", known ? causes[i].command : "resume", id,
-             known ? causes[i].flag : "");
+             known && !days ? causes[i].flag : "");
 }
 
 static void inbox_add(json_t *list, const struct summary *b, const char *id) {

@@ -15,7 +15,7 @@ CREATE TABLE log_rows(session TEXT PRIMARY KEY, seq INTEGER, head TEXT, bytes IN
     rows TEXT) WITHOUT ROWID;
 
 CREATE TABLE session_kinds(number INTEGER PRIMARY KEY, sum INTEGER, workflow TEXT,
-    outcome TEXT, cause TEXT);
+    outcome TEXT, cause TEXT, folder TEXT, user TEXT);
 
 CREATE TABLE row_kinds(number INTEGER PRIMARY KEY, sum INTEGER, movement TEXT, method TEXT,
     match_method TEXT, provider TEXT, model TEXT, worker TEXT, worker_model TEXT, schema TEXT,
@@ -48,19 +48,19 @@ CREATE INDEX label_turns ON label_rows(session, turn, person, number);
 -- a row: turn, kind, time in ms, its work's calls, ms, input, output, cost in nanodollars,
 -- calls of unknown cost; then its stages
 CREATE VIEW all_rows AS SELECT l.session, r.value->>0 AS turn, r.value->>2 AS time_ms,
-    s.workflow, s.outcome AS session_outcome, k.*, r.value->>3 AS work_calls,
+    s.workflow, s.folder, s.user, s.outcome AS session_outcome, k.*, r.value->>3 AS work_calls,
     r.value->>4 AS work_ms, r.value->>5 AS work_input, r.value->>6 AS work_output,
     (r.value->>7) / 1e9 AS work_cost_usd, r.value->>8 AS work_unpriced, r.value AS numbers
     FROM log_rows AS l JOIN session_kinds AS s ON s.number = l.kind, json_each(l.rows) AS r
     JOIN row_kinds AS k ON k.number = r.value->>1;
 
 CREATE VIEW turns AS SELECT session, turn, max(time_ms) AS time_ms, workflow,
-    session_outcome, movement, max(worker) AS worker, max(worker_model) AS worker_model,
+    folder, user, session_outcome, movement, max(worker) AS worker, max(worker_model) AS worker_model,
     sum(work_calls) AS calls, sum(work_ms) AS duration_ms, sum(work_input) AS input,
     sum(work_output) AS output, sum(work_cost_usd) AS cost_usd, sum(work_unpriced) AS unpriced
     FROM all_rows GROUP BY session, turn;
 
-CREATE VIEW judgments AS SELECT session, turn, time_ms, workflow, session_outcome, movement,
+CREATE VIEW judgments AS SELECT session, turn, time_ms, workflow, folder, user, session_outcome, movement,
     method, match_method, nullif(rule, 0) AS rule, failure, provider, model, worker,
     worker_model, schema, flags & 1 AS ambiguous, flags >> 1 & 1 AS undecided,
     CASE flags >> 5 WHEN 1 THEN 'present' WHEN 2 THEN 'elsewhere' WHEN 3 THEN 'wrong'

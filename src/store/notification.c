@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-const char *const notification_events[] = {"question", "stop", "stall", "limit",
-                                           "budget",   "end",  "start", NULL};
+const char *const notification_events[] = {"question", "stop",  "stall",  "limit", "budget",
+                                           "end",      "start", "report", NULL};
 
 /* Holds a notice in the making: its object and its lines. */
 struct notification_draft {
@@ -68,7 +68,7 @@ static void notification_line(struct notification_draft *d, const char *before, 
 }
 
 static void notification_put_spent(struct notification_draft *d) {
-  const json_t *spent = d->summary->spent, *cost = json_at(spent, "cost");
+  const json_t *spent = d->summary->spent, *cost = json_at(spent, "cost_usd");
   json_int_t calls = json_integer_value(json_at(spent, "calls"));
   if (spent == NULL)
     return;
@@ -241,5 +241,17 @@ json_t *notification_ready(long waiting, int pid, int64_t now_ms) {
   buf_puts(&d.title, "segue serve is ready");
   buf_printf(&d.text, "%ld session%s go%s on\n", waiting, waiting == 1 ? "" : "s",
              waiting == 1 ? "es" : "");
+  return notification_end(&d, 0, "");
+}
+
+json_t *notification_report(struct str title, struct str text, int64_t now_ms) {
+  struct notification_draft d;
+  char now[RECORD_TIME_BYTES];
+  record_time(now_ms, now);
+  notification_begin(&d, NULL, "report", now);
+  buf_auto_t id = buf_of("report:%s", now);
+  json_put(d.object, "id", json_text(buf_view(&id)));
+  buf_str(&d.title, title);
+  buf_safe(&d.text, text, true);
   return notification_end(&d, 0, "");
 }

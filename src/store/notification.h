@@ -12,7 +12,7 @@
 
 #include "store/summary.h"
 
-/* question, stop, stall, limit, budget, end, start; NULL ends the list. */
+/* question, stop, stall, limit, budget, end, start, report; NULL ends the list. */
 extern const char *const notification_events[];
 
 /* Appends at most one notice. A stop by a person at the terminal (interrupted) is no news, nor is
@@ -22,5 +22,7 @@ void notification_of(const struct summary *b, const struct record *record, json_
 json_t *notification_stall(const struct summary *b, uint64_t silent_ms, int64_t now_ms);
 /* Tells that a daemon is ready, with `waiting` sessions to continue. New. */
 json_t *notification_ready(long waiting, int pid, int64_t now_ms);
+/* Tells what sessions came to, as segue report --notify has it. New. */
+json_t *notification_report(struct str title, struct str text, int64_t now_ms);
 
 #endif

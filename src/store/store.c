@@ -35,6 +35,10 @@ bool store_is_address(const char *where) {
   return url_is_shared(where);
 }
 
+const char *store_folder(const struct store *store) {
+  return store != NULL && !store_is_address(store->where) ? store->where : NULL;
+}
+
 const char *store_shown(const char *where, char out[STORE_SHOWN_BYTES]) {
   struct url_options options;
   struct err ignored = {0};

@@ -52,6 +52,8 @@ bool store_open(struct store *store, const char *where, struct err *err) MUST_CH
 void store_at(struct store *store, const char *where);
 /* Returns whether `where` is the address of a shared store, not a folder. */
 bool store_is_address(const char *where);
+/* Returns the folder of a store of files; NULL for any other, or none. */
+const char *store_folder(const struct store *store);
 /* Returns what messages call it: a folder by its path, a shared store by host, port and database
  * (in `out`), since the rest of an address is nobody else's business. */
 enum { STORE_SHOWN_BYTES = 320 };

@@ -155,6 +155,7 @@ static void summary_on_stop(struct summary *b, const struct record *record) {
   copy_word(b->status, sizeof b->status, session_stop_status(reason, class));
   copy_word(b->stop_reason, sizeof b->stop_reason, record_text_c(record, MEMBER_REASON));
   copy_word(b->stop_class, sizeof b->stop_class, record_text_c(record, MEMBER_CLASS));
+  copy_word(b->stop_of, sizeof b->stop_of, json_word_at(record_tree(record, MEMBER_BUDGET), "of"));
   summary_keep(&b->stop_provider, record_text_c(record, MEMBER_PROVIDER));
   summary_keep(&b->message, record_text_c(record, MEMBER_MESSAGE));
   summary_keep_spent(b, record);
@@ -182,6 +183,8 @@ void summary_feed(struct summary *b, const struct record *record) {
     copy_word(b->status, sizeof b->status, "running");
     summary_keep(&b->workflow, json_word_at(record_tree(record, MEMBER_WORKFLOW), "name"));
     const json_t *config = record_tree(record, MEMBER_CONFIG);
+    summary_keep(&b->folder, json_word_at(config, "cwd"));
+    summary_keep(&b->user, json_word_at(config, "user"));
     b->submitted = json_is_true(json_object_get(config, "submitted"));
     summary_keep(&b->unique, json_word_at(config, "unique"));
     copy_word(b->not_after, sizeof b->not_after, json_word_at(config, "not_after"));
@@ -218,6 +221,8 @@ void summary_feed(struct summary *b, const struct record *record) {
 
 void summary_deinit(struct summary *b) {
   free(b->workflow);
+  free(b->folder);
+  free(b->user);
   free(b->movement);
   free(b->message);
   free(b->unique);
@@ -307,6 +312,10 @@ json_t *summary_json(const struct summary *b, const char *id, const char *log, c
                              b->submitted ? "daemon" : "run");
   summary_set_text(object, "workflow", b->workflow);
   summary_set_text(object, "movement", b->movement);
+  if (b->folder != NULL)
+    summary_set_text(object, "folder", b->folder);
+  if (b->user != NULL)
+    summary_set_text(object, "user", b->user);
   bool waits = strcmp(status, "waiting") == 0 && b->wait != NULL;
   buf_auto_t why = {0};
   if (waits)
@@ -388,7 +397,7 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
 /* Holds all that is needed of a session's first line and of most others: no tree is built from
  * them. */
 struct glance {
-  struct str ts, type, movement, hash, session, name, unique, not_after, after;
+  struct str ts, type, movement, hash, session, name, folder, user, unique, not_after, after;
   int64_t seq, turn;
   bool submitted, after_any_end;
   bool whole; /* more is needed, or the line is not plain */
@@ -400,8 +409,8 @@ static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
   return ok;
 }
 
-/* Reads the name of a workflow, or from a configuration whether it was submitted and when it may
- * run. */
+/* Reads the name of a workflow, or from a configuration where and by whom it was begun, whether it
+ * was submitted and when it may run. */
 static void glance_into(struct pull *at, struct glance *g, struct str key) {
   struct str inner;
   bool workflow = str_eq_c(key, "workflow");
@@ -412,6 +421,10 @@ static void glance_into(struct pull *at, struct glance *g, struct str key) {
       (void)glance_plain(at, g, &g->name);
     else if (!workflow && str_eq_c(inner, "submitted"))
       g->submitted = pull_true(at);
+    else if (!workflow && str_eq_c(inner, "cwd"))
+      (void)glance_plain(at, g, &g->folder);
+    else if (!workflow && str_eq_c(inner, "user"))
+      (void)glance_plain(at, g, &g->user);
     else if (!workflow && str_eq_c(inner, "unique"))
       (void)glance_plain(at, g, &g->unique);
     else if (!workflow && str_eq_c(inner, "not_after"))
@@ -488,6 +501,8 @@ static bool feed_first(struct summary *b, struct str line) {
   summary_copy_text(b->hash, sizeof b->hash, g.hash);
   copy_word(b->status, sizeof b->status, "running");
   b->workflow = xstrndup(g.name.p, g.name.n);
+  b->folder = g.folder.n > 0 ? xstrndup(g.folder.p, g.folder.n) : NULL;
+  b->user = g.user.n > 0 ? xstrndup(g.user.p, g.user.n) : NULL;
   b->submitted = g.submitted;
   b->unique = g.unique.n > 0 ? xstrndup(g.unique.p, g.unique.n) : NULL;
   summary_copy_text(b->not_after, sizeof b->not_after, g.not_after);

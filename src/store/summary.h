@@ -34,6 +34,7 @@ struct summary_wait {
 struct summary {
   char session[40];
   char *workflow;            /* workflow's name */
+  char *folder, *user;       /* where it was begun, and who began it; or NULL */
   char *movement;            /* last movement entered; NULL before the first */
   char *message;             /* why it stopped or ended, or NULL */
   char status[24];           /* running, stopped, or the outcome of its stop or end */
@@ -44,6 +45,7 @@ struct summary {
   struct summary_wait *wait; /* NULL: nothing keeps a running session */
   json_t *questions;         /* open questions to a person, see core_question_item; or NULL */
   char stop_reason[32];      /* reason in session_stop; "" otherwise */
+  char stop_of[12];          /* what the budget bounds that it was stopped for, or "" */
   char stop_class[24];       /* its class of error, or "" */
   long broken_turn;          /* where its program was lost last, from outside; 0: nowhere */
   unsigned broken_count;     /* and how often in a row */

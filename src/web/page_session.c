@@ -296,16 +296,18 @@ static bool names_provider(const struct view_session *v, struct str provider) {
 }
 
 static void put_of_day(struct html *h, const json_t *limit) {
-  struct str provider = json_view_at(limit, "provider");
+  struct str of = json_view_at(limit, "of"), name = json_view_at(limit, "provider");
   enum budget_unit unit = budget_unit_of(json_view_at(limit, "unit"));
+  if (!str_eq_c(of, "day"))
+    name = str_eq_c(of, "store") ? STR("the store") : json_view_at(limit, "folder");
   double used = json_number_value(json_at(limit, "used"));
   double most = json_number_value(json_at(limit, "limit"));
   double each = unit == BUDGET_COST ? 1e9 : 1;
   if (unit == BUDGET_UNITS)
     return;
   HTML(h, "<div>today&#39;s budget");
-  if (provider.n > 0)
-    HTML_FMT(h, " of <bdi>%.*s</bdi>", STR_ARG(provider));
+  if (name.n > 0)
+    HTML_FMT(h, " of <bdi>%.*s</bdi>", STR_ARG(name));
   html_puts(h, ": ");
   now_put_amounts(h, unit, (int64_t)(used * each + 0.5), (int64_t)(most * each + 0.5));
   mark_near(h, used, most);

@@ -5,6 +5,8 @@
 #include "base/resource.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "core/budget.h"
+#include "format/json_object.h"
 #include "view/number_format.h"
 #include "web/markdown.h"
 #include "web/parts.h"
@@ -201,6 +203,50 @@ void report_overview(struct report_file *r, const struct session_list *f, struct
   }
   HTML(&h, "<h2>Audit</h2>");
   part_audit(&h, f->aggregate, STR(""));
+}
+
+enum { MORNING_CELL_BYTES = 240 }; /* of each text, as written */
+
+/* Puts a cell with one of the texts. */
+static void put_morning_cell(struct html *h, struct arena *arena, const json_t *s,
+                             const char *key) {
+  struct str text = fit_text(arena, json_view_at(s, key), MORNING_CELL_BYTES);
+  HTML_FMT(h, "<td><bdi>%.*s</bdi></td>", STR_ARG(text));
+}
+
+static void put_morning_session(struct html *h, struct arena *arena, const json_t *s) {
+  static const char *const cells[] = {"status", "id", "workflow", "basis", "text", "command"};
+  const json_t *merged = json_at(s, "merged");
+  HTML(h, "<tr>");
+  for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+    put_morning_cell(h, arena, s, cells[i]);
+  if (merged == NULL)
+    HTML(h, "<td></td></tr>");
+  else
+    HTML_FMT(h, "<td>%smerged</td></tr>", json_is_true(merged) ? "" : "not ");
+}
+
+void report_morning(struct report_file *r, const json_t *morning) {
+  struct html h = report_html(r);
+  AUTO(arena_deinit) struct arena arena = {0};
+  JSON_EACH(json_at(morning, "repositories"), i, repository) {
+    struct str folder = fit_text(&arena, json_view_at(repository, "folder"), MORNING_CELL_BYTES);
+    buf_auto_t spent = {0};
+    spend_print(json_at(repository, "spent"), &spent);
+    HTML_FMT(&h, "<h2><bdi>%.*s</bdi></h2><p>%.*s</p>", STR_ARG(folder), STR_ARG(buf_view(&spent)));
+    HTML(&h, "<table><thead><tr><th>Status</th><th>Session</th><th>Workflow</th><th>Rests on</th>"
+             "<th>Why</th><th>Goes on with</th><th>Branch</th></tr></thead><tbody>");
+    JSON_EACH(json_at(repository, "sessions"), k, s)
+      put_morning_session(&h, &arena, s);
+    HTML(&h, "</tbody></table>");
+  }
+  if (json_array_size(json_at(morning, "budgets")) > 0)
+    HTML(&h, "<h2>Budgets</h2>");
+  JSON_EACH(json_at(morning, "budgets"), i, budget) {
+    buf_auto_t text = {0};
+    budget_note_tell(budget, &text);
+    HTML_FMT(&h, "<p><bdi>%.*s</bdi></p>", STR_ARG(buf_view(&text)));
+  }
 }
 
 /* --- a session --- */

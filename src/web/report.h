@@ -3,6 +3,7 @@
  *
  *   struct report_file r = {.out = &buf, .form = REPORT_HTML};
  *   report_begin(&r, title)
+ *   report_morning(&r, morning)             by repository, and
  *   report_overview(&r, &folder)            a morning's summary and the audit's tables, or
  *   report_session(&r, &view, &proof)       then for each of its turns
  *   report_turn(&r, turn, &told)            its judgment, and
@@ -39,6 +40,8 @@ struct report_file {
 };
 
 void report_begin(struct report_file *r, struct str title);
+/* Puts what sessions came to by repository (cli/morning.h), in HTML. */
+void report_morning(struct report_file *r, const json_t *morning);
 void report_overview(struct report_file *r, const struct session_list *f, struct str where);
 /* Begins a session; v and proof are used until its end. */
 void report_session(struct report_file *r, const struct view_session *v,

@@ -2,21 +2,25 @@
 """segue audit counts each call once: over sessions that were really played (every stage, groups, panels,
 values, retries, reasks, resumed, forked and left undone), what it counts is what the sessions' own last
 `spent` says, wherever a figure of it is shown."""
+import contextlib
 import csv
+import glob
 import io
 import json
+import os
 import random
 import re
 import sys
 
 from daemon import DaemonBox
+from fake_api import FakeApi
 from support import Box, chance, expect, flow, main, of_type, records, sample, verified
 
 SEED = chance()
 PLAYED = 32 if sample.ALL else 12
 MODELS = ("structured_output", "phase3_tag", "ai_judge")
 FIGURES = ("calls", "duration_ms", "input", "output", "unpriced")
-KEYS = ["method", "match_method", "movement", "workflow", "provider", "model", "worker", "worker_model", "schema",
+KEYS = ["method", "match_method", "movement", "workflow", "folder", "user", "provider", "model", "worker", "worker_model", "schema",
         "outcome", "rule", "day", "stage", "reason", "to", "workflow,movement,day", "stage,provider,reason"]
 
 # A judge's reply to structured_output that holds a tag alone is read by phase3_tag as well.
@@ -231,12 +235,22 @@ def elsewhere(box, paths):
     same(plus(*(total(r["spent"]) for r in rows)), want, "ls")
     page = box.segue("report", box.logs, "-o", "-", status=0).stdout.decode()
     said = re.search(r"Sessions that ended or stopped used ([\d,]+) tokens, \$([\d.,]+)", page)
-    same((int(said[1].replace(",", "")), float(said[2].replace(",", ""))),
+    same((int(said[1].replace(",", "")), float(said[2].replace(",", "").rstrip("."))),
          (want["input"] + want["output"], float(f"{want['nano'] / 1e9:.4f}")), "report")
     dry = box.segue("rejudge", box.logs, "--dry-run", status=0).stdout.decode()
     judging, judged = plus(*(counted(p)[0] for p in paths)), plus(*(of_judgments(p) for p in paths))
     said = re.search(r"their judging took ([\d,]+) calls?, \$([\d.,]+) then", dry)
     same((int(said[1].replace(",", "")), float(said[2])), (judged["calls"], float(f"{judged['nano'] / 1e9:.4f}")), dry)
+    morning = json.loads(box.segue("report", box.logs, "--json", status=0).stdout)
+    same(total(morning["spent"]), want, "report --json")
+    same(plus(*(total(r["spent"]) for r in morning["repositories"])), want, "repositories")
+    for key in ("folder", "user,status", "workflow"):
+        rows = [json.loads(x) for x in box.segue("ls", "--by", key, "--json", "--logs", box.logs, status=0).stdout.splitlines()]
+        same(plus(*(total(r["spent"]) for r in rows)), want, "ls --by", key)
+    rows = [json.loads(x) for x in box.segue("ls", "--by", "provider", "--json", "--logs", box.logs).stdout.splitlines()]
+    of = plus(*(total(r["spent"]["providers"][p]) for r in map(lambda q: {"spent": spent(q)}, paths)
+                for p in r["spent"]["providers"]))
+    same(plus(*(total(r["spent"]) for r in rows)), of, "ls --by provider")
     box.serve()
     got = box.get("/v1/audit")["totals"]
     same(total(got["use"]), judging, "/v1/audit")
@@ -244,6 +258,53 @@ def elsewhere(box, paths):
     rows = box.get("/v1/sessions?limit=200")["sessions"]
     same(plus(*(total(r["spent"]) for r in rows if r.get("spent"))), want, "/v1/sessions")
     box.end()
+
+
+HTTP = """
+name: http
+max_movements: 6
+movements:
+  - {name: a, instruction: Do the first part., provider: anthropic, model: claude-sonnet-5, rules: [{condition: when(true), next: b}]}
+  - {name: b, instruction: Do the second part., provider: openai, model: gpt-5, rules: [{condition: when(true), next: c}]}
+  - name: c
+    instruction: Do the third part.
+    provider: anthropic
+    model: claude-opus-5
+    judge: {provider: openai, model: gpt-5-mini, fallback: own_tag}
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: a}]
+"""
+
+
+def recorded(box: DaemonBox):
+    """Sessions over HTTP: what the API was asked and told, by its own count and the printed prices, is what each
+    figure says; and so with the logs that earlier versions recorded."""
+    prices = {}
+    for line in box.segue("prices", status=0).stdout.decode().splitlines()[1:]:
+        words = line.split(" above ")[0].split()
+        prices[words[1]] = {k: float(v) for k, v in zip(words[2::2], words[3::2])}
+    with contextlib.closing(FakeApi()) as api:
+        box.env["FAKE_KEY"] = "k"
+        box.config({"providers": {"anthropic": {"base_url": api.url("ok"), "key_env": "FAKE_KEY"},
+                                  "openai": {"base_url": api.url("ok") + "/v1", "key_env": "FAKE_KEY"}}})
+        for _ in range(3):
+            box.segue("run", box.file("http.yaml", HTTP), "-t", "x", "--cwd", box.cwd, "--logs", box.logs)
+        models = [r["body"]["model"] for r in api.requests]
+    nano = sum(round((11 * prices[m]["input"] + 7 * prices[m]["output"]) * 1000) for m in models)
+    told = {"input": 11 * len(models), "output": 7 * len(models), "unpriced": 0, "nano": nano}
+    paths = box.log_paths()
+    sums = plus(*(total(spent(p)) for p in paths))
+    expect(len(models) > 9, models)
+    same({k: sums[k] for k in told}, told, "spent")  # a call may have made several requests
+    same(plus(*(plus(*counted(p)[:2]) for p in paths)), sums, "by calls")
+    elsewhere(box, paths)
+    old = sorted(glob.glob(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/data/logs/*/*.ndjson"))
+    for path in old:
+        judging, work, _ = counted(path)
+        if any("spent" in r for r in records(path)):
+            same(plus(judging, work), total(spent(path)), path)
+        totals = cli(box, path)[0]["totals"]
+        same((total(totals["use"]), total(totals["work"])), (judging, work), path)
+    return f"{len(models)} requests, ${nano / 1e9:.6f}, {len(old)} old logs"
 
 
 def one_reply_two_stages(box: DaemonBox):
@@ -268,4 +329,4 @@ def one_reply_two_stages(box: DaemonBox):
 
 
 if __name__ == "__main__":
-    sys.exit(main([one_reply_two_stages, each_session]))
+    sys.exit(main([one_reply_two_stages, recorded, each_session]))

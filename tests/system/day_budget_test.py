@@ -30,8 +30,8 @@ def midday(box):
 
 
 
-def start(box, status, *more):
-    done = box.segue("run", box.file("flow.yaml", LOOP), "--cwd", box.cwd, "--logs", box.logs, "-s",
+def start(box, status, *more, cwd=None):
+    done = box.segue("run", box.file("flow.yaml", LOOP), "--cwd", cwd or box.cwd, "--logs", box.logs, "-s",
                      box.file("replies.json", json.dumps({"replies": [REPLY]})), *more, status=status)
     return box.log_paths()[-1], done.stdout.decode() + done.stderr.decode()
 
@@ -122,6 +122,60 @@ def test_a_daemon_counts_on(box):
     box.check_all()
 
 
+def test_of_a_folder(box):
+    """All sessions that were begun there or below count, whoever works on what; others do not."""
+    below = os.path.join(box.cwd, "deep")
+    os.makedirs(below)
+    box.config("budget: {folders: {%s/: {day: {calls: 4}}, /no/such: {day: {calls: 1}}}}\n" % box.cwd)
+    path, _ = start(box, 0, cwd=below)
+    path, said = start(box, 7)
+    stop = stop_of(path, of="folder", unit="calls", used=4, limit=4, folder=box.cwd + "/")
+    expect("of the folder " + box.cwd in stop["message"] and "budget.folders." in stop["message"] and
+           "day.calls in config.yaml" in stop["message"], stop)
+    inbox = box.segue("inbox", "--json", "--logs", box.logs).stdout.decode()
+    expect("--add-budget" not in inbox, inbox)
+    start(box, 0, cwd=box.dir)
+    plan = json.loads(box.segue("plan", box.dir + "/flow.yaml", "-t", "x", "-s", box.dir + "/replies.json", "--json",
+                                "--logs", box.logs).stdout)
+    expect([(d["of"], d["used"], d["limit"]) for d in plan["day"]] == [("folder", 4, 4), ("folder", 0, 1)], plan["day"])
+    verified(box, path)
+
+
+def test_of_a_store(box):
+    box.config("budget: {store: {day: {cost: 0.6}}}\n")
+    start(box, 0)
+    path, said = start(box, 7)
+    stop = stop_of(path, of="store", unit="cost", used=0.75, limit=0.6)
+    expect("of all sessions of the store" in stop["message"] and "budget.store.day.cost" in stop["message"], stop)
+    other = box.segue("run", box.dir + "/flow.yaml", "--cwd", box.cwd, "--logs", box.dir + "/others", "-s",
+                      box.dir + "/replies.json")
+    expect(other.returncode == 0, other)
+
+
+def test_many_at_once_pass_a_number_of_calls_by_none(box):
+    """Each call is taken under a lock: eight programs at once begin exactly as many as may begin."""
+    box.config("budget: {folders: {%s: {day: {calls: 10}}}}\n" % box.cwd)
+    flow, replies = box.file("flow.yaml", LOOP), box.file("replies.json", json.dumps({"replies": [REPLY]}))
+    all = [box.start("run", flow, "--cwd", box.cwd, "--no-lock", "--logs", box.logs, "-s", replies) for _ in range(8)]
+    ended = sorted(p.wait() for p in all)
+    starts = sum(len(of_type(records(path), "call_start")) for path in box.log_paths())
+    expect(starts == 10 and ended.count(7) >= 5, starts, ended)
+
+
+def test_what_was_killed_counts_once(box):
+    """A call that was killed is repeated as the next attempt, which is the same call."""
+    box.config("budget: {store: {day: {calls: 3}}}\n")
+    box.segue("run", box.file("flow.yaml", LOOP), "--cwd", box.cwd, "--logs", box.logs, "-s",
+              box.file("replies.json", json.dumps({"replies": [REPLY]})), env={"SEGUE_FAULT": "exit:14"}, status=99)
+    path = box.log_paths()[-1]
+    begun = len(of_type(records(path), "call_start"))
+    expect(0 < begun < 4, begun)
+    box.segue("resume", path, status=0)
+    expect(max(r["call"] for r in of_type(records(path), "call_start")) == 3, "calls")
+    path, _ = start(box, 7)
+    stop_of(path, of="store", unit="calls", used=3, limit=3)
+
+
 def test_errors_say_where(box):
     for text, where, word in (
             ("budget: 5\n", "1:9", "must be a map"),
@@ -130,7 +184,7 @@ def test_errors_say_where(box):
             ("budget:\n  day: {cost: -1}\n", "2:15", "dollars"),
             ("budget:\n  day: {time: soon}\n", "2:15", "duration"),
             ("budget:\n  day: {}\n", "2:8", "map"),
-            ("budget:\n  week: {cost: 1}\n", "2:3", "day and providers"),
+            ("budget:\n  week: {cost: 1}\n", "2:3", "day, providers, store and folders"),
             ("budget:\n  providers: {script: 5}\n", "2:23", "map")):
         box.config(text)
         done = box.segue("run", box.file("flow.yaml", LOOP), "--logs", box.logs)
@@ -153,5 +207,7 @@ def case(body, kind=Box):
 if __name__ == "__main__":
     sys.exit(main([case(test_two_sessions_share_a_day), case(test_of_one_provider),
                    case(test_four_fifths_are_noted_once), case(test_plan_and_doctor),
-                   case(test_torn_and_foreign_lines_count_for_nothing), case(test_errors_say_where),
+                   case(test_torn_and_foreign_lines_count_for_nothing), case(test_errors_say_where), case(test_of_a_folder),
+                   case(test_of_a_store), case(test_many_at_once_pass_a_number_of_calls_by_none),
+                   case(test_what_was_killed_counts_once),
                    case(test_a_daemon_counts_on, DaemonBox)]))

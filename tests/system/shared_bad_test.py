@@ -377,7 +377,7 @@ def certificates():
 
 def each_version_is_brought_up_to_date():
     """The tables as each version made them, with a session of that time in them."""
-    files = ["schema.sql"] + [f"upgrade_{n}.sql" for n in range(2, 13)]
+    files = ["schema.sql"] + [f"upgrade_{n}.sql" for n in range(2, 14)]
     for version in sample.draw("versions of the tables", range(1, len(files)), 3):
         with Fleet("30s") as full, Fleet("30s", store=SERVER.database(), init=False) as fleet:
             ids = full.submit(full.workflow(0.01), 2)
@@ -399,7 +399,7 @@ def each_version_is_brought_up_to_date():
             old = fleet.segue("ls")
             expect(old.returncode == 2 and b"segue store init" in old.stderr, version, old)
             done = fleet.segue("store", "init")
-            expect(done.returncode == 0 and f"from version {version} to 12".encode() in done.stdout, version, done)
+            expect(done.returncode == 0 and f"from version {version} to 13".encode() in done.stdout, version, done)
             fleet.serve()
             fleet.until(lambda f=fleet: f.count("state = 'ended'") == 2, "they end")
             expect(fleet.segue("verify", *ids).returncode == 0 and fleet.segue("store", "check").returncode == 0, version)

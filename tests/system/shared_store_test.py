@@ -45,10 +45,10 @@ def made_and_made_again():
         expect(box.segue("store", "status").returncode == 2, "the plan made something")
         first = box.segue("store", "init")
         again = box.segue("store", "init")
-        expect(first.returncode == 0 and b"created the tables of version 12" in first.stdout, first)
+        expect(first.returncode == 0 and b"created the tables of version 13" in first.stdout, first)
         expect(again.returncode == 0 and b"already" in again.stdout, again)
         done, (status,) = box.json("store", "status")
-        expect(status["version"] == 12 and status["sessions"] == {}, status)
+        expect(status["version"] == 13 and status["sessions"] == {}, status)
 
 
 def tables_of_version_1_are_brought_up_to_date():

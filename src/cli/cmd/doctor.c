@@ -424,8 +424,15 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
       "them tomorrow";
   struct daily_usage book;
+  char logs[PATHS_BYTES];
+  struct store store;
+  struct err ignored;
+  bool kept = paths_logs(NULL, logs, &ignored);
+  if (kept)
+    store_at(&store, logs);
   daily_usage_init(&book);
-  json_auto_t *day = daily_usage_json(&book, day_set_of(registry));
+  json_auto_t *day =
+      daily_usage_json(&book, day_set_of(registry), kept ? store_folder(&store) : NULL);
   daily_usage_deinit(&book);
   JSON_EACH(day, i, one) {
     buf_auto_t text = {0};

@@ -140,7 +140,7 @@ static void inbox_put_item(const json_t *item) {
   inbox_put_list("choices: ", json_object_get(item, "choices"), true);
   inbox_put_list("then: ", json_object_get(item, "blocks"), false);
   const json_t *spent = json_object_get(item, "spent");
-  const json_t *cost = json_object_get(spent, "cost");
+  const json_t *cost = json_object_get(spent, "cost_usd");
   json_int_t calls = json_integer_value(json_object_get(spent, "calls"));
   if (spent != NULL && calls != 0) {
     printf("    so far: %" JSON_INTEGER_FORMAT " call%s", calls, PLURAL(calls));

@@ -5,6 +5,7 @@
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
 #include "core/record.h"
+#include "core/spend.h"
 #include "daemon/client.h"
 #include "format/json_object.h"
 #include "host/paths.h"
@@ -39,7 +40,83 @@ struct ls {
   const char *proven;  /* the statuses that need a checked log, or NULL */
   int64_t now_ms;
   struct filter wanted;
+  json_t *keys; /* with --by: the names of its keys; */
+  json_t *sums; /* and their values, as text -> {by, sessions, spent} */
 };
+
+/* --- sums --- */
+
+static const char *const ls_keys[] = {"folder", "user", "provider", "workflow", "status", NULL};
+
+static bool ls_read_by(struct ls *ls, const char *text, struct err *err) {
+  struct str rest = str_from(text);
+  ls->keys = json_array();
+  ls->sums = json_object();
+  while (rest.n > 0) {
+    struct str key = str_cut(&rest, ',');
+    if (!str_is_one(key, ls_keys))
+      return err_set(err, ERR_USAGE,
+                     "--by " STR_FMT ": write folder, user, provider, workflow or status",
+                     STR_ARG(key));
+    json_array_append_new(ls->keys, json_stringn(key.p, key.n));
+  }
+  return json_array_size(ls->keys) > 0 || err_set(err, ERR_USAGE, "--by needs a key");
+}
+
+/* Adds a use to the group of a session; provider: whose use that is. */
+static void ls_add(struct ls *ls, const json_t *s, const char *provider, const json_t *spent) {
+  json_auto_t *by = json_object();
+  buf_auto_t name = {0};
+  JSON_EACH(ls->keys, i, word) {
+    const char *key = json_string_value(word);
+    const char *value = strcmp(key, "provider") == 0 ? provider : cli_word(s, key);
+    json_object_set_new(by, key, json_io_string(value));
+    buf_printf(&name, "%s%s", i > 0 ? "  " : "", value[0] != '\0' ? value : "-");
+  }
+  json_t *sum = json_object_get(ls->sums, buf_c(&name));
+  if (sum == NULL)
+    json_object_set_new(ls->sums, buf_c(&name),
+                        sum = json_pack("{sO si s{}}", "by", by, "sessions", 0, "spent"));
+  json_object_set_new(sum, "sessions",
+                      json_integer(json_integer_value(json_object_get(sum, "sessions")) + 1));
+  spend_sum(json_object_get(sum, "spent"), spent);
+}
+
+/* Counts a session once in each of its groups: with `provider` among the keys those of all that it
+ * asked, each with its own use. */
+static void ls_count(struct ls *ls, const json_t *s) {
+  const json_t *spent = json_object_get(s, "spent");
+  const json_t *providers = json_object_get(spent, "providers");
+  bool split = false;
+  JSON_EACH(ls->keys, i, key)
+    split = split || strcmp(json_string_value(key), "provider") == 0;
+  if (!split || json_object_size(providers) == 0)
+    ls_add(ls, s, "", spent);
+  else
+    JSON_MEMBERS(providers, name, own)
+      ls_add(ls, s, name, own);
+}
+
+static void ls_print_sums(const struct ls *ls) {
+  if (json_object_size(ls->sums) > 0 && !ls->json)
+    printf("%s%8s  %7s  %12s  %10s  BY%s\n", cli_paint(ls->colours, COLOUR_DIM), "SESSIONS",
+           "CALLS", "TOKENS", "COST", cli_paint(ls->colours, COLOUR_NONE));
+  JSON_MEMBERS(ls->sums, name, sum) {
+    const json_t *spent = json_object_get(sum, "spent"), *usd = json_object_get(spent, "cost_usd");
+    buf_auto_t cost = {0};
+    view_put_dollars(&cost, json_number_value(usd), usd != NULL,
+                     json_object_get(spent, "unpriced") != NULL);
+    if (ls->json)
+      json_io_print(sum, JSON_IO_COMPACT);
+    else
+      cli_say(stdout, "%8lld  %7lld  %12lld  %10s  %s\n",
+              (long long)json_integer_value(json_object_get(sum, "sessions")),
+              (long long)json_integer_value(json_object_get(spent, "calls")),
+              (long long)(json_integer_value(json_object_get(spent, "input")) +
+                          json_integer_value(json_object_get(spent, "output"))),
+              buf_c(&cost), name);
+  }
+}
 
 static void put_age(const struct ls *ls, const char *started, struct buf *out) {
   int64_t then;
@@ -159,10 +236,14 @@ static void print_session(struct ls *ls, json_t *s) {
   }
   if (ls->proven != NULL && !summary_wanted(ls->proven, cli_word(s, "status")))
     return;
-  if (ls->json)
+  if (ls->sums != NULL) {
+    ls->any = true;
+    ls_count(ls, s);
+  } else if (ls->json) {
     json_io_print(s, JSON_IO_COMPACT);
-  else
+  } else {
     ls_print_row(ls, s);
+  }
   ls->rows_left--;
 }
 
@@ -351,8 +432,14 @@ static int ls_run(const struct cli_args *args) {
                   .rows_left = (size_t)rows,
                   .proof_left = LIMIT_LS_PROOF_BYTES,
                   .now_ms = clock_real_ms()};
-  if (!read_filter(&ls.wanted, args, &err))
+  const char *by = cli_value(args, "by");
+  if (by != NULL && number == NULL)
+    ls.rows_left = SIZE_MAX;
+  if (!read_filter(&ls.wanted, args, &err) || (by != NULL && !ls_read_by(&ls, by, &err))) {
+    json_decref(ls.keys);
+    json_decref(ls.sums);
     return cli_fail("ls", &err);
+  }
   if (ls.wanted.statuses != NULL && summary_wanted(ls.wanted.statuses, "bad")) {
     ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
     ls.wanted.statuses = NULL;
@@ -365,6 +452,10 @@ static int ls_run(const struct cli_args *args) {
     return cli_fail("ls", &err);
   if (status < 0) /* no daemon is running: the logs say the same */
     status = list_folder(&ls, logs);
+  if (status == STATUS_COMPLETE && by != NULL)
+    ls_print_sums(&ls);
+  json_decref(ls.keys);
+  json_decref(ls.sums);
   if (status == STATUS_COMPLETE && ls.proven != NULL && ls.unproven > 0)
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);

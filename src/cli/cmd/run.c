@@ -5,6 +5,7 @@
 #include "cli/trust.h"
 #include "host/folder_lock.h"
 #include "host/paths.h"
+#include "host/plan.h"
 #include "host/sandbox_config.h"
 #include "provider/child.h"
 #include "provider/probe.h"
@@ -44,6 +45,7 @@ static int run_workflow(struct setup *setup, const struct cli_args *args) {
     return cli_fail(args->command->name, &err);
   }
   ui_notify(&ui, setup->user.notify, NULL);
+  plan_put_costs(setup->workflow, setup->config, setup->registry, ui.solo.host.store);
   const struct session_params params = {
       .setup = setup_session(setup),
       .workflow = setup->workflow,

@@ -219,7 +219,9 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
 
 static json_t *web_day(void *ctx) {
   struct web *web = ctx;
-  return web->registry != NULL ? daily_usage_json(&web->book, day_set_of(web->registry)) : NULL;
+  if (web->registry == NULL)
+    return NULL;
+  return daily_usage_json(&web->book, day_set_of(web->registry), store_folder(&web->store));
 }
 
 /* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing

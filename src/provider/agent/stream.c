@@ -294,6 +294,7 @@ void stream_usage(struct driver *d, json_t *data) {
   stream_tell(d, NEWS_USAGE, (struct str){0}, data);
 }
 
+static const char *const scope_words[] = {"call", "request", "conversation", "turn"};
 static const char *const usage_names[] = {"input",     "output",      "cached",
                                           "reasoning", "cache_write", "cost_usd"};
 
@@ -406,6 +407,43 @@ static void count_request(struct driver *d) {
   d->host.give_up(d->host.ctx);
 }
 
+/* Books each number by what it covers. What is told of the conversation is kept as `total`, for the
+ * call that continues it; where an earlier call's is not known, only a part is. */
+static json_t *usage_by_field(const struct driver *d, const struct profile_rule *r,
+                              const json_t *told) {
+  json_t *own = json_object(), *total = json_object();
+  bool partial = false;
+  for (enum usage_field i = USAGE_INPUT; i <= USAGE_COST; i++) {
+    const json_t *is = json_object_get(told, usage_names[i]);
+    const json_t *was = json_object_get(d->usage, usage_names[i]);
+    double n = json_number_value(is != NULL ? is : was);
+    bool sums = is != NULL && r->usage_of_field[i] == USAGE_OF_CONVERSATION;
+    if (is != NULL && r->usage_of_field[i] == USAGE_OF_REQUEST)
+      n += json_number_value(was);
+    const json_t *before = sums && d->resumed ? json_object_get(d->before, usage_names[i]) : NULL;
+    bool lost = sums && d->resumed && (before == NULL || n < json_number_value(before));
+    partial = partial || lost;
+    if (sums)
+      json_object_set(total, usage_names[i], (json_t *)is);
+    if ((is == NULL && was == NULL) || lost)
+      continue;
+    n -= json_number_value(before);
+    if (i == USAGE_COST)
+      json_object_set_new(own, usage_names[i], json_real(round(n * 1e12) / 1e12));
+    else
+      json_object_set_new(own, usage_names[i], json_integer((json_int_t)n));
+  }
+  if (partial)
+    json_object_set_new(own, "told", json_string("partial"));
+  if (r->usage_of_field[USAGE_COST] != USAGE_OF_CALL && json_object_get(own, "cost_usd") != NULL)
+    json_object_set_new(own, "cost_of", json_string(scope_words[r->usage_of_field[USAGE_COST]]));
+  json_object_update_missing(total, json_object_get(d->usage, "total"));
+  if (json_object_size(total) > 0)
+    json_object_set(own, "total", total);
+  json_decref(total);
+  return own;
+}
+
 static void stream_event_say_usage(struct driver *d, const struct profile_rule *r,
                                    const json_t *at) {
   json_t *data = json_object(), *all;
@@ -432,6 +470,12 @@ static void stream_event_say_usage(struct driver *d, const struct profile_rule *
     put_told(all, USAGE_INPUT, &r->usage[USAGE_ALL_INPUT], at);
     put_told(all, USAGE_OUTPUT, &r->usage[USAGE_ALL_OUTPUT], at);
     stream_usage(d, stream_usage_turn(d, all, data));
+    return;
+  case USAGE_OF_FIELD:
+    if (r->usage_of_field[USAGE_INPUT] == USAGE_OF_REQUEST)
+      count_request(d);
+    stream_usage(d, usage_by_field(d, r, data));
+    json_decref(data);
     return;
   }
   BUG("tokens of nobody");

@@ -200,8 +200,13 @@ static void read_rule(struct profile *p, const json_t *keys, struct profile_rule
   r->unless = matches_of(p, json_object_get(keys, "unless"));
   r->where = matches_of(p, json_object_get(keys, "where"));
   r->each = json_view(json_object_get(keys, "each"));
-  r->usage_of =
-      (enum usage_scope)choice_of(json_object_get(keys, "usage"), "of", scopes, USAGE_OF_CALL);
+  const json_t *usage = json_object_get(keys, "usage"), *of = json_object_get(usage, "of");
+  r->usage_of = (enum usage_scope)choice_of(usage, "of", scopes, USAGE_OF_CALL);
+  if (json_is_object(of))
+    r->usage_of = USAGE_OF_FIELD;
+  for (enum usage_field i = USAGE_INPUT; i <= USAGE_COST; i++)
+    r->usage_of_field[i] =
+        (enum usage_scope)choice_of(of, sets[1].members[i], scopes, USAGE_OF_CALL);
   r->end = (enum profile_end)choice_of(keys, "end", ends, STREAM_END_NONE);
 }
 

@@ -75,8 +75,14 @@ enum usage_field {
   USAGE_ALL_OUTPUT,
   USAGE_FIELDS
 };
-/* Whose tokens an event tells. */
-enum usage_scope { USAGE_OF_CALL, USAGE_OF_REQUEST, USAGE_OF_CONVERSATION, USAGE_OF_TURN };
+/* An event's number covers one of these; a process serves one call. */
+enum usage_scope {
+  USAGE_OF_CALL,
+  USAGE_OF_REQUEST,
+  USAGE_OF_CONVERSATION,
+  USAGE_OF_TURN,
+  USAGE_OF_FIELD /* each field by itself: usage_of_field */
+};
 enum retry_field {
   RETRY_ATTEMPT,
   RETRY_OF,
@@ -108,7 +114,7 @@ struct profile_rule {
   struct profile_value message;    /* a whole message (its pieces may have been told before) */
   struct profile_value message_id; /* messages of one id are one text */
   bool has_tool, has_background, has_usage, has_retry, has_permission, has_error;
-  enum usage_scope usage_of;
+  enum usage_scope usage_of, usage_of_field[USAGE_COST + 1];
   struct profile_value tool[TOOL_FIELDS];
   struct profile_value background[TASK_FIELDS]; /* the client's own tasks */
   struct profile_value usage[USAGE_FIELDS];     /* all that are there are added up */

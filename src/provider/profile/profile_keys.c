@@ -333,7 +333,11 @@ static void check_key(struct check *c, const struct yaml_node *node,
       types[i].check(c, node, &at);
     return;
   }
-  if (json_object_get(schema, "enum") != NULL)
+  const json_t *either = json_object_get(schema, "anyOf"); /* a word, or a map */
+  if (either != NULL)
+    check_key(c, node,
+              &(struct profile_key){key->name, json_array_get(either, node->kind == YAML_MAP)});
+  else if (json_object_get(schema, "enum") != NULL)
     check_word(c, node, &at);
   else
     check_set(c, node, json_string_value(json_object_get(schema, "title")), schema);

@@ -11,6 +11,7 @@
  *   conn.c            one connection: statements and pipelines
  *   base.c            the connections of a store, and requests that are repeated
  *   slots.c           places at providers
+ *   caps.c            what calls use of the caps of a day
  *   heartbeat.c       the lease of this program as a worker
  *   worker.c          which sessions the worker has claimed, gives back or leaves alone
  *   session_log.c     the log of a session: made, taken, appended to, moved
@@ -35,7 +36,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 12 };
+enum { BASE_VERSION = 13 };
 enum { BASE_WHO_BYTES = 48, BASE_WORD_BYTES = 48 };
 
 struct news_item {

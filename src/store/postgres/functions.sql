@@ -660,6 +660,56 @@ BEGIN
   PERFORM pg_notify('segue', 'provider');
 END $$;
 
+-- Takes an attempt of a call for the caps of its day, unless one of them is reached: then "CAP UNIT
+-- USED", both counted from 1. p_limits: tokens, cost, ms and calls of each cap; below 1: no limit.
+-- A call that has begun is in the number of calls. Repeating it returns ok.
+CREATE OR REPLACE FUNCTION segue.spent_take(p_word uuid, p_session uuid, p_call bigint, p_attempt int,
+  p_caps text[], p_limits bigint[]) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_day date := (clock_timestamp() AT TIME ZONE 'UTC')::date; v_cap text; v_used numeric[]; v_begun boolean;
+BEGIN
+  IF NOT segue.has_lease(segue.who(p_word)) OR NOT EXISTS (SELECT FROM segue.session s
+       WHERE s.id = p_session AND s.state = 'held' AND s.owner = segue.who(p_word)) THEN
+    RETURN 'lease';
+  END IF;
+  FOR v_cap IN SELECT DISTINCT c FROM unnest(p_caps) c ORDER BY c LOOP -- in one order for all
+    PERFORM pg_advisory_xact_lock(hashtextextended('segue ' || v_cap, 13));
+  END LOOP;
+  v_begun := EXISTS (SELECT FROM segue.spent t WHERE t.session = p_session AND t.call = p_call AND t.begun);
+  FOR i IN 1 .. cardinality(p_caps) LOOP
+    SELECT ARRAY[coalesce(sum(t.tokens), 0), coalesce(sum(t.cost), 0), coalesce(sum(t.ms), 0),
+                 count(DISTINCT (t.session, t.call)) FILTER (WHERE t.begun)]
+      INTO v_used FROM segue.spent t WHERE t.day = v_day AND t.cap = p_caps[i];
+    FOR u IN 1 .. 4 LOOP
+      IF p_limits[i * 4 - 4 + u] > 0 AND v_used[u] >= p_limits[i * 4 - 4 + u]
+         AND NOT (u = 4 AND v_begun) THEN
+        RETURN i || ' ' || u || ' ' || v_used[u];
+      END IF;
+    END LOOP;
+  END LOOP;
+  DELETE FROM segue.spent t WHERE t.day < v_day - 40;
+  INSERT INTO segue.spent (day, cap, session, call, attempt, begun)
+  SELECT v_day, c, p_session, p_call, p_attempt, NOT v_begun FROM unnest(p_caps) c
+  ON CONFLICT DO NOTHING;
+  RETURN 'ok';
+END $$;
+
+-- Books what an attempt used. Repeating it changes nothing.
+CREATE OR REPLACE FUNCTION segue.spent_add(p_word uuid, p_session uuid, p_call bigint, p_attempt int,
+  p_caps text[], p_tokens bigint, p_cost bigint, p_ms bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT segue.has_lease(segue.who(p_word)) OR least(p_tokens, p_cost, p_ms) < 0 THEN
+    RETURN 'lease';
+  END IF;
+  INSERT INTO segue.spent (day, cap, session, call, attempt, tokens, cost, ms)
+  SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, c, p_session, p_call, p_attempt, p_tokens, p_cost, p_ms
+    FROM unnest(p_caps) c
+  ON CONFLICT (day, cap, session, call, attempt) DO UPDATE
+     SET tokens = EXCLUDED.tokens, cost = EXCLUDED.cost, ms = EXCLUDED.ms;
+  RETURN 'ok';
+END $$;
+
 -- Leaves a provider alone for a while, as it asked: the later end counts, by the server's clock.
 CREATE OR REPLACE FUNCTION segue.cool(p_provider text, p_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -15,6 +15,11 @@ SELECT json_build_object(
      'cools_s', greatest(0, round(extract(epoch FROM p.cool_until - clock_timestamp())::numeric, 1)))
      ORDER BY p.name), '[]'::json) FROM segue.provider p
      WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp()),
+  'spent', (SELECT coalesce(json_agg(json_build_object(
+     'cap', s.cap, 'tokens', s.tokens, 'cost', s.cost / 1e9, 'time', s.ms, 'calls', s.calls) ORDER BY s.cap), '[]'::json)
+     FROM (SELECT t.cap, sum(t.tokens) AS tokens, sum(t.cost) AS cost, sum(t.ms) AS ms,
+                  count(DISTINCT (t.session, t.call)) FILTER (WHERE t.begun) AS calls
+             FROM segue.spent t WHERE t.day = (clock_timestamp() AT TIME ZONE 'UTC')::date GROUP BY t.cap) s),
   'records', (SELECT coalesce(sum(seq), 0) FROM segue.session),
   'bytes', json_build_object(
      'logs', pg_total_relation_size('segue.line'),

@@ -18,7 +18,9 @@ TEST(limits_are_kept_with_the_registry) {
   struct provider_registry *registry = registry_new(NULL);
   struct err err = {0};
   json_t *budget = read_text("day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}\n"
-                             "providers: {claude: {cost: 10.5}, codex: {calls: 1}}\n",
+                             "providers: {claude: {cost: 10.5}, codex: {calls: 1}}\n"
+                             "store: {day: {cost: 50}}\n"
+                             "folders: {/no/such/folder/: {day: {calls: 7}}}\n",
                              &err);
   if (budget == NULL)
     fail_msg("%s", err.text);
@@ -31,8 +33,11 @@ TEST(limits_are_kept_with_the_registry) {
   assert_non_null(limits);
   assert_int_equal(limits->all.limit[BUDGET_TOKENS], 2000000);
   assert_int_equal(limits->all.limit[BUDGET_CALLS], 500);
-  assert_int_equal(limits->count, 2);
-  assert_string_equal(limits->of[1].provider, "codex");
+  assert_int_equal(limits->count, 4);
+  assert_int_equal(limits->of[2].of, BUDGET_OF_STORE);
+  assert_string_equal(limits->of[3].folder, "/no/such/folder");
+  assert_int_equal(limits->of[3].budget.limit[BUDGET_CALLS], 7);
+  assert_string_equal(limits->of[1].name, "codex");
   assert_int_equal(limits->of[1].budget.limit[BUDGET_CALLS], 1);
   assert_int_equal(limits->of[1].budget.limit[BUDGET_COST], -1); /* not bounded */
   registry_free(registry);

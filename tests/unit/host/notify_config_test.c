@@ -27,10 +27,11 @@ static void assert_reads(const char *text, const char *wanted) {
 }
 
 TEST(settings_are_read_and_filled_up) {
-  assert_reads("[notify-send, segue, 7]",
-               "{\"command\":[\"notify-send\",\"segue\",\"7\"],\"env\":[],"
-               "\"on\":[\"question\",\"stop\",\"stall\",\"limit\",\"budget\",\"end\",\"start\"],"
-               "\"stall_ms\":600000,\"timeout_ms\":30000}");
+  assert_reads(
+      "[notify-send, segue, 7]",
+      "{\"command\":[\"notify-send\",\"segue\",\"7\"],\"env\":[],"
+      "\"on\":[\"question\",\"stop\",\"stall\",\"limit\",\"budget\",\"end\",\"start\",\"report\"],"
+      "\"stall_ms\":600000,\"timeout_ms\":30000}");
   assert_reads("{command: [tell], on: [end], env: [DISPLAY], stall: 1h, timeout: 500ms}",
                "{\"command\":[\"tell\"],\"env\":[\"DISPLAY\"],\"on\":[\"end\"],"
                "\"stall_ms\":3600000,\"timeout_ms\":500}");

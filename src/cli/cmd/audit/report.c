@@ -1,12 +1,18 @@
-/* segue report: writes one file about sessions, for people without segue. */
+/* segue report: says what sessions came to in one screen, or writes one file about them, for people
+ * without segue. */
 #include "web/report.h"
 #include "audit/verified_reader.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/morning.h"
 #include "cli/resolve_id.h"
+#include "format/json_write.h"
+#include "host/config.h"
+#include "host/daily_usage.h"
 #include "host/paths.h"
 #include "os/clock.h"
+#include "store/shared.h"
 #include "view/verification.h"
 
 #include <errno.h>
@@ -17,6 +23,9 @@
 
 struct reporting {
   struct report_file report;
+  bool text, json; /* what sessions came to, in one screen, instead of a file */
+  json_t *told;    /* notify of the configuration, with --notify; or NULL */
+  bool notifies;
   struct buf out;
   struct verification *verification;
   struct filter wanted;
@@ -65,10 +74,49 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
   return ok;
 }
 
+/* Returns the limits of a day and how much of each is used: the store's own, if it is shared. */
+static json_t *report_budgets(struct reporting *r, const struct store *store) {
+  AUTO(config_deinit) struct config config = {0};
+  AUTO(daily_usage_deinit) struct daily_usage book;
+  struct err ignored;
+  daily_usage_init(&book);
+  if (!config_load(&config, &ignored))
+    return json_array();
+  struct provider_registry *registry = registry_new(NULL);
+  day_set_keep(registry, config.budget);
+  const struct day_limits *limits = day_set_of(registry);
+  json_t *list = daily_usage_json(&book, limits, store_folder(store));
+  json_auto_t *status = store_folder(store) == NULL ? shared_status(store->where, &ignored) : NULL;
+  for (size_t i = 0; status != NULL && limits != NULL && i < limits->count; i++)
+    day_limit_json(&limits->of[i], json_object_get(status, "spent"), list);
+  r->told = json_incref(config.notify);
+  registry_free(registry);
+  return list;
+}
+
+static bool report_morning_of(struct reporting *r, const struct store *store, struct err *err) {
+  json_auto_t *morning = morning_read(store, &r->wanted, report_budgets(r, store), err);
+  if (morning == NULL || (r->notifies && !morning_notify(morning, r->told, err)))
+    return false;
+  if (r->json)
+    json_write(morning, &r->out);
+  else if (r->text)
+    morning_tell(morning, cli_colours(STDOUT_FILENO), &r->out);
+  else if (r->report.form == REPORT_HTML)
+    report_morning(&r->report, morning);
+  if (r->json)
+    buf_putc(&r->out, '\n');
+  return true;
+}
+
 static bool report_store(struct reporting *r, const char *where, struct err *err) {
   struct store store;
   AUTO(session_list_deinit) struct session_list f = {0};
   store_at(&store, where);
+  if (!report_morning_of(r, &store, err))
+    return false;
+  if (r->text || r->json)
+    return true;
   session_list_init(&f);
   bool ok = session_list_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
   if (ok) {
@@ -138,10 +186,22 @@ static bool report_title(const struct reporting *r, const struct cli_args *args,
 static bool report_options(struct reporting *r, const struct cli_args *args, struct err *err) {
   const char *format = cli_value(args, "format");
   struct err why;
+  bool folders = true;
+  for (size_t i = 0; i < args->word_count; i++)
+    folders = folders && file_is_folder(args->words[i]);
+  r->json = cli_flag(args, "json");
+  r->notifies = cli_flag(args, "notify");
+  r->text = folders && cli_value(args, "output") == NULL && !r->json;
+  if (format != NULL)
+    r->text = strcmp(format, "text") == 0;
   if (format != NULL && strcmp(format, "md") == 0)
     r->report.form = REPORT_MARKDOWN;
-  else if (format != NULL && strcmp(format, "html") != 0)
-    return err_set(err, ERR_USAGE, "--format %.40s: write html or md", format);
+  else if (format != NULL && !r->text && strcmp(format, "html") != 0)
+    return err_set(err, ERR_USAGE, "--format %.40s: write text, html or md", format);
+  if (!folders && (r->text || r->json || r->notifies))
+    return err_set(err, ERR_USAGE,
+                   "text, --json and --notify are for folders: segue show has a "
+                   "session");
   r->logs = cli_value(args, "logs");
   r->wanted.workflow = cli_value(args, "workflow");
   r->wanted.statuses = cli_value(args, "status");
@@ -166,18 +226,22 @@ static int report_run(const struct cli_args *args) {
     path = NULL;
   r.report.out = &r.out;
   bool ok = report_options(&r, args, &err);
-  if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
+  bool screen = r.text || r.json;
+  if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML && !screen)
     ok = err_set(&err, ERR_USAGE, "give a file with -o FILE: HTML is for a browser");
   ok = ok && (r.verification = verification_new(&err)) != NULL;
   ok = ok && report_title(&r, args, &title, &err);
   if (ok) {
     r.report.session_count = args->word_count;
-    report_begin(&r.report, buf_view(&title));
+    if (!screen)
+      report_begin(&r.report, buf_view(&title));
     ok = report_words(&r, args, &err);
-    report_end(&r.report);
+    if (!screen)
+      report_end(&r.report);
   }
   ok = ok && report_write(&r, path, &err);
   verification_free(r.verification);
+  json_decref(r.told);
   buf_deinit(&r.out);
   if (!ok)
     return cli_fail_with(STATUS_USAGE, "report", &err);

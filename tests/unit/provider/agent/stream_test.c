@@ -608,6 +608,44 @@ TEST(requests_are_added_up) {
   profile_free(p);
 }
 
+/* One client's numbers cover different things: tokens of a request, the money of its conversation,
+ * what came from a cache of the call, thinking of its process. */
+TEST(each_number_covers_what_it_covers) {
+  struct profile *p = profile_of(
+      "summary: t\nprogram: t\nargv: [x]\nevents:\n"
+      "  - {when: {/t: step}, usage: {input: /i, output: /o, cached: /k, reasoning: /r, cost: /c,\n"
+      "     of: {input: request, output: request, reasoning: process, cost: conversation}}}\n"
+      "  - {when: {/t: ok}, text: /x, end: ok}\n");
+  struct run run = {.out = "{\"t\":\"step\",\"i\":100,\"o\":7,\"k\":9,\"r\":2,\"c\":1.25}\n"
+                           "{\"t\":\"step\",\"i\":50,\"o\":3,\"k\":40,\"r\":3,\"c\":1.5}\n"
+                           "{\"t\":\"ok\",\"x\":\"y\"}\n",
+                    .err = ""};
+  static const struct {
+    const char *before; /* NULL: a new conversation */
+    double cost;        /* below 0: not known */
+  } cases[] = {
+      {NULL, 1.5}, {"{\"cost_usd\":1.0}", 0.5}, {"{\"input\":5}", -1}, {"{\"cost_usd\":2}", -1}};
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    json_auto_t *before = cases[i].before ? json_loads(cases[i].before, 0, NULL) : NULL;
+    run.session = before != NULL ? "s-1" : NULL;
+    run.before = before;
+    struct seen s;
+    read_run(p, &run, &s);
+    const json_t *usage = s.result.usage, *cost = json_object_get(usage, "cost_usd");
+    assert_int_equal(json_integer_value(json_object_get(usage, "input")), 150);
+    assert_int_equal(json_integer_value(json_object_get(usage, "output")), 10);
+    assert_int_equal(json_integer_value(json_object_get(usage, "cached")), 40);
+    assert_int_equal(json_integer_value(json_object_get(usage, "reasoning")), 3);
+    assert_true((cost == NULL) == (cases[i].cost < 0));
+    assert_true(cost == NULL || json_number_value(cost) == cases[i].cost);
+    assert_true((json_object_get(usage, "told") != NULL) == (cost == NULL));
+    assert_true(json_number_value(json_object_get(json_object_get(usage, "total"), "cost_usd")) ==
+                1.5); /* what was told */
+    seen_deinit(&s);
+  }
+  profile_free(p);
+}
+
 TEST(stderr_says_when_to_come_back) {
   static const struct {
     const char *err;
