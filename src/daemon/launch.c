@@ -235,6 +235,11 @@ static bool launch_take_place(const struct launch_body *p) {
     return err_set(p->err, ERR_INVALID, "lock must be true or false");
   if (json_is_false(lock))
     json_object_set_new(p->l->config, "lock", json_false());
+  const json_t *typed = json_object_get(p->body, "task_typed");
+  if (typed != NULL && !json_is_boolean(typed))
+    return err_set(p->err, ERR_INVALID, "task_typed must be true or false");
+  if (json_is_true(typed))
+    json_object_set_new(p->l->config, "task_typed", json_true());
   json_t *may = json_object_get(p->body, "may_change");
   for (size_t i = 0; may != NULL && (i == 0 || i < json_array_size(may)); i++)
     if (json_array_size(may) > 64 || !json_is_string(json_array_get(may, i)))
@@ -630,6 +635,7 @@ static bool launch_read(struct launch_body *p) {
                                         "max_movements",
                                         "judge_provider",
                                         "may_change",
+                                        "task_typed",
                                         NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
