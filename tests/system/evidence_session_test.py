@@ -260,20 +260,54 @@ def a_lost_base_asks():
         expect(found(all_)[-1] == ("unknown", "ask"), found(all_))
 
 
+def what_a_program_does_to_the_base():
+    """It is found gone, or it is not needed; work is never called shown by what is left."""
+    for deed, word in (("rm -rf STATE/segue/evidence", "unknown"),
+                       ("[ -e ../flow.yaml ] && find .git/objects -type f -exec rm -f {} +", "unknown"),
+                       ("[ -e ../flow.yaml ] && git update-ref -d refs/heads/main", "shown")):
+        with Box() as box:
+            begin(box)
+            box.file("work/untracked", "of a tree that no commit has\n")
+            away = box.file("away.sh", deed.replace("STATE", box.env["XDG_STATE_HOME"]) + "\n")
+            flow = box.file("flow.yaml", FLOW % ("", f"sh {away} >/dev/null 2>&1; sh check.sh"), sign=False)
+            all_ = play(box, flow, {"max.sh": RIGHT}, status=0 if word == "shown" else 7)
+            expect(found(all_)[-1][0] == word, deed, found(all_))
+
+
+def a_check_that_is_too_slow_on_copies():
+    with Box() as box:
+        begin(box)
+        flow = box.file("flow.yaml", (FLOW % ("", "[ -e ../flow.yaml ] || exec tail -f /dev/null; sh check.sh"))
+                        .replace("    evidence: true", "    evidence: true\n    timeout: 1s"), sign=False)
+        all_ = play(box, flow, {"max.sh": RIGHT}, status=7)
+        (data,) = [r["data"] for r in all_ if r["type"] == "evidence" and r["event"] == "found"]
+        expect(data["evidence"] == "unknown" and data["goes"] == "ask" and data["runs"]["before"]["end"] == "too_slow",
+               data)
+
+
+def a_repository_without_a_commit():
+    with Box() as box:
+        begin(box)
+        git(box, "update-ref", "-d", "HEAD")
+        all_ = play(box, box.dir + "/flow.yaml", {"max.sh": RIGHT})
+        expect(found(all_) == [("shown", "on")] and end(all_) == ("complete", "shown"), found(all_), end(all_))
+
+
 def killed_at_each_record():
     """After kill -9 at each step a resume comes to the same end."""
-    for event in ("take", "taken", "run", "look"):
+    for event in ("take", "taken", "run", "ran", "look", "found"):
         with Box() as box:
             flow = begin(box, check="sleep 0.2; sh check.sh")
             replies = [r for r in says("work", "Done.", 1, write={"max.sh": RIGHT})]
             scenario = box.file("replies.json", json.dumps({"replies": replies}))
             killed_after(box, f'"event":"{event}"', "run", flow, "--trust", "-p", "script", "-s", scenario, "--cwd",
                          box.cwd, "-l", box.logs, "-t", "x", "-q")
+            was_over = records(box)[-1]["type"] == "session_end" # and only its folder was still to go
             box.segue("resume", "-l", box.logs, "last", "-q", status=0)
             all_ = records(box)
             expect(end(all_) == ("complete", "shown"), event, end(all_), found(all_))
             state = Path(box.env["XDG_STATE_HOME"], "segue", "evidence")
-            expect(not list(state.iterdir()), "left behind", list(state.iterdir()))
+            expect(was_over or not list(state.iterdir()), "left behind", list(state.iterdir()))
 
 
 if __name__ == "__main__":
@@ -281,4 +315,5 @@ if __name__ == "__main__":
           tests_alone_are_a_question, a_judge_of_the_task_can_allow_it, a_judge_who_does_not_leaves_it_to_a_person,
           that_judge_sees_nothing_that_an_agent_wrote, killed_while_that_judge_is_asked,
           a_green_check_that_says_nothing_is_judged, ignored_files_are_seen,
-          rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, killed_at_each_record]))
+          rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, what_a_program_does_to_the_base,
+          a_check_that_is_too_slow_on_copies, a_repository_without_a_commit, killed_at_each_record]))
