@@ -40,7 +40,8 @@ enum basis evidence_basis(const struct core *core, const struct turn *turn,
   enum basis own = basis_of_stage(stage);
   if (fresh && str_eq_c(json_view(json_at(found, "evidence")), "shown"))
     return BASIS_SHOWN;
-  if (own == BASIS_PERSON || (fresh && json_is_true(allowed)))
+  bool accepted = json_is_true(allowed) || core->evidence.last_answer == EVIDENCE_ALLOW;
+  if (own == BASIS_PERSON || (fresh && accepted))
     return BASIS_PERSON;
   if (own == BASIS_NONE && fresh && allowed != NULL)
     return BASIS_JUDGED;
