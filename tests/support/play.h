@@ -29,7 +29,15 @@ enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
  * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs of a
  * check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies are)
  * and "hidden" say what they show. */
-enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_CANCELLED, PLAY_TIMER, PLAY_WORKTREE, PLAY_RUNS };
+enum play_kind {
+  PLAY_ASK,
+  PLAY_ADMIT,
+  PLAY_CALL,
+  PLAY_CANCELLED,
+  PLAY_TIMER,
+  PLAY_WORKTREE,
+  PLAY_RUNS
+};
 
 struct play_pending {
   enum play_kind kind;

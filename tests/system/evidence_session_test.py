@@ -230,6 +230,28 @@ def ignored_files_are_seen():
         expect(data["ignored"] == ["local.env"] and data["goes"] == "ask", data)
 
 
+def dependencies_are_seen():
+    """Copies have them as links: a file changed in place could make any check pass. An installer writes the manifest,
+    too, or the same again; what is new there is the work's."""
+    for writes, word in (({"assert.sh": "return 0\n"}, "unknown"),
+                         ({"assert.sh": 'test "$@" # 2\n', "package.json": '{"version": "2"}'}, "shown"),
+                         ({"new.sh": "x\n"}, "shown")):
+        with Box() as box:
+            check = ". ./node_modules/tool/assert.sh; " + CHECK.replace("#!/bin/sh\n", "")
+            flow = begin(box, check="sh check.sh")
+            for name, text in (("check.sh", check), (".gitignore", "node_modules\n")):
+                box.file("work/" + name, text)
+            Path(box.cwd, "node_modules/tool").mkdir(parents=True)
+            box.file("work/node_modules/tool/assert.sh", 'test "$@"\n')
+            box.file("work/node_modules/tool/package.json", '{"version": "1"}')
+            git(box, "add", "-A")
+            git(box, "commit", "-qm", "with a dependency")
+            all_ = play(box, flow, {**{"node_modules/tool/" + n: t for n, t in writes.items()}, "max.sh": RIGHT},
+                        status=7 if word == "unknown" else 0)
+            data = [r["data"] for r in all_ if r["type"] == "evidence" and r["event"] == "found"][-1]
+            expect(data["evidence"] == word and ("problem" in data) == (word == "unknown"), writes, data)
+
+
 def rules_can_say_it_themselves():
     with Box() as box:
         flow = begin(box)
@@ -314,6 +336,6 @@ if __name__ == "__main__":
     sys.exit(main([honest_work_is_shown, a_rewritten_check_goes_back_once, then_a_person_is_asked, nothing_done_is_not_done,
           tests_alone_are_a_question, a_judge_of_the_task_can_allow_it, a_judge_who_does_not_leaves_it_to_a_person,
           that_judge_sees_nothing_that_an_agent_wrote, killed_while_that_judge_is_asked,
-          a_green_check_that_says_nothing_is_judged, ignored_files_are_seen,
+          a_green_check_that_says_nothing_is_judged, ignored_files_are_seen, dependencies_are_seen,
           rules_can_say_it_themselves, no_repository_no_evidence, a_lost_base_asks, what_a_program_does_to_the_base,
           a_check_that_is_too_slow_on_copies, a_repository_without_a_commit, killed_at_each_record]))
