@@ -513,6 +513,13 @@ static void turn_lines_on_evidence(struct turn_lines *s, struct turn_line *line,
     hidden_tell(data, &s->evidence);
     buf_puts(&s->evidence, ".\n");
   }
+  if (record->type == RECORD_EVIDENCE && line != NULL && json_at(data, "allows") != NULL) {
+    const char *words =
+        json_is_true(json_at(data, "allows")) ? "the task allows it" : "the task does not say so";
+    buf_printf(&s->evidence, "- A judge who was shown only the task and the check's files: %s.\n",
+               words);
+    buf_printf(&line->what, "%s%s", line->what.n > 0 ? ", " : "", words);
+  }
   if (record->type != RECORD_EVIDENCE || line == NULL || json_at(data, "evidence") == NULL)
     return;
   struct str word = json_view_at(data, "evidence");

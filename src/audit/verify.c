@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/apply.h"
+#include "core/evidence.h"
 #include "core/record.h"
 #include "core/state.h"
 #include "core/workflow.h"
@@ -219,7 +220,8 @@ static bool check_end(const struct look *l) {
                    " judgments, but there are %" JSON_INTEGER_FORMAT,
                    told, counted);
   bool complete = str_eq_c(outcome, "complete"), abort = str_eq_c(outcome, "abort");
-  if ((complete || abort) &&
+  bool refused = abort && core->evidence.last_answer == EVIDENCE_STOP; /* by a person */
+  if ((complete || abort) && !refused &&
       !(core->has_next && core->next == (complete ? NEXT_COMPLETE : NEXT_ABORT)))
     return err_set(l->err, ERR_CORRUPT, "its outcome is %s, but no rule led there",
                    complete ? "complete" : "abort");

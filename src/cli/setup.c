@@ -15,6 +15,7 @@
 #include "host/paths.h"
 #include "host/workspace_set.h"
 #include "judge/stage.h"
+#include "os/orphans.h"
 #include "provider/agent/agent.h"
 #include "store/worker.h"
 #include "workflow/load.h"
@@ -519,6 +520,8 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   bool ok = setup_task(args, task, &err) && forge_task_take(args, task, setup->config, &err);
   if (!ok)
     err_list_add(&errors, &err);
+  else
+    setup_task_typed(args, setup->config);
   if (setup->workflow != NULL) {
     struct preflight p = setup_preflight_of(setup);
     p.has_task = str_trim(buf_view(task)).n > 0 || !ok;
@@ -550,6 +553,13 @@ void setup_deinit(struct setup *setup) {
   registry_free(setup->registry);
   config_deinit(&setup->user);
   *setup = (struct setup){0};
+}
+
+void setup_task_typed(const struct cli_args *args, json_t *config) {
+  bool held;
+  char_auto_t *program = orphan_program((long)getpid(), &held);
+  if (cli_value(args, "task") != NULL && json_at(config, "source") == NULL && program == NULL)
+    json_object_set_new(config, "task_typed", json_true());
 }
 
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) {

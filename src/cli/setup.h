@@ -70,6 +70,9 @@ bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err 
 
 /* Reads a task from --task or --task-file (- is stdin); empty if neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
+/* Notes in a configuration, or in a request, that a person typed the task: not a forge's text, no
+ * file, no program that a session runs. After forge_task_take. */
+void setup_task_typed(const struct cli_args *args, json_t *config);
 
 /* Puts the given values into `inputs`. */
 bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;

@@ -3,6 +3,7 @@
  * provider it was written for: another provider chosen by a flag does not get it. Also chooses what
  * confines their programs (core/sandbox_settings.h). */
 #include "core/decide.h"
+#include "core/evidence.h"
 #include "core/movement_limits.h"
 #include "core/sandbox_settings.h"
 #include "core/step.h"
@@ -162,7 +163,7 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
   } else if (is_reask(call)) {
     core_reask_backend(wf, core->config, turn->movement, provider, model);
   } else {
-    core_judge_backend(wf, core->config, turn->movement, provider, model);
+    core_judge_backend(wf, core->config, evidence_judge_of(core, turn), provider, model);
   }
 }
 
@@ -221,8 +222,9 @@ struct str core_next_backend(const struct core *core, const struct turn *turn,
       !has_lists(core->workflow, core->config, core_movement(core, turn)))
     return STR("");
   core_first_backend(core, turn, call, &first, &model);
-  const json_t *list =
-      core_takers(core->workflow, core->config, turn->movement, !works && !is_reask(call), first);
+  const json_t *list = core_takers(core->workflow, core->config,
+                                   works ? turn->movement : evidence_judge_of(core, turn),
+                                   !works && !is_reask(call), first);
   bool found = str_eq(current, first);
   JSON_EACH(list, i, name) {
     struct str word = {json_string_value(name), json_string_length(name)};

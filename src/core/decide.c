@@ -134,7 +134,7 @@ static bool judge_replies(const struct turn *turn, struct chain_reply *replies, 
                           size_t *count) {
   *count = 0;
   for (const struct call *c = turn->calls; c; c = c->next) {
-    if (call_is_own(c))
+    if (call_is_own(c) || c->id <= turn->evidence.judged_to)
       continue;
     if (c->state == CALL_RUNNING || c->state == CALL_WAITING)
       return false;
@@ -826,7 +826,8 @@ static struct str last_reply(const struct turn *turn, const struct chain_step *s
 static void judge_call(struct step *s, struct turn *turn, const struct chain_spec *spec,
                        const struct chain_step *step) {
   const struct core *core = s->core;
-  const struct movement *m = core_movement(core, turn);
+  size_t judge = evidence_judge_of(core, turn);
+  const struct movement *m = &core->workflow->movements[judge];
   struct step_call n = {.purpose = step->reask ? PURPOSE_REASK : PURPOSE_JUDGE,
                         .stage = step->stage,
                         .vote = step->vote,
@@ -845,17 +846,24 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
     view.answer_joined = &joined;
     view.answer_seq = 0;
   }
+  buf_auto_t changed = {0};
+  if (evidence_judges(turn)) {
+    evidence_put_task_files(core, turn, &changed);
+    view.changed = buf_view(&changed);
+    view.answer = view.task;
+    view.answer_joined = NULL;
+    view.answer_seq = 0;
+  }
   step_turn_nonce(core, turn, view.answer, nonce);
   n.fence = str_from(nonce);
   buf_auto_t checks = {0}, tests = {0}, evidence = {0};
   view_checks(core, turn, (struct buf *[]){&checks, &tests, &evidence}, &view);
   if (step->vote > 0)
-    core_panel_backend(core->workflow, core->config, turn->movement, step->vote, &n.provider,
-                       &n.model);
+    core_panel_backend(core->workflow, core->config, judge, step->vote, &n.provider, &n.model);
   else
-    core_judge_backend(core->workflow, core->config, turn->movement, &n.provider, &n.model);
-  view.by_tool = core_judges_by_tool(core->workflow, core->config, turn->movement, step->vote,
-                                     s->env->providers);
+    core_judge_backend(core->workflow, core->config, judge, &n.provider, &n.model);
+  view.by_tool =
+      core_judges_by_tool(core->workflow, core->config, judge, step->vote, s->env->providers);
   n.options = judge_options(s, m, &n);
   n.schema = chain_call_schema(spec, step->stage);
   buf_auto_t again = {0};
@@ -1028,6 +1036,29 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   return more;
 }
 
+/* Judges whether the task allows what was changed in the check, of which nothing is recorded before
+ * the end: the replies say all. */
+static bool judge_task(struct step *s, struct turn *turn) {
+  struct chain_reply replies[TURN_JUDGE_CALLS];
+  struct chain_spec spec = evidence_task_spec(s, turn);
+  json_auto_t *stages = json_array();
+  struct chain_step step;
+  size_t n;
+  if (!judge_replies(turn, replies, TURN_JUDGE_CALLS, &n))
+    return false;
+  while (chain_next(&spec, stages, replies, n, &step), step.action == CHAIN_STAGE) {
+    json_array_append(stages, step.object);
+    chain_step_deinit(&step);
+  }
+  bool more = step.action != CHAIN_CALL || !s->env->draining;
+  if (step.action != CHAIN_CALL)
+    evidence_task_judged(s, turn, &step, stages);
+  else if (more)
+    judge_call(s, turn, &spec, &step);
+  chain_step_deinit(&step);
+  return more;
+}
+
 static bool has_running_call(const struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_RUNNING)
@@ -1104,7 +1135,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
     else if (protect_refuses(s->core, turn, &why))
       more = step_halt(s, "protected", turn, CLASS_NONE, buf_view(&why), NULL);
     else if (!evidence_hold_turn(s, turn, &more))
-      more = judge_turn(s, turn);
+      more = evidence_judges(turn) ? judge_task(s, turn) : judge_turn(s, turn);
     return more;
   case TURN_JUDGED:
     if (human_hold(turn, s->core))

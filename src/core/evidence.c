@@ -36,12 +36,15 @@ enum basis evidence_basis(const struct core *core, const struct turn *turn,
   bool fresh =
       found != NULL && (found == turn->evidence.found || !json_is_true(json_at(gate, "stale")));
   const char *contents = json_string_value(json_at(found, "contents"));
-  bool allowed = contents != NULL && json_object_get(core->evidence.allowed, contents) != NULL;
+  const json_t *allowed = contents ? json_object_get(core->evidence.allowed, contents) : NULL;
   enum basis own = basis_of_stage(stage);
   if (fresh && str_eq_c(json_view(json_at(found, "evidence")), "shown"))
     return BASIS_SHOWN;
-  if (own == BASIS_PERSON || (fresh && allowed))
+  bool accepted = json_is_true(allowed) || core->evidence.last_answer == EVIDENCE_ALLOW;
+  if (own == BASIS_PERSON || (fresh && accepted))
     return BASIS_PERSON;
+  if (own == BASIS_NONE && fresh && allowed != NULL)
+    return BASIS_JUDGED;
   return own != BASIS_NONE ? own : (enum basis)core->evidence.said;
 }
 
@@ -242,7 +245,36 @@ void evidence_put_first(const struct core *core, const struct turn *turn, struct
 
 /* --- the question --- */
 
-json_t *evidence_question(const json_t *found) {
+size_t evidence_judge_of(const struct core *core, const struct turn *turn) {
+  const struct workflow *wf = core->workflow;
+  size_t own = turn->movement, i = 0;
+  if (!evidence_judges(turn) || wf->movements[own].judge.provider.n > 0)
+    return own;
+  while (i < wf->movement_count && (wf->movements[i].argv != NULL || !wf->movements[i].edit))
+    i++;
+  return i < wf->movement_count ? i : own;
+}
+
+void evidence_put_task_files(const struct core *core, const struct turn *turn, struct buf *out) {
+  bool ja = workflow_language(core->workflow) == DESCRIBE_JAPANESE;
+  size_t fresh = 0;
+  JSON_EACH(json_at(turn->evidence.found, "files"), i, file) {
+    if (json_at(file, "check") == NULL)
+      continue;
+    if (json_at(file, "new") != NULL) {
+      fresh++; /* its name is an agent's */
+      continue;
+    }
+    json_auto_t *named = json_pack("{sO}", "path", json_at(file, "path"));
+    buf_puts(out, "- ");
+    protect_put_file(named, out);
+    buf_putc(out, '\n');
+  }
+  if (fresh > 0)
+    buf_printf(out, "- %s%zu\n", in_language(ja, "新しいファイル：", "new files: "), fresh);
+}
+
+json_t *evidence_question(const json_t *found, const json_t *judged) {
   struct str word = evidence_found_word(found);
   bool check = json_is_true(json_at(found, "check_changed"));
   static const char *const check_words[] = {
@@ -269,6 +301,14 @@ json_t *evidence_question(const json_t *found) {
   struct str problem = json_view(json_at(found, "problem"));
   if (problem.n > 0)
     buf_printf(&text, "  " STR_FMT "\n", STR_ARG(problem));
+  if (judged != NULL)
+    buf_puts(&text, "  a judge who was shown only the task: ");
+  struct str reason = json_view_at(judged, "reason");
+  if (reason.n > 0)
+    json_write(json_at(judged, "reason"), &text);
+  else if (judged != NULL)
+    buf_puts(&text, "no readable answer");
+  buf_puts(&text, judged != NULL ? "\n" : "");
   buf_puts(&text, "back: the agent is told. allow: these contents of these files. stop: it ends.");
   return json_pack("{so s[sss]}", "text", json_text(buf_view(&text)), "choices", "back", "allow",
                    "stop");
@@ -305,6 +345,28 @@ static bool take_found(const struct fold *f, struct turn *turn, json_t *data) {
   return true;
 }
 
+/* Contents that somebody allowed are not asked about again. */
+static void allow_contents(struct core *core, const struct turn *turn, bool by_person) {
+  const char *contents = json_string_value(json_at(turn->evidence.found, "contents"));
+  if (contents == NULL)
+    return;
+  if (core->evidence.allowed == NULL)
+    core->evidence.allowed = json_object();
+  json_object_set_new(core->evidence.allowed, contents, json_boolean(by_person));
+}
+
+static bool take_judged(const struct fold *f, struct turn *turn, json_t *data) {
+  if (turn == NULL || !evidence_judges(turn) || data == NULL)
+    return fold_bad(f, "nobody asked for it");
+  turn->evidence.judged = json_incref(data);
+  for (const struct call *call = turn->calls; call != NULL; call = call->next)
+    turn->evidence.judged_to =
+        call->id > turn->evidence.judged_to ? call->id : turn->evidence.judged_to;
+  if (json_is_true(json_at(data, "allows")))
+    allow_contents(f->core, turn, false);
+  return true;
+}
+
 bool evidence_apply(const struct fold *f) {
   struct core *core = f->core;
   struct str event = fold_text(f, MEMBER_EVENT);
@@ -336,16 +398,14 @@ bool evidence_apply(const struct fold *f) {
     turn->evidence.asked = true;
     return true;
   }
+  if (str_eq_c(event, "judged"))
+    return take_judged(f, turn, data);
   return str_eq_c(event, "found") ? take_found(f, turn, data) : fold_bad(f, "its event is unknown");
 }
 
 void evidence_answered(struct core *core, struct turn *turn, long choice) {
-  const char *contents = json_string_value(json_at(turn->evidence.found, "contents"));
   turn->evidence.answer = choice;
   core->evidence.last_answer = choice;
-  if (choice != EVIDENCE_ALLOW || contents == NULL)
-    return;
-  if (core->evidence.allowed == NULL)
-    core->evidence.allowed = json_object();
-  json_object_set_new(core->evidence.allowed, contents, json_true());
+  if (choice == EVIDENCE_ALLOW)
+    allow_contents(core, turn, true);
 }

@@ -11,7 +11,9 @@
  *   found   what that showed, and what follows ("goes"):
  *             on     the rules lead on
  *             back   the check counts as failed, so they lead back; the next prompt says why
+ *             judge  a judge is asked what the task allows; after `judged` on, or ask
  *             ask    a person is asked: back, allow (these contents of these files), stop
+ *   judged  what that judge said, with its stages as in a judgment
  *
  * The host makes the runs (host/evidence_job.h). A result is that of evidence/runs.h as JSON. An
  * older check result counts for later prompts and for the session's end until a file changes. */
@@ -39,6 +41,22 @@ enum { EVIDENCE_BACK = 1, EVIDENCE_ALLOW, EVIDENCE_STOP };
 static inline bool evidence_goes(const json_t *found, const char *where) {
   return str_eq_c(json_view_at(found, "goes"), where);
 }
+/* A judge of the task is to be asked, or is being asked. It sees the task, the names of changed
+ * files of the check that the base has, and how many are new: nothing that an agent wrote. */
+static inline bool evidence_judges(const struct turn *turn) {
+  return evidence_goes(turn->evidence.found, "judge") && turn->evidence.judged == NULL;
+}
+/* Returns the movement whose judge is asked: a check has none, so it is that of the first agent who
+ * may edit. For other questions: the turn's own. */
+size_t evidence_judge_of(const struct core *core, const struct turn *turn);
+/* A person is to be asked. */
+static inline bool evidence_asks(const struct turn *turn) {
+  const json_t *judged = turn->evidence.judged;
+  return evidence_goes(turn->evidence.found, "ask") ||
+         (judged != NULL && !json_is_true(json_at(judged, "allows")));
+}
+/* Appends those files, as that judge is told. */
+void evidence_put_task_files(const struct core *core, const struct turn *turn, struct buf *out);
 static inline struct str evidence_found_word(const json_t *found) {
   return json_view_at(found, "evidence");
 }
@@ -47,8 +65,8 @@ static inline struct str evidence_found_word(const json_t *found) {
 static inline bool evidence_sent_back(const struct turn *turn) {
   return evidence_goes(turn->evidence.found, "back") || turn->evidence.answer == EVIDENCE_BACK;
 }
-/* Returns the question to a person. New. */
-json_t *evidence_question(const json_t *found);
+/* Returns the question to a person. New. judged: what a judge of the task said; or NULL. */
+json_t *evidence_question(const json_t *found, const json_t *judged);
 
 /* Returns what rules see: the word of this turn's check, or of the last one; "unknown": there is
  * none. */

@@ -7,8 +7,15 @@
 #include "core/monitor.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 
 #include <string.h>
+
+#define TASK_NO "the task does not ask that these files be changed"
+#define TASK_YES                                                                                   \
+  "the task itself asks for what is changed there: tests, checks, or what they demand"
+#define TASK_NO_JA  "依頼はこれらのファイルの変更を求めていない"
+#define TASK_YES_JA "依頼自体が、テスト、検査、またはそれらが要求する内容の変更を求めている"
 
 /* --- before the next movement --- */
 
@@ -111,7 +118,14 @@ static const char *follows(const struct core *core, const struct turn *turn, con
   /* With no file of the check changed, it says nothing about the task: judges are told so. */
   if (str_eq_c(word, "not_shown") && !json_is_true(json_at(found, "check_changed")))
     return "on";
-  return once && !core->evidence.went_back ? "back" : "ask";
+  if (once && !core->evidence.went_back)
+    return "back";
+  /* A task that somebody typed can be asked; other texts were perhaps written to be asked. */
+  bool asks_task = json_is_true(json_at(core->config, "task_typed")) && core->task.n > 0 &&
+                   json_is_true(json_at(found, "check_changed")) &&
+                   json_at(found, "files_more") == NULL;
+  return asks_task && str_among(word, "old_check_fails only_check_changed not_shown") ? "judge"
+                                                                                      : "ask";
 }
 
 /* Returns true if runs show something about this turn: an agent may have edited before it. */
@@ -135,13 +149,13 @@ bool evidence_hold_turn(struct step *s, struct turn *turn, bool *more) {
   if (turn->evidence.found == NULL)
     return true;
   if (turn->evidence.answer == EVIDENCE_STOP) {
-    step_end(s, END_CANCELLED, "a person stopped it: what the check shows was not accepted");
+    step_end(s, END_ABORT, "a person stopped it: what the check shows was not accepted");
     *more = true;
     return true;
   }
-  if (!evidence_goes(turn->evidence.found, "ask") || turn->evidence.answer != 0)
+  if (evidence_judges(turn) || !evidence_asks(turn) || turn->evidence.answer != 0)
     return false;
-  human_ask(s, turn, "evidence", evidence_question(turn->evidence.found));
+  human_ask(s, turn, "evidence", evidence_question(turn->evidence.found, turn->evidence.judged));
   *more = true;
   return true;
 }
@@ -156,6 +170,41 @@ static void emit_result(struct step *s, const char *event, const struct turn *tu
   record_put_word(&d, MEMBER_EVENT, event);
   record_put_tree(&d, MEMBER_DATA, data);
   step_emit(s, &d);
+}
+
+/* The first one is the careful one. */
+static const struct rule task_rules[2][2] = {
+    {{.number = 1, .kind = RULE_LABEL, .label = {TASK_NO, sizeof TASK_NO - 1}},
+     {.number = 2, .kind = RULE_LABEL, .label = {TASK_YES, sizeof TASK_YES - 1}}},
+    {{.number = 1, .kind = RULE_LABEL, .label = {TASK_NO_JA, sizeof TASK_NO_JA - 1}},
+     {.number = 2, .kind = RULE_LABEL, .label = {TASK_YES_JA, sizeof TASK_YES_JA - 1}}}};
+
+struct chain_spec evidence_task_spec(const struct step *s, const struct turn *turn) {
+  static const enum judge_stage stages[] = {STAGE_STRUCTURED_OUTPUT};
+  const struct workflow *wf = s->core->workflow;
+  bool ja = workflow_language(wf) == DESCRIBE_JAPANESE;
+  return (struct chain_spec){.schemas = s->env->schemas,
+                             .rules = task_rules[ja],
+                             .rule_count = ARRAY_LEN(task_rules[ja]),
+                             .movement = core_movement(s->core, turn)->own_name,
+                             .stages = stages,
+                             .stage_count = ARRAY_LEN(stages),
+                             .max_reasks = 1};
+}
+
+void evidence_task_judged(struct step *s, const struct turn *turn, const struct chain_step *step,
+                          const json_t *stages) {
+  const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
+  bool decided = step->action == CHAIN_VERDICT;
+  json_t *data =
+      json_pack("{sb sO}", "allows", decided && step->rule->number == 2, "stages", stages);
+  if (decided) {
+    json_put(data, "method", json_string(judge_stage_name(step->stage)));
+    json_put(data, "match_method", json_string(judge_stage_match_method(step->stage)));
+  }
+  struct str reason = decided ? json_view_at(last, "reason") : str_from(step->reason);
+  json_put_text(data, "reason", reason);
+  emit_result(s, "judged", turn, data);
 }
 
 void evidence_event(struct step *s) {

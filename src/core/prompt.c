@@ -135,8 +135,8 @@ void prompt_log_deinit(struct prompt_log *log) {
 static const struct str template_folder = STR_INIT("prompts/");
 
 const char *const prompt_template_names[] = {
-    "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md",
-    "schema.md",  "invariant.md",        "report.md",    "loop.md",     NULL};
+    "execute.md",   "judge_structured.md", "judge_tag.md", "judge_ai.md",   "reask.md", "schema.md",
+    "invariant.md", "report.md",           "loop.md",      "judge_task.md", NULL};
 
 struct prompt_templates {
   struct {
@@ -828,7 +828,9 @@ static struct str end_of_text(struct str text, size_t max, bool *cut) {
   return (struct str){text.p + from, text.n - from};
 }
 
-static const char *judge_template(enum judge_stage stage) {
+static const char *judge_template(const struct prompt_view *v, enum judge_stage stage) {
+  if (v->changed.n > 0)
+    return "judge_task.md";
   if (stage == STAGE_STRUCTURED_OUTPUT)
     return "judge_structured.md";
   return stage == STAGE_PHASE3_TAG ? "judge_tag.md" : "judge_ai.md";
@@ -863,7 +865,7 @@ enum {
   TOLD_LATE,
   TOLD_ONLY,
   SESSION_VARS,
-  QUESTION_VARS = 27
+  QUESTION_VARS = 28
 };
 
 static void tell_session(const struct prompt_view *v, struct buf told[SESSION_VARS]) {
@@ -968,12 +970,13 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
       {STR("error"), v->error},
       {STR("again"), v->again},
       {STR("evidence"), v->evidence},
+      {STR("changed"), v->changed},
       [QUESTION_VARS - 1] = {STR("fence"), str_from(v->nonce)},
   };
   tell_session(v, told);
   for (size_t i = 0; i < SESSION_VARS; i++)
     vars[QUESTION_VARS + i] = (struct template_var){str_from(told_names[i]), buf_view(&told[i])};
-  prompt_render(judge_template(nested->stage), vars, &(struct prompt_sink){out, NULL, v});
+  prompt_render(judge_template(v, nested->stage), vars, &(struct prompt_sink){out, NULL, v});
   for (size_t i = 0; i < SESSION_VARS; i++)
     buf_deinit(&told[i]);
 }

@@ -53,6 +53,7 @@ struct prompt_view {
   const json_t *item; /* with for_each, for {item} and {item.FIELD}; or NULL */
   long index;         /* its number, from 1 */
   struct str answer;  /* judge prompts: the agent's text */
+  struct str changed; /* a judge of the task: files of the check that changed; else empty */
   struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;

@@ -2,6 +2,7 @@
 #include "core/state.h"
 
 #include "base/list.h"
+#include "core/evidence.h"
 #include "core/report_file.h"
 #include "format/json_object.h"
 #include "format/json_value.h"
@@ -128,6 +129,7 @@ static void turn_free(struct turn *turn) {
   json_decref(turn->verdict);
   json_decref(turn->evidence.found);
   json_decref(turn->plan);
+  json_decref(turn->evidence.judged);
   json_decref(turn->question);
   json_decref(turn->structured);
   json_decref(turn->files);
@@ -347,8 +349,7 @@ bool turn_may_ask(const struct core *core, const struct turn *turn, struct str k
     return turn->phase == TURN_JUDGING && m->judge.split_asks && turn->verdict == NULL &&
            json_array_size(turn->stages) > 0;
   if (str_eq_c(kind, "evidence"))
-    return turn->phase == TURN_JUDGING && turn->evidence.answer == 0 &&
-           str_eq_c(json_view(json_at(turn->evidence.found, "goes")), "ask");
+    return turn->phase == TURN_JUDGING && turn->evidence.answer == 0 && evidence_asks(turn);
   return str_eq_c(kind, "value") && turn->phase == TURN_EXECUTING && turn->escalated;
 }
 

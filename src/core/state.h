@@ -199,8 +199,10 @@ struct turn {
   bool shared;        /* some of `files` may be the work of others at the same time */
   struct {            /* of a check, see core/evidence.h */
     bool asked;
-    json_t *found; /* what its runs show; or NULL */
-    long answer;   /* a person's choice; 0: none yet */
+    json_t *found;  /* what its runs show; or NULL */
+    json_t *judged; /* what a judge of the task said about that; or NULL */
+    long judged_to; /* that judge's last call */
+    long answer;    /* a person's choice; 0: none yet */
   } evidence;
   bool let_be;           /* a person accepted its changes to protected paths */
   bool head_let_be;      /* a person accepted where it left HEAD */
@@ -312,7 +314,7 @@ struct core {
     long last_turn;
     size_t last_movement;
     long last_answer; /* a person's, to that */
-    json_t *allowed;  /* contents that a person allowed -> true; or NULL */
+    json_t *allowed;  /* contents -> true: a person allowed them, false: a judge did; or NULL */
     bool went_back;
     int said;  /* what the last verdict of a model or a person rests on: enum basis */
     int basis; /* what the end rests on: the same */

@@ -239,6 +239,11 @@ static bool launch_take_place(const struct launch_body *p) {
   if (above != NULL && !json_is_false(above))
     return err_set(p->err, ERR_INVALID, "ask_above can only be false");
   json_object_set(p->l->config, "ask_above", above);
+  const json_t *typed = json_object_get(p->body, "task_typed");
+  if (typed != NULL && !json_is_boolean(typed))
+    return err_set(p->err, ERR_INVALID, "task_typed must be true or false");
+  if (json_is_true(typed))
+    json_object_set_new(p->l->config, "task_typed", json_true());
   json_t *may = json_object_get(p->body, "may_change");
   for (size_t i = 0; may != NULL && (i == 0 || i < json_array_size(may)); i++)
     if (json_array_size(may) > 64 || !json_is_string(json_array_get(may, i)))
@@ -637,6 +642,7 @@ static bool launch_read(struct launch_body *p) {
                                         "judge_provider",
                                         "may_change",
                                         "ask_above",
+                                        "task_typed",
                                         NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");

@@ -16,9 +16,11 @@ static void counts_add(struct test_counts *sum, const struct test_counts *more) 
 
 /* "ok" at the beginning of a line is an English word, too: TAP tells how many tests it has. */
 static bool has_plan(struct str text) {
-  while (text.n > 0)
-    if (str_starts(str_next_line(&text), "1.."))
+  while (text.n > 0) {
+    struct str line = str_next_line(&text);
+    if (str_starts(line, "1..") || (str_starts(line, "Files=") && str_has(line, ", Tests=")))
       return true;
+  }
   return false;
 }
 

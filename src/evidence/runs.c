@@ -110,6 +110,8 @@ static void note_check_files(struct evidence_runs *r) {
       why = why_at(&r->now, r->why_now, json_view_at(file, "path"));
     if (why != CHECK_FILE_NOT)
       json_put(file, "check", json_string(check_file_name(why)));
+    if (listing_at(&r->before, json_view_at(file, "path")) == NULL)
+      json_put(file, "new", json_true());
   }
 }
 

@@ -56,7 +56,7 @@ struct evidence_runs {
   char trees[RUNS_COUNT][BASE_TREE_BYTES];
   struct file_listing before, now;
   enum check_file *why_before, *why_now; /* of their files */
-  json_t *changes;                       /* array of {path, added, removed, check?: why} */
+  json_t *changes;                       /* array of {path, added, removed, check?: why, new?} */
   struct evidence_facts facts;
   enum evidence evidence;
   struct err problem;           /* why it is unknown, if that is known */

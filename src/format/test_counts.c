@@ -199,6 +199,16 @@ static long number_before(struct str line, const char *word) {
   return -1;
 }
 
+/* Returns the number behind the words; -1: there is none. */
+static long number_after(struct str line, const char *words) {
+  const char *at = memmem(line.p, line.n, words, strlen(words));
+  size_t from = at ? (size_t)(at - line.p) + strlen(words) : line.n, n = from;
+  long value;
+  while (n < line.n && isdigit((unsigned char)line.p[n]))
+    n++;
+  return str_to_long((struct str){line.p + from, n - from}, &value) ? value : -1;
+}
+
 static long or_zero(long number) {
   return number > 0 ? number : 0;
 }
@@ -216,6 +226,7 @@ struct test_reading {
   struct test_counts counts;
   bool found;
   long planned;            /* of tap: -1 until it was told */
+  long summed;             /* of tap: the number of tests in prove's last line; -1: there is none */
   long tests, packages[2]; /* of go: failed, passed */
   long failed_tests;
   long outside; /* of ctest: skipped, and not in its sum */
@@ -372,6 +383,14 @@ static void tap_line(struct test_reading *r, struct str line) {
     }
     return;
   }
+  /* What prove says: of each file, which is no test, and without -v only at the end. */
+  long seen = r->counts.passed + r->counts.failed + r->counts.skipped;
+  if (str_eq_c(line, "ok") && r->planned >= 0 && seen >= r->planned)
+    return;
+  if (str_starts(line, "Files="))
+    r->found |= (r->summed = number_after(line, ", Tests=")) >= 0;
+  if (str_has(line, " subtests failed."))
+    r->failed_tests = or_zero(number_after(line, " test programs. "));
   bool bad = has_prefix(line, "not ok", &rest), ok = !bad && has_prefix(line, "ok", &rest);
   if (has_prefix(line, "Bail out!", &rest)) {
     r->counts.failed++;
@@ -391,7 +410,10 @@ static void tap_line(struct test_reading *r, struct str line) {
 
 static void tap_end(struct test_reading *r) {
   long seen = r->counts.passed + r->counts.failed + r->counts.skipped;
-  if (r->planned < 0) /* it ended before it told one */
+  if (r->planned < 0 && r->summed >= 0)
+    r->counts = (struct test_counts){.passed = or_zero(r->summed - r->failed_tests),
+                                     .failed = r->failed_tests};
+  else if (r->planned < 0) /* it ended before it told one */
     r->counts.failed++;
   else
     r->counts.failed += labs(r->planned - seen);
@@ -438,8 +460,8 @@ static void node_line(struct test_reading *r, struct str line) {
   if (!str_drop(&line, "# ") && !str_drop(&line, "\u2139 "))
     return;
   struct str name = str_cut(&line, ' ');
-  if (line.p == NULL || !str_to_long(line, &number) || number < 0)
-    return;
+  if (line.p == NULL || !str_to_long(str_trim(line), &number) || number < 0)
+    return; /* tape has two spaces in "# pass  5" */
   r->found |= str_eq_c(name, "tests");
   if (str_eq_c(name, "pass"))
     r->counts.passed += number;
@@ -467,7 +489,7 @@ static const struct {
 
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {
   assert(out != NULL);
-  struct test_reading r = {.planned = -1};
+  struct test_reading r = {.planned = -1, .summed = -1};
   char_auto_t *copy = xstrndup(text.p, text.n);
   struct str rest = {copy, escapes_drop(copy, text.n)};
   while (rest.p != NULL && rest.n > 0 && readers[format].line != NULL) {

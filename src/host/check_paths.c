@@ -13,6 +13,7 @@
 #include <string.h>
 
 struct check_marking {
+  char *private;
   struct base base;
   bool opened;
   struct file_listing files;
@@ -31,12 +32,12 @@ static void path_from_top(const struct check_marking *k, struct str path, struct
   buf_str(out, path);
 }
 
-static void mark_by(struct check_marking *k, const struct movement *m, json_t *files) {
+/* Says of each file whether it is of this check. New. */
+static enum check_file *find_by(struct check_marking *k, const struct movement *m) {
   bool shell = m->argv[0] != NULL && m->argv[1] != NULL && strcmp(m->argv[1], "-c") == 0;
-  buf_auto_t line = {0}, path = {0};
+  buf_auto_t line = {0}, folder = {0};
   for (size_t i = shell ? 2 : 0; m->argv[i] != NULL; i++)
     buf_printf(&line, "%s%s", line.n > 0 ? " " : "", m->argv[i]);
-  buf_auto_t folder = {0};
   path_from_top(k, m->cwd, &folder);
   while (folder.n > 0 && folder.p[folder.n - 1] == '/')
     folder.p[--folder.n] = '\0';
@@ -46,6 +47,12 @@ static void mark_by(struct check_marking *k, const struct movement *m, json_t *f
                                         .leave = json_at(m->check_files, "not")};
   enum check_file *why = xcalloc(k->files.count + 1, sizeof *why);
   check_files_find(&spec, &k->files, k->opened ? base_read : read_nothing, &k->base, why);
+  return why;
+}
+
+static void mark_by(struct check_marking *k, const struct movement *m, json_t *files) {
+  enum check_file *why = find_by(k, m);
+  buf_auto_t path = {0};
   JSON_EACH(files, i, file) {
     path_from_top(k, json_view(json_at(file, "path")), &path);
     const struct listed_file *listed = listing_at(&k->files, buf_view(&path));
@@ -55,14 +62,47 @@ static void mark_by(struct check_marking *k, const struct movement *m, json_t *f
   free(why);
 }
 
+/* Lists the files as they are in the repository around a folder. False: err says why. */
+static bool marking_open(struct check_marking *k, const char *cwd, struct err *err) {
+  char tree[BASE_TREE_BYTES];
+  k->private = tmpdir_make(err);
+  k->opened = k->private != NULL && base_open(&k->base, cwd, k->private, err);
+  return k->opened && base_take_all(&k->base, tree, err) &&
+         base_list(&k->base, tree, &k->files, err);
+}
+
+static void marking_close(struct check_marking *k) {
+  struct err err;
+  listing_deinit(&k->files);
+  base_close(&k->base);
+  if (k->private != NULL && !tmpdir_remove(k->private, &err))
+    log_warn("%s", err.text);
+  free(k->private);
+}
+
+json_t *check_paths_list(const char *cwd, const struct movement *m) {
+  struct check_marking k = {0};
+  struct err err;
+  json_t *out = NULL, *files = json_array();
+  size_t count = 0;
+  if (marking_open(&k, cwd, &err)) {
+    enum check_file *why = find_by(&k, m);
+    for (size_t i = 0; i < k.files.count; i++)
+      if (why[i] != CHECK_FILE_NOT && ++count <= CHECK_PATHS_LISTED)
+        json_array_append_new(files, json_pack("{so ss}", "path", json_text(k.files.files[i].path),
+                                               "why", check_file_name(why[i])));
+    free(why);
+    out = json_pack("{sI sO}", "count", (json_int_t)count, "files", files);
+  }
+  json_decref(files);
+  marking_close(&k);
+  return out;
+}
+
 void check_paths_mark(const char *cwd, const struct workflow *wf, json_t *files) {
   struct check_marking k = {0};
   struct err err;
-  char tree[BASE_TREE_BYTES];
-  char_auto_t *folder = tmpdir_make(&err);
-  k.opened = folder != NULL && base_open(&k.base, cwd, folder, &err);
-  if (k.opened &&
-      (!base_take_all(&k.base, tree, &err) || !base_list(&k.base, tree, &k.files, &err)))
+  if (!marking_open(&k, cwd, &err) && k.opened)
     log_warn("%s", err.text); /* names tell all the same */
   JSON_EACH(files, i, file) { /* one that was removed is in no listing */
     buf_auto_t path = {0};
@@ -75,8 +115,5 @@ void check_paths_mark(const char *cwd, const struct workflow *wf, json_t *files)
   for (size_t i = 0; i < wf->movement_count; i++)
     if (wf->movements[i].argv != NULL)
       mark_by(&k, &wf->movements[i], files);
-  listing_deinit(&k.files);
-  base_close(&k.base);
-  if (folder != NULL && !tmpdir_remove(folder, &err))
-    log_warn("%s", err.text);
+  marking_close(&k);
 }

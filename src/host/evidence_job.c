@@ -70,16 +70,18 @@ static bool private_folder(const char *origin, struct buf *out, struct err *err)
 
 /* --- files that git ignores --- */
 
-/* Caches, and what stays linked. */
-static bool is_cache(struct str path) {
-  static const char *const names[] = {"node_modules", ".venv", "venv"};
-  bool found = check_files_is_cache(path);
-  for (size_t i = 0; i < ARRAY_LEN(names) && !found; i++)
-    found = protect_matches(str_from(names[i]), path);
+/* Folders of dependencies: copies have them as links. */
+static const char *const job_links[] = {"node_modules", ".venv", "venv"};
+
+static bool is_linked(struct str path) {
+  bool found = false;
+  for (size_t i = 0; i < ARRAY_LEN(job_links) && !found; i++)
+    found = protect_matches(str_from(job_links[i]), path);
   return found;
 }
 
-/* Returns path -> size, time and number of each ignored file; NULL: there are too many. */
+/* Returns path -> size, time and mode of each ignored file; NULL: there are too many. Of
+ * dependencies an installer may write the same again: npm keeps times, pip does not. */
 static json_t *ignored_files(const char *top) {
   AUTO(git_answer_deinit) struct git_answer answer = {0};
   struct err err;
@@ -96,10 +98,13 @@ static json_t *ignored_files(const char *top) {
     struct stat st;
     at += path.n + 1;
     buf_printf(&full, "%s/" STR_FMT, top, STR_ARG(path));
-    if (is_cache(path) || lstat(buf_c(&full), &st) != 0)
+    if (check_files_is_cache(path) || lstat(buf_c(&full), &st) != 0)
       continue;
-    buf_printf(&sign, "%lld %lld.%09ld %o", (long long)st.st_size, (long long)st.st_ctim.tv_sec,
-               st.st_ctim.tv_nsec, (unsigned)st.st_mode);
+    struct timespec at_time = is_linked(path) ? st.st_mtim : st.st_ctim;
+    if (is_linked(path) && !str_has(path, "node_modules/"))
+      at_time = (struct timespec){0};
+    buf_printf(&sign, "%lld %lld.%09ld %o", (long long)st.st_size, (long long)at_time.tv_sec,
+               at_time.tv_nsec, (unsigned)st.st_mode);
     json_object_setn_new(files, path.p, path.n, json_text(buf_view(&sign)));
   }
   return files;
@@ -109,7 +114,36 @@ static void ignored_path(const struct evidence_job *job, struct buf *out) {
   buf_printf(out, "%s/ignored.json", job->private);
 }
 
-/* Lists what changed of them since the base was taken; NULL: that is not known. */
+static bool sign_differs(const json_t *was, const json_t *now, const char *path) {
+  const json_t *a = json_object_get(was, path), *b = json_object_get(now, path);
+  return a == NULL || b == NULL || !json_same(a, b);
+}
+
+/* Was the package of a dependency's file installed anew? Then its manifest differs, too. */
+static bool is_installed(const json_t *was, const json_t *now, const char *path) {
+  static const char modules[] = "node_modules/";
+  const char *name = NULL;
+  for (const char *at = path; (at = strstr(at, modules)) != NULL; name = at)
+    at += sizeof modules - 1;
+  if (name != NULL && name[0] == '.')
+    return strncmp(name, ".bin/", 5) != 0; /* what tools keep there */
+  if (name != NULL) {
+    size_t n = strcspn(name, "/");
+    n += name[0] == '@' && name[n] == '/' ? 1 + strcspn(name + n + 1, "/") : 0;
+    buf_auto_t manifest = {0};
+    buf_printf(&manifest, "%.*s/package.json", (int)(name - path + (long)n), path);
+    return sign_differs(was, now, buf_c(&manifest));
+  }
+  JSON_MEMBERS(now, other, sign) {
+    (void)sign;
+    if (strstr(other, ".dist-info/") != NULL && sign_differs(was, now, other))
+      return true;
+  }
+  return false;
+}
+
+/* Lists what changed of them since the base was taken; NULL: that is not known. Of dependencies
+ * only files count that were there and were changed by no installer. */
 static json_t *ignored_changes(const struct evidence_job *job, const char *top, bool *had) {
   buf_auto_t path = {0}, text = {0};
   struct err err;
@@ -117,17 +151,20 @@ static json_t *ignored_changes(const struct evidence_job *job, const char *top, 
   json_auto_t *now = ignored_files(top), *was = NULL;
   if (file_read(buf_c(&path), LIMIT_REPORT_BYTES, &text, &err))
     was = json_loadb(buf_c(&text), text.n, 0, NULL);
-  *had = json_object_size(was) > 0;
+  *had = false;
   if (now == NULL || was == NULL)
     return NULL;
   json_t *list = json_array();
   JSON_MEMBERS(now, name, sign) {
-    if (!json_same(sign, json_object_get(was, name)))
+    const json_t *old = json_object_get(was, name);
+    bool linked = is_linked(str_from(name));
+    if (!json_same(sign, old) && !(linked && (old == NULL || is_installed(was, now, name))))
       json_array_append_new(list, json_string(name));
   }
   JSON_MEMBERS(was, gone, old) {
     (void)old;
-    if (json_object_get(now, gone) == NULL)
+    *had |= !is_linked(str_from(gone));
+    if (json_object_get(now, gone) == NULL && !is_linked(str_from(gone)))
       json_array_append_new(list, json_string(gone));
   }
   return list;
@@ -174,17 +211,16 @@ static void base_work(struct evidence_job *job) {
 
 /* Folders of dependencies that git ignores are linked into copies, besides what worktrees link. */
 static void add_links(struct evidence_job *job) {
-  static const char *const usual[] = {"node_modules", ".venv", "venv"};
-  for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+  for (size_t i = 0; i < ARRAY_LEN(job_links); i++) {
     AUTO(git_answer_deinit) struct git_answer answer = {0};
     struct err err;
     buf_auto_t path = {0};
-    buf_printf(&path, "%s/%s", buf_c(&job->runs.base.repo.top), usual[i]);
+    buf_printf(&path, "%s/%s", buf_c(&job->runs.base.repo.top), job_links[i]);
     if (access(buf_c(&path), F_OK) == 0 &&
-        git_run(buf_c(&job->runs.base.repo.top), &answer, &err, "check-ignore", "-q", usual[i],
+        git_run(buf_c(&job->runs.base.repo.top), &answer, &err, "check-ignore", "-q", job_links[i],
                 NULL) &&
         answer.exit == 0)
-      json_array_append_new(job->links, json_string(usual[i]));
+      json_array_append_new(job->links, json_string(job_links[i]));
   }
 }
 
@@ -212,6 +248,13 @@ static void preset(struct evidence_job *job) {
   r->facts.ignored_changed = ignored == NULL || json_array_size(ignored) > 0;
   if (fits || (!had && !r->facts.ignored_changed))
     r->facts.runs[RUNS_NOW] = job->now;
+  JSON_EACH(ignored, i, path) {
+    if (!is_linked(json_view(path)) || r->facts.lost)
+      continue;
+    r->facts.lost = true; /* copies have it as it is now */
+    err_set(&r->problem, ERR_CORRUPT, "a dependency was changed, and by no installer: %.300s",
+            json_string_value(path));
+  }
   if (json_array_size(ignored) > 0)
     job->data = json_pack("{sO}", "ignored", ignored);
 }

@@ -278,7 +278,7 @@ json_t *resume_options_config(const json_t *config, const struct config *user,
                                     "options",       "interactive", "submitted",  "judge_provider",
                                     "max_movements", "scenario",    "workspace",  "lock",
                                     "source",        "on",          "may_change", "call_costs",
-                                    "user"};
+                                    "user",          "task_typed"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     json_object_set(now, own[i], json_object_get(config, own[i]));

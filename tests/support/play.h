@@ -26,8 +26,18 @@
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
 /* Things that can be due: a call wants to start, one that waited for its place gets it, a call
- * tells something or ends, was cancelled, a wait is over, git has done what was asked of it. */
-enum play_kind { PLAY_ASK, PLAY_ADMIT, PLAY_CALL, PLAY_CANCELLED, PLAY_TIMER, PLAY_WORKTREE };
+ * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs of a
+ * check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies are)
+ * and "hidden" say what they show. */
+enum play_kind {
+  PLAY_ASK,
+  PLAY_ADMIT,
+  PLAY_CALL,
+  PLAY_CANCELLED,
+  PLAY_TIMER,
+  PLAY_WORKTREE,
+  PLAY_RUNS
+};
 
 struct play_pending {
   enum play_kind kind;
@@ -601,8 +611,14 @@ static inline void play_effects(struct play *p) {
       assert_true(core_worktree(&p->core, e->call)->asked != WORKTREE_IDLE);
       (void)play_pend(p, PLAY_WORKTREE, -1 - e->call, 1);
       break;
-    case EFFECT_HIDDEN:
-    case EFFECT_EVIDENCE: /* no check of the tests is looked at */
+    case EFFECT_HIDDEN: /* starts nothing if they run already */
+      for (size_t k = 0; k < p->pending_count; k++)
+        if (p->pending[k].kind == PLAY_RUNS)
+          p->pending[k--] = p->pending[--p->pending_count];
+      play_pend(p, PLAY_RUNS, -1, 1)->told = 1;
+      break;
+    case EFFECT_EVIDENCE: /* numbers below 0 are no call's */
+      (void)play_pend(p, PLAY_RUNS, -1 - e->call, 1);
       break;
     case EFFECT_REPORTS: /* files are the host's */
       break;
@@ -676,6 +692,26 @@ static inline void play_decide_worktree(struct play *p, long turn) {
   json_decref(data);
 }
 
+/* What the script says that runs showed: of a list, what this session has not had yet. */
+static inline void play_decide_runs(struct play *p, long turn, bool hidden) {
+  struct event ev = play_event(p, hidden ? EVENT_HIDDEN : EVENT_EVIDENCE);
+  const char *key = p->core.evidence.run > 0 ? "ran" : "taken";
+  size_t had = 0;
+  for (size_t i = 0; i < play_lines(p); i++)
+    had += str_eq_c(data_get(play_record(p, i), "event"), "found");
+  if (hidden)
+    key = "hidden";
+  else if (turn > 0)
+    key = "found";
+  const json_t *list = json_object_get(p->script, key);
+  size_t last = json_array_size(list) > 0 ? json_array_size(list) - 1 : 0;
+  const json_t *said = json_is_array(list) ? json_array_get(list, had < last ? had : last) : list;
+  json_auto_t *news = said ? json_deep_copy(said) : json_object();
+  ev.call = turn;
+  ev.news = news;
+  play_decide(p, &ev);
+}
+
 /* Decides on the pending thing that is due first; play_commit is the caller's. */
 static inline void play_decide_next(struct play *p) {
   size_t first = 0;
@@ -689,6 +725,10 @@ static inline void play_decide_next(struct play *p) {
     p->now_ms = due.due_ms;
   if (due.kind == PLAY_WORKTREE) {
     play_decide_worktree(p, -1 - due.call);
+    return;
+  }
+  if (due.kind == PLAY_RUNS) {
+    play_decide_runs(p, -1 - due.call, due.told > 0);
     return;
   }
   struct event ev = play_event(p, EVENT_TIMER);

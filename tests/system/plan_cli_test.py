@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """segue plan: what would run, counted at its worst, and what the sessions before used."""
 import json
+import subprocess
 import sys
+from pathlib import Path
 
 from support import expect, flow, main
 
@@ -107,7 +109,29 @@ def what_keeps_it_from_running(box):
     expect(done.returncode == 2 and "give --scenario FILE" in lines, done)
 
 
+def what_is_the_checks_own(box):
+    """A change of these files is looked at; the list says why each is one, and how many there are."""
+    for folder in ("data", "src", "lib"):
+        Path(box.cwd, folder).mkdir()
+    for name, text in (("work/check.sh", "exec sh lib/run.sh data/cases.txt\n"), ("work/data/cases.txt", "1 2\n"),
+                       ("work/src/main.c", "int x;\n"), ("work/test_a.py", ""), ("work/extra.cfg", ""),
+                       ("work/lib/run.sh", "")):
+        box.file(name, text)
+    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x")):
+        subprocess.run(["git", "-C", box.cwd, *words], check=True, env=box.env)
+    w = box.file("e.yaml", "name: e\nmax_movements: 3\nmovements:\n  - {name: work, edit: true, instruction: Do it well., rules: "
+                 "[{condition: done, next: check}]}\n  - {name: check, command: [sh, check.sh], evidence: true, check_files: "
+                 "{add: [extra.cfg]}, rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), "
+                 "next: ABORT}]}\n")
+    words = ("plan", w, "--cwd", box.cwd, "-t", "x", "-p", "script", "-s", box.file("s.json", '{"replies": []}'))
+    files = json.loads(box.segue(*words, "--json", status=0).stdout)["movements"][1]["check_files"]
+    expect(files["count"] == 4 and {f["path"]: f["why"] for f in files["files"]} == {
+        "check.sh": "command", "data/cases.txt": "data", "test_a.py": "usual_name", "extra.cfg": "added"}, files)
+    box.segue(*words, status=0, out=("files of the check: 4", "read by the command: check.sh", "added: extra.cfg"))
+    expect(b"files of the check" not in box.segue(*words, "--quick", status=0).stdout, "no tree is read with --quick")
+
+
 if __name__ == "__main__":
     sys.exit(main([what_would_run, an_endless_one_has_no_bound, the_cost_is_bounded_where_it_can_be,
-                   what_the_last_ones_used, permissions_as_they_can_be_held,
+                   what_the_last_ones_used, what_is_the_checks_own, permissions_as_they_can_be_held,
                    what_keeps_it_from_running]))

@@ -5,7 +5,9 @@
 #include "cli/resolve_id.h"
 #include "cli/setup.h"
 #include "core/budget.h"
+#include "core/checks.h"
 #include "format/json_object.h"
+#include "host/check_paths.h"
 #include "provider/probe.h"
 
 #include <stdlib.h>
@@ -69,7 +71,19 @@ static void plan_ask(json_t *plan, const struct provider_registry *registry, boo
   free(wanted);
 }
 
+/* Adds the files of each check whose passes are looked at. */
+static void plan_put_checks(json_t *plan, const struct workflow *wf, const char *cwd) {
+  JSON_EACH(json_object_get(plan, "movements"), i, movement) {
+    const struct movement *m = &wf->movements[i];
+    json_t *files = m->evidence && m->argv != NULL ? check_paths_list(cwd, m) : NULL;
+    if (files != NULL)
+      json_object_set_new(movement, "check_files", files);
+  }
+}
+
 /* --- printing --- */
+
+enum { PLAN_FILES = 20 };
 
 struct plan_page {
   bool colours;
@@ -188,6 +202,38 @@ static void plan_print_more(const struct plan_page *page, const json_t *m) {
   }
 }
 
+/* Prints which files are the check's: a change of theirs is looked at. */
+static void plan_print_check(const struct plan_page *page, const json_t *check) {
+  static const struct {
+    const char *why, *words;
+  } kinds[] = {{"usual_name", "by usual names"},
+               {"command", "read by the command"},
+               {"beside", "named by those, beside them"},
+               {"data", "named by those, as data"},
+               {"added", "added"}};
+  struct buf text = {0};
+  if (check == NULL)
+    return;
+  buf_printf(&text, "files of the check: %lld",
+             (long long)json_integer_value(json_object_get(check, "count")));
+  plan_row(page, "", COLOUR_NONE, &text);
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+    size_t n = 0;
+    JSON_EACH(json_object_get(check, "files"), k, file) {
+      if (strcmp(cli_word(file, "why"), kinds[i].why) != 0)
+        continue;
+      if (n++ < PLAN_FILES)
+        buf_printf(&text, "%s%s", n > 1 ? ", " : kinds[i].words, n > 1 ? "" : ": ");
+      if (n <= PLAN_FILES)
+        protect_put_file(file, &text);
+    }
+    if (n > PLAN_FILES)
+      buf_printf(&text, " and %zu more", n - PLAN_FILES);
+    if (n > 0)
+      plan_row(page, "", COLOUR_NONE, &text);
+  }
+}
+
 static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   const json_t *command = json_object_get(m, "command");
   const char *asks = cli_word(m, "asks");
@@ -218,6 +264,7 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
   plan_put_words(&text, json_object_get(m, "next"), ", ");
   plan_row(page, cli_word(m, "name"), COLOUR_BOLD, &text);
   plan_print_more(page, m);
+  plan_print_check(page, json_object_get(m, "check_files"));
   plan_print_judge(page, m);
 }
 
@@ -371,6 +418,8 @@ static int plan_run(const struct cli_args *args) {
   const struct preflight p = setup_preflight_of(&setup);
   json_auto_t *plan = plan_json(&p, has_logs ? &store : NULL);
   plan_ask(plan, setup.registry, !cli_flag(args, "quick"));
+  if (!cli_flag(args, "quick"))
+    plan_put_checks(plan, setup.workflow, setup.cwd);
   (void)json_object_set(plan, "facets", setup.facets);
   if (cli_flag(args, "json"))
     json_io_print(plan, JSON_IO_TERMINAL);

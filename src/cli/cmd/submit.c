@@ -108,6 +108,8 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
     ok = keys_check(NULL, buf_view(&task), NULL, "--allow-secret", err);
   if (ok && cli_flag(args, "interactive"))
     json_object_set_new(body, "interactive", json_true());
+  if (ok)
+    setup_task_typed(args, body);
   if (ok && task.n > 0)
     json_object_set_new(body, "task", json_stringn(task.p, task.n));
   return ok;

@@ -20,7 +20,7 @@ TEST(what_was_found_is_said_in_words) {
       same += ja.p[i] == '\n';
     assert_int_equal(lines, same);
     assert_null(strstr(buf_c(&ja), "check"));
-    json_auto_t *asked = evidence_question(found);
+    json_auto_t *asked = evidence_question(found, NULL);
     if (strstr(json_string_value(json_object_get(asked, "text")), c.question) == NULL)
       fail_msg("%s\n%s", c.question, json_string_value(json_object_get(asked, "text")));
     assert_int_equal(json_array_size(json_object_get(asked, "choices")), 3);
