@@ -400,19 +400,31 @@ def case_thinks_within_a_grammar():
     def answer(scenario, request):
         return stream(dialect_of(request["path"]), '{"reason": "r", "step": 2}')
     with closing(FakeApi(answer)) as server:
-        base = {"type": "llamacpp", "schema_mode": "grammar"}
-        settings = {"chat": {**base, "think": True}, "raw": {**base, "think": True, "endpoint": "completion"},
-                    "no": {**base, "think": False}, "as": base}
+        base, asked = {"type": "llamacpp", "schema_mode": "grammar"}, {"think": True}
+        settings = {"chat": {**base, **asked}, "raw": {**base, **asked, "endpoint": "completion"},
+                    "no": {**base, "think": False}, "as": base, "auto": {"type": "llamacpp", **asked},
+                    "auto raw": {"type": "llamacpp", "endpoint": "completion", **asked},
+                    "level": {"type": "vllm", "think": "low"}, "silent": {"type": "vllm"},
+                    "two": {"type": "llamacpp", "think_mode": "two_requests", **asked}}
         for name, one in settings.items():
-            one["base_url"] = server.url(name)
+            one["base_url"] = server.url(name.replace(" ", "-")) + ("/v1" if one["type"] == "vllm" else "")
         got = drive({k: dict(v) for k, v in settings.items()},
-                    [{"id": s, "provider": s, "schema": SCHEMA, "prompt": f"P-{s}-P"} for s in settings])
-        sent = {s: next(r["body"] for r in server.requests if r["body"] and f"P-{s}-P" in json.dumps(r["body"])) for s in settings}
-        for name, thinks in (("chat", True), ("raw", True), ("no", False), ("as", False)):
+                    [{"id": s, "provider": s, "schema": SCHEMA, "prompt": f"P-{s}-P",
+                      **({"model": "m"} if settings[s]["type"] == "vllm" else {})} for s in settings])
+        sent = {s: [r["body"] for r in server.requests if r["body"] and f"P-{s}-P" in json.dumps(r["body"])] for s in settings}
+        for name, thinks in (("chat", True), ("raw", True), ("no", False), ("as", False), ("auto", True),
+                             ("auto raw", True), ("level", True)):
+            body = sent[name][0]
+            grammar = body.get("grammar") or body["structured_outputs"]["grammar"]
             expect(got[name]["structured"] == {"reason": "r", "step": 2}, got[name])
-            expect(("think" in sent[name]["grammar"]) == thinks, name, sent[name]["grammar"][:200])
-            if name != "raw":
-                expect(sent[name]["chat_template_kwargs"] == {"enable_thinking": thinks}, name, sent[name])
+            expect(("think" in grammar) == thinks, name, grammar[:200])
+            expect(got[name]["notes"] == ["thinking was asked for and none came"] * thinks, name, got[name])
+            if "raw" not in name and name != "level":
+                expect(body["chat_template_kwargs"] == {"enable_thinking": thinks}, name, body)
+        expect(sent["level"][0]["chat_template_kwargs"] == {"enable_thinking": True, "reasoning_effort": "low"}, sent["level"])
+        expect("json" in sent["silent"][0]["structured_outputs"] and "chat_template_kwargs" not in sent["silent"][0], sent["silent"])
+        expect([("response_format" in b, b["chat_template_kwargs"]["enable_thinking"]) for b in sent["two"]] ==
+               [(False, True), (True, False)], sent["two"])
 
 
 def case_thinking():

@@ -42,6 +42,10 @@ REPLIES = [
                                  {"retryDelay": "3s"}]), "rate_limit", True),
     (429, said("exceeded your quota, retry in 2s", details=[{"violations": [{"quotaId": "PerMinute", "quotaValue": "0"}]}]), "quota", True),
     (400, said("The house says no.", code="house_rule"), "refused", False),
+    (400, said("This credential is only authorized for use with one client."), "auth", True),
+    (400, said("Your account is not eligible for this service, which is not available in your location."), "auth", True),
+    (404, said("The model m-2 does not exist or your team abc does not have access to it."), "not_found", True),
+    (400, said("Your owner has set a monthly usage limit of $50, which you have reached."), "quota", True),
 ]
 
 
@@ -84,6 +88,7 @@ def it_counts_who_wrote_an_answer():
     limit = "You've hit your session limit \u00b7 resets in 2 hours"
     for text, own, kind in ((limit, True, "rate_limit"), (limit, False, None),
                             ("API Error: 400 {\"error\": {\"message\": \"This organization has been disabled.\"}}", True, "auth"),
+                            ("API Error: Connection error.", True, "network"),
                             ("Credit balance is too low", True, "quota"), ("Credit balance is too low", False, None)):
         with Box() as box:
             lines = box.file("lines", "".join(json.dumps(line) + "\n" for line in client(text, own)))

@@ -957,7 +957,13 @@ static bool run_choose_rung(struct api_run *run) {
                                config->think_mode == THINK_MODE_FIELD && run_wants_thinking(run));
   run->rungs = api_schema_rungs(run->schema, config->rungs, &why);
   known = api_recall(run->api, "rung", config->name, run->model);
-  run->rung = rung_at_or_below(run->rungs, known ? (enum rung)json_integer_value(known) : 0);
+  run->rung = known ? (enum rung)json_integer_value(known) : RUNG_NATIVE;
+  /* Engines make a grammar of a schema that begins with the first token; ours has a place for
+   * thoughts. */
+  if (known == NULL && config->think_mode == THINK_MODE_AUTO && run_wants_thinking(run) &&
+      (run->rungs & RUNG_BIT(RUNG_GRAMMAR)))
+    run->rung = RUNG_GRAMMAR;
+  run->rung = rung_at_or_below(run->rungs, run->rung);
   run->first_rung = run->rung;
   known = api_recall(run->api, "correction", run->request->session, run->model);
   if (run->request->purpose == PURPOSE_REASK && run_is_corrected(run) && known != NULL) {

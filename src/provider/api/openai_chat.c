@@ -64,11 +64,12 @@ static bool chat_build(const struct ask *ask, struct wire *wire, struct err *err
     json_object_set_new(body, "reasoning",
                         json_pack("{sb}", "enabled", (int)json_is_true(ask->think)));
   /* A grammar rules the reasoning, too: one without a place for it lets nobody think. */
-  if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) &&
-      (json_is_boolean(ask->think) || ask_rung(ask, RUNG_GRAMMAR)))
-    json_object_set_new(
-        body, "chat_template_kwargs",
-        json_pack("{sb}", "enable_thinking", (int)(ask->think && !json_is_false(ask->think))));
+  const json_t *level = json_is_string(ask->think) ? ask->think : NULL;
+  if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) && (ask->think || ask_rung(ask, RUNG_GRAMMAR)))
+    json_object_set_new(body, "chat_template_kwargs",
+                        json_pack("{sb sO*}", "enable_thinking",
+                                  (int)(ask->think && !json_is_false(ask->think)),
+                                  "reasoning_effort", level));
   if (ask->schema != NULL && ask->rung != RUNG_PROMPT && (ask->quirks & QUIRK_REQUIRE_PARAMETERS))
     json_object_set_new(body, "provider", json_pack("{sb}", "require_parameters", 1));
   if (ask->stream) {
