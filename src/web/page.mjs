@@ -107,6 +107,7 @@ function refresh() {
       else document.getElementById('fresh')?.replaceChildren();
       taking = false;
       merge(main(), document.adoptNode(fresh));
+      ticked();
     }
     else if (why) {
       tell(`This page is out of date: ${why.textContent}.`);
@@ -221,6 +222,11 @@ function answered(fields) {
   return `{${fields.filter((f) => f.value).map((f) => `${f.dataset.key}:${json(f)}`).join(',')}}`;
 }
 
+document.addEventListener('change', (event) => {
+  const row = event.target.matches('[type=checkbox]') && event.target.closest('tr[id^=r-]');
+  if (row) select(row);
+});
+
 document.addEventListener('submit', (event) => {
   event.preventDefault();
   const form = event.target;
@@ -259,12 +265,12 @@ function move(step) {
   if (next) next.querySelector('a').focus();
 }
 
-// Selecting two sessions offers a link to their comparison.
-function select() {
+// Selecting two sessions, by key or by its box, offers a link to their comparison.
+function select(row) {
   const chosen = document.getElementById('chosen');
-  const row = document.activeElement.closest('#main tbody tr[id^=r-]');
   if (!chosen || !row) return;
   row.classList.toggle('selected');
+  ticked();
   const ids = [...document.querySelectorAll('tr.selected')].map((r) => r.id.slice(2)).sort();
   chosen.textContent = ids.length ? `${ids.length} selected. ` : '';
   if (ids.length !== 2) return;
@@ -272,6 +278,11 @@ function select() {
   link.href = `${root}compare/${ids[0]}_${ids[1]}`;
   link.textContent = 'Compare them';
   chosen.append(link);
+}
+// The class says what is selected; a merge keeps it.
+function ticked() {
+  for (const box of document.querySelectorAll('tr[id^=r-] [type=checkbox]'))
+    box.checked = box.closest('tr').classList.contains('selected');
 }
 
 // With cookies off, a browser keeps nothing.
@@ -284,7 +295,7 @@ function kept() {
 }
 
 const keys = {
-  x: select,
+  x: () => select(document.activeElement.closest('#main tbody tr[id^=r-]')),
   j: () => move(1),
   k: () => move(-1),
   u: () => history.back(),
@@ -304,7 +315,7 @@ document.addEventListener('keydown', (event) => {
     document.activeElement?.blur();
     document.getElementById('keys').open = false;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select')) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input:not([type=checkbox]), textarea, select')) return;
   if (kept().keys === 'off') return;
   if (going) {
     going = false;

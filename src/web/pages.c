@@ -171,6 +171,29 @@ static void put_more(struct html *h, const struct page_ask *ask, const char *nex
   HTML_FMT(h, " data-keep=\"%s\">Older sessions</a></p>", ask->q);
 }
 
+/* Counts the sessions of each class, of the whole store where they are known, and leads to them. */
+static void put_counts(struct html *h, const struct page_ask *ask, const struct session_list *f) {
+  const size_t *counts = f->all_known ? f->all : f->classes;
+  size_t sum = 0;
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
+    sum += counts[i];
+  HTML(h, "<p id=counts role=status>");
+  if (ask->q[0])
+    HTML(h, "<a href=\"./\">");
+  HTML_FMT(h, "%zu session%s%s", sum, PLURAL(sum),
+           !f->all_known && (ask->before[0] || f->next[0]) ? " on this page" : "");
+  if (ask->q[0])
+    HTML(h, "</a>");
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++) {
+    if (counts[i] == 0)
+      continue;
+    HTML(h, " <a");
+    html_link_query(h, "q", "status:", view_class_statuses((enum view_class)i), STR(""));
+    HTML_FMT(h, ">%zu %s</a>", counts[i], view_class_name((enum view_class)i));
+  }
+  HTML(h, "</p>");
+}
+
 static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
@@ -193,19 +216,20 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     HTML_FMT(&h, "<p>%s<bdi>%s</bdi></p>",
              ask->q[0] ? "No session matches this filter: " : "There are no sessions yet in ",
              ask->q[0] ? ask->q : ask->store.where);
+    if (ask->q[0])
+      HTML(&h, "<p><a href=\"./\">All sessions</a></p>");
+    else
+      HTML(&h, "<p>Begin one in a terminal, in the folder of your project: <code>segue until "
+               "'make test' -t 'Make the parser accept empty lines' -p claude</code> or, with a "
+               "workflow of your own, <code>segue init</code> and <code>segue submit</code>.</p>");
     put_more(&h, ask, f.next);
   } else {
-    HTML_FMT(&h, "<p id=counts role=status>%zu session%s%s", f.count, PLURAL(f.count),
-             ask->before[0] || f.next[0] ? " on this page" : "");
-    for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-      if (f.classes[i] > 0)
-        HTML_FMT(&h, ", %zu %s", f.classes[i], view_class_name((enum view_class)i));
-    HTML(&h, "</p>");
+    put_counts(&h, ask, &f);
     /* page.mjs writes here what is selected, and how many sessions are new */
     HTML(&h, "<p id=chosen role=status></p><p id=fresh role=status></p>");
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
-    part_methods_key(&h);
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
+    part_methods_key(&h);
     if (f.left_out > 0)
       HTML_FMT(&h, "<p class=dim>%zu more are not shown: narrow the filter.</p>", f.left_out);
     put_more(&h, ask, f.next);
@@ -242,6 +266,8 @@ static void put_stop(struct html *h, const struct page_ask *ask, const json_t *i
   HTML(h, "</article>");
 }
 
+enum { INBOX_OPEN_COUNT = 5 }; /* a longer group is folded */
+
 /* Writes the sessions that have stopped for one cause, if `first` is the first of them. */
 static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, size_t first) {
   struct str cause = json_view_at(json_array_get(list, first), "cause");
@@ -252,11 +278,15 @@ static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, 
       return;
     count += same;
   }
-  HTML_FMT(h, "<h2>%zu x <bdi>%.*s</bdi></h2>", count, STR_ARG(cause));
+  HTML_FMT(h, "<details id=\"cause-%zu\"", first);
+  if (count <= INBOX_OPEN_COUNT)
+    HTML(h, " open");
+  HTML_FMT(h, "><summary><h2>%zu x <bdi>%.*s</bdi></h2></summary>", count, STR_ARG(cause));
   JSON_EACH(list, i, item) {
     if (str_eq(json_view_at(item, "cause"), cause))
       put_stop(h, ask, item);
   }
+  HTML(h, "</details>");
 }
 
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
@@ -281,7 +311,8 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
       put_stops(&h, ask, list, i);
   }
   if (count == 0)
-    HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
+    HTML(&h, "<p>Nothing is waiting for you: no session has stopped. A workflow asks here with "
+             "<code>ask:</code> and <code>approve:</code>.</p>");
   if (count > json_array_size(list))
     HTML_FMT(&h, "<p class=dim>%zu more are not shown.</p>", count - json_array_size(list));
   part_end_page(&h);

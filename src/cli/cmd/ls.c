@@ -133,22 +133,11 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   printf("%s\n", line.p);
 }
 
-/* Checks the chain of a listed log while they are short: a record that is not what was written
- * shows here too, not only in segue verify. */
+/* A record that is not what was written shows here too, while logs are short, not only in segue
+ * verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
-  AUTO(verified_close) struct verified_reader book = {0};
-  struct err err;
-  uint64_t bytes;
-  if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes))
-    return false;
-  if (bytes > ls->proof_left || !verified_open(&book, &ref, false, &err)) {
-    ls->unproven++;
-    return false;
-  }
-  ls->proof_left -= bytes;
-  verified_rest(&book);
-  return book.state == VERIFIED_DAMAGED;
+  return store_ref_named(log, &ref) && verified_is_damaged(&ref, &ls->proof_left, &ls->unproven);
 }
 
 static void print_session(struct ls *ls, json_t *s) {
