@@ -271,12 +271,12 @@ static void put_turn_marks(struct html *h, const struct view_turn *t) {
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->tried)
-    HTML(h, " <b class=bad>tried what only a person may do</b>");
+    HTML(h, " <strong class=bad>tried what only a person may do</strong>");
 }
 
 /* Writes where a turn led and by what, then the judge's sentence, then what was measured. */
 static void put_verdict_cell(struct html *h, const struct view_turn *t) {
-  HTML_FMT(h, "<td>%s<b>%.*s</b> ", t->doing != NULL && t->leads_to.n > 0 ? "now: " : "",
+  HTML_FMT(h, "<td>%s<strong>%.*s</strong> ", t->doing != NULL && t->leads_to.n > 0 ? "now: " : "",
            STR_ARG(t->leads_to));
   if (!t->over && t->leads_to.n == 0)
     html_puts(h, "open");
