@@ -37,6 +37,9 @@ static void part_begin_page(struct html *h, struct str title, const char *watch)
   HTML_LINK(h, "/inbox", STR(""), "");
   put_menu(h, title, "Inbox");
   HTML(h, "<a");
+  HTML_LINK(h, "/workflows", STR(""), "");
+  put_menu(h, title, "Workflows");
+  HTML(h, "<a");
   HTML_LINK(h, "/audit", STR(""), "");
   put_menu(h, title, "Audit");
   if (h->daemon) {
@@ -55,7 +58,7 @@ void part_end_page(struct html *h) {
   HTML(h,
        "</main><footer class=noprint><details id=keys><summary>Keys</summary><dl>"
        "<dt>everywhere</dt><dd>?: this list; Esc: leave a field, fold this list; u: back; e: open "
-       "all details; g s: sessions; g i: inbox; g a: audit; g p: providers</dd>"
+       "all details; g s: sessions; g i: inbox; g w: workflows; g a: audit; g p: providers</dd>"
        "<dt>sessions</dt><dd>j, k: next, previous session; Enter: open it; /: filter; x: select it "
        "(select two to compare them)</dd>"
        "<dt>inbox</dt><dd>j, k: next, previous of what waits; Enter: open its session</dd>"

@@ -173,17 +173,30 @@ setInterval(() => { if (stream?.readyState === EventSource.OPEN) refresh(); }, 5
 
 // --- actions: only by a button, never by a key or an address ---
 
+// What a plan says before anything runs: by whom, how much at most, and what the last runs used.
+function planned(plan) {
+  const by = (m) => m.work?.map((w) => w.provider).join(' or ') || (m.command ? 'a command' : 'a person or its parts');
+  const who = plan.movements.map((m) => `${m.name} by ${by(m)}`).join(', ');
+  const most = plan.calls === undefined || plan.calls === null ? 'any number of calls' : `at most ${plan.calls} calls`;
+  const answers = plan.cost?.answers_usd;
+  const used = plan.history?.cost_usd?.p50;
+  return `It can run: ${who}; ${most}` + (typeof answers === 'number' ? `, at most $${answers.toFixed(4)} for answers` : '') +
+    (typeof used === 'number' ? `; half of the last runs cost up to $${used.toFixed(4)}` : '') + '.';
+}
+
 async function act(button, what, body) {
   const said = document.getElementById('acted');
   button.disabled = true;
   try {
-    const answer = await fetch((what.startsWith('s/') ? root : location.pathname) + what, {
+    const answer = await fetch((/^(s\/|start$|plan$)/.test(what) ? root : location.pathname) + what, {
       method: 'POST',
       headers: {'Content-Type': 'application/json', 'X-Segue': '1'},
       body: JSON.stringify(body),
     });
     const told = await answer.json();
-    said.textContent = answer.ok ? `Done: the session is ${told.status}.` : told.detail;
+    if (answer.ok && /^start$|\/fork$/.test(what)) location.href = `${root}s/${told.id}/`;
+    if (answer.ok && what === 'plan') said.textContent = planned(told);
+    else said.textContent = answer.ok ? `Done: the session is ${told.status}.` : told.detail;
   } catch {
     said.textContent = 'segue did not answer.';
   }
@@ -202,7 +215,7 @@ async function copy(button) {
 
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button');
-  if (button?.dataset.act) act(button, button.dataset.act, JSON.parse(button.dataset.body ?? '{}'));
+  if (button?.dataset.act && !button.form) act(button, button.dataset.act, JSON.parse(button.dataset.body ?? '{}'));
   if (button && 'fresh' in button.dataset) {
     taking = true;
     refresh();
@@ -241,7 +254,8 @@ document.addEventListener('submit', (event) => {
     }
     const fields = [...form.elements].filter((f) => f.dataset.form);
     if (fields.length) body.text = answered(fields);
-    act(form.querySelector('button'), form.dataset.act, body);
+    const button = event.submitter ?? form.querySelector('button');
+    act(button, button.dataset.act ?? form.dataset.act, body);
     return;
   }
   const asked = new URLSearchParams();
@@ -319,7 +333,7 @@ document.addEventListener('keydown', (event) => {
   if (kept().keys === 'off') return;
   if (going) {
     going = false;
-    const page = {s: '', i: 'inbox', a: 'audit', p: 'providers'}[event.key];
+    const page = {s: '', i: 'inbox', w: 'workflows', a: 'audit', p: 'providers'}[event.key];
     if (page !== undefined) location.href = root + page;
     return;
   }

@@ -741,6 +741,20 @@ static void put_doubts(struct html *h, const json_t *judgment) {
   }
 }
 
+/* Writes the form that begins another session where this one entered the turn's movement. */
+static void put_again(struct html *h, const struct page_ask *ask, const char *words) {
+  part_acted(h);
+  HTML_FMT(h,
+           "<details id=again><summary>Run again from here</summary><form data-act=\"s/%s/fork\">"
+           "<input type=hidden name=from value=\"%s\"><p>Another session begins where this one "
+           "was when it entered this turn; this one stays as it is.</p>",
+           ask->id, words);
+  HTML(h, "<p><label>Another instruction, if any<br><textarea name=instruction rows=3 cols=70>"
+          "</textarea></label></p><p><label>Provider <input name=provider autocomplete=off "
+          "spellcheck=false></label> <label>model <input name=model autocomplete=off "
+          "spellcheck=false></label></p><p><button>Run again</button></p></form></details>");
+}
+
 static void put_judgment(struct html *h, const struct page_ask *ask,
                          const struct record_index *track, long turn,
                          const struct view_judgment *told, const char *words) {
@@ -759,6 +773,8 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
   part_code(h, buf_view(&command));
   HTML(h, "</p>");
   part_banner(h, &track->view);
+  if (ask->acts)
+    put_again(h, ask, words);
   part_told(h, told, buf_view(&command));
   if (!ask->all && view_judgment_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");
