@@ -276,13 +276,19 @@ static void put_turn_marks(struct html *h, const struct view_turn *t) {
 
 /* Writes where a turn led and by what, then the judge's sentence, then what was measured. */
 static void put_verdict_cell(struct html *h, const struct view_turn *t) {
-  HTML_FMT(h, "<td>%s<strong>%.*s</strong> ", t->doing != NULL && t->leads_to.n > 0 ? "now: " : "",
-           STR_ARG(t->leads_to));
+  const char *now = t->doing != NULL && t->leads_to.n > 0 ? "now: " : "";
+  if (h->root != NULL)
+    HTML_FMT(h, "<td>%s<strong>%.*s</strong> ", now, STR_ARG(t->leads_to));
+  else /* a file has many */
+    HTML_FMT(h, "<td>%s%.*s, ", now, STR_ARG(t->leads_to));
   if (!t->over && t->leads_to.n == 0)
     html_puts(h, "open");
   if (t->doing != NULL)
     put_wait(h, t);
-  HTML_FMT(h, "<bdi class=dim>%.*s</bdi>", STR_ARG(judge_stage_words(t->method)));
+  if (h->root != NULL)
+    HTML_FMT(h, "<bdi class=dim>%.*s</bdi>", STR_ARG(judge_stage_words(t->method)));
+  else
+    html_text(h, judge_stage_words(t->method));
   put_turn_marks(h, t);
   struct str said = t->tried || t->reason.n == 0 ? t->why : t->reason;
   if (said.n > 0)
