@@ -323,18 +323,20 @@ class Play:
             return
         s, before = self.session, self.refs()
         words = [{"ID": s.id, "BRANCH": s.branch or "other", "LAST": self.last}.get(w, w) for w in line.split()]
-        status_before = self.git("status", "--porcelain")
-        there = os.path.isdir(s.path)
+        status_before, there = self.git("status", "--porcelain"), set(self.git("rev-list", "--all").split())
+        stands = os.path.isdir(s.path)
         done = self.box.segue(*words, timeout=60)
         text, self.said = done.stdout.decode("utf-8", "replace"), f"({done.returncode}) {(done.stdout + done.stderr).decode('utf-8', 'replace')}"
         self.check(done.returncode in (0, 1, 2, 3, 7), line, "exit status")
         self.check(done.returncode == 0 or done.stderr.strip() or text.strip(), line, "fails without a word")
         after = self.refs()
         getattr(self, words[0])(words, before, after, done.returncode == 0)
+        if words[0] in ("merge", "integrate"):  # of the person, also into a branch that an agent made
+            self.persons |= set(self.git("rev-list", "--all").split()) - there
         if done.returncode and words[0] in ("merge", "discard", "pr", "rm"):
             changed = {n for n in before if before[n] != after.get(n) and n not in (f"refs/heads/{s.branch}", s.path)}
             self.check(not changed, line, "failed and changed", changed)
-            self.check(os.path.isdir(s.path) == there, line, "failed and removed the worktree")
+            self.check(os.path.isdir(s.path) == stands, line, "failed and removed the worktree")
             self.check(self.git("status", "--porcelain") == status_before, line, "failed and changed the main tree")
 
     def merge(self, words, before, after, well):
