@@ -100,6 +100,8 @@ def it_says_what_the_log_says(box: Box):
     expect(any("no check shows" in line for line in p["not_proved"]), p)
     # a second one is another statement of the same; from elsewhere, without git, it holds as well
     checked(box, attested(box, log), commit, prefix=("env", "-C", box.dir + "/tmp"))
+    Path(box.dir + "/tmp/mine").write_text("me@example.org " + Path(box.own + ".pub").read_text(encoding="ascii"))
+    checked(box, text, commit, signers="mine", prefix=("env", "-C", box.dir + "/tmp"))
     out = box.dir + "/new.json"
     attested(box, log, "-o", out)
     expect(os.stat(out).st_mode & 0o077 == 0, "others can read it")

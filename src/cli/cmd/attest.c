@@ -243,7 +243,7 @@ static bool attest_key_is_apart(const struct attesting *a, const char *key, stru
   if (access(key, F_OK) != 0)
     return err_set(err, ERR_NOT_FOUND, "there is no key %s: name one with --key", key);
   JSON_EACH(a->places, i, place)
-    if (attestation_is_within(key, json_view(place).p))
+    if (attestation_is_within(key, json_view(place).p, true))
       return err_set(err, ERR_USAGE,
                      "agents of the session could read the key %s: keep it elsewhere, such as in "
                      "~/.ssh",
