@@ -113,11 +113,13 @@ bool ssh_check(const struct ssh_check *check, struct str message, struct str sig
   return ok;
 }
 
-bool attestation_is_within(const char *path, const char *folder) {
+bool attestation_is_within(const char *path, const char *folder, bool alone) {
   struct repo repo = {0};
   char_auto_t *real = realpath(path, NULL), *top = realpath(folder, NULL);
   bool in_tree = top != NULL && repo_find(top, &repo) && repo.top.n > 0;
-  const char *in = in_tree ? buf_c(&repo.top) : top;
+  const char *in = alone ? top : NULL;
+  if (in_tree)
+    in = buf_c(&repo.top);
   size_t n = in != NULL ? strlen(in) : 0;
   bool within =
       real != NULL && n > 0 && strncmp(real, in, n) == 0 && (real[n] == '/' || in[n - 1] == '/');

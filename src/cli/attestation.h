@@ -49,8 +49,9 @@ struct attestation_found {
   char signer[SSH_SIGNER_BYTES];
 };
 
-/* Returns whether a path leads into a folder, or into the working tree around it. */
-bool attestation_is_within(const char *path, const char *folder);
+/* Returns whether a path leads into the working tree around a folder. Without one the folder itself
+ * counts, if `alone`. */
+bool attestation_is_within(const char *path, const char *folder, bool alone);
 
 bool attestation_sign(const json_t *statement, const char *key, struct buf *envelope,
                       struct err *err) MUST_CHECK;

@@ -22,6 +22,18 @@ movements:
     rules: [{condition: when(exit == 0), next: review}, {condition: when(true), next: ABORT}]
   - {name: review, instruction: is it done, rules: [{condition: approved, next: COMPLETE}, {condition: rejected, next: ABORT}]}
 """
+PAIR = """
+name: both
+workspace: worktree
+initial_movement: pair
+movements:
+  - name: pair
+    parallel: [{name: left, workspace: worktree, command: [sh, -c, "echo l > l"], rules: [{condition: when(exit == 0)}]}]
+    rules: [{condition: 'all("when(exit == 0)")', next: last}, {condition: when(true), next: ABORT}]
+  - name: last
+    command: [sh, -c, "echo last > last"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
 REPLIES = {"replies": [{"movement": "work", "purpose": "execute", "text": "I did.", "write": {"a": "one\nmore\n"}},
                        {"movement": "work", "text": '{"step": 1}'},
                        {"movement": "review", "purpose": "execute", "text": "fine"},
@@ -88,6 +100,8 @@ def it_says_what_the_log_says(box: Box):
     expect(any("no check shows" in line for line in p["not_proved"]), p)
     # a second one is another statement of the same; from elsewhere, without git, it holds as well
     checked(box, attested(box, log), commit, prefix=("env", "-C", box.dir + "/tmp"))
+    Path(box.dir + "/tmp/mine").write_text("me@example.org " + Path(box.own + ".pub").read_text(encoding="ascii"))
+    checked(box, text, commit, signers="mine", prefix=("env", "-C", box.dir + "/tmp"))
     out = box.dir + "/new.json"
     attested(box, log, "-o", out)
     expect(os.stat(out).st_mode & 0o077 == 0, "others can read it")
@@ -222,6 +236,20 @@ def commits(box: Box):
     expect("no commit" in attested(box, log, "--commit", "nix", status=2), "nix")
 
 
+def children(box: Box):
+    """A commit of a child in a worktree of its own is not the session's, and that it is apart is said."""
+    box.own, _ = key(box, "id_ed25519")
+    repository(box)
+    box.segue("run", box.file("pair.yaml", PAIR), "-t", "x", "-l", box.logs, status=0)
+    made = [r["data"]["commit"] for r in of_type(records(box.log_paths()[-1]), "workspace") if r["event"] == "committed"]
+    expect(len(set(made)) == 2, made)
+    said = payload(attested(box, box.log_paths()[-1]))
+    own = git(box, "rev-parse", "segue/" + said["predicate"]["session"])
+    expect(said["subject"][0]["digest"]["gitCommit"] == own == made[-1], said["subject"], made)
+    expect(any("children" in line for line in said["predicate"]["not_proved"]), said)
+    expect(said["predicate"]["checks"]["pair.left"] == {"exit": 0, "stale": True}, said["predicate"]["checks"])
+
+
 def refused(box: Box):
     """Only a whole log of a complete session, and a key that its agents could not read."""
     log, _, _ = made(box)
@@ -246,7 +274,7 @@ def refused(box: Box):
     expect("abort" in attested(box, log, status=2), "an abort")
 
 
-CASES = [it_says_what_the_log_says, tampering, signers, commits, refused]
+CASES = [it_says_what_the_log_says, tampering, signers, commits, children, refused]
 
 if __name__ == "__main__":
     sys.exit(main(CASES))

@@ -177,6 +177,8 @@ static void attest_doubts(struct attesting *a) {
   }
   attest_doubt(a, a->hidden != NULL && !json_is_true(json_at(a->hidden, "passes")),
                "that hidden tests pass", "they did not");
+  attest_doubt(a, json_object_size(a->children) > 0, "that the commit has all of the work",
+               "children had worktrees of their own");
   attest_doubt(a, strcmp(a->seal, "unsealed") == 0, "that the log was not rewritten", a->seal);
   attest_doubt(a, strcmp(level, "off") == 0, "what agents touched besides", "they had no sandbox");
   attest_doubt(a, true, "that what was recorded is true",
@@ -241,7 +243,7 @@ static bool attest_key_is_apart(const struct attesting *a, const char *key, stru
   if (access(key, F_OK) != 0)
     return err_set(err, ERR_NOT_FOUND, "there is no key %s: name one with --key", key);
   JSON_EACH(a->places, i, place)
-    if (attestation_is_within(key, json_view(place).p))
+    if (attestation_is_within(key, json_view(place).p, true))
       return err_set(err, ERR_USAGE,
                      "agents of the session could read the key %s: keep it elsewhere, such as in "
                      "~/.ssh",
