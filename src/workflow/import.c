@@ -787,21 +787,6 @@ static const struct yaml_node *whole_step(struct import *i, const struct importe
     import_tell(i, uses, "", STR("uses"), CHANGED, "%.300s is written out where it is used", path);
     const struct yaml_node *with = params_of(i, yaml_get(shared, "params"), yaml_get(step, "with"));
     shared = with_params(i, NULL, with, without(i, shared, "params"));
-    if (memrchr(name.p, '/', name.n) != NULL)
-      name = str_from(strrchr(name.p, '/') + 1);
-    if (yaml_get(shared, "name") == NULL && yaml_get(step, "name") == NULL) {
-      struct yaml_node *named = map_with(i, uses, 1), *key = arena_alloc(&i->arena, sizeof *key),
-                       *value = arena_alloc(&i->arena, sizeof *value);
-      *key = (struct yaml_node){.kind = YAML_TEXT,
-                                .text = STR("name"),
-                                .origin = uses->origin,
-                                .line = uses->line,
-                                .column = uses->column};
-      *value = *uses;
-      value->text = name;
-      named->pairs[named->count++] = (struct yaml_pair){key, value};
-      shared = laid_over(i, shared, named);
-    }
     step = laid_over(i, shared, without(i, step, "uses with"));
   }
   return step;
@@ -841,12 +826,15 @@ static void take_children(struct taking *t, const struct yaml_pair *pair) {
 }
 
 static json_t *movement_from(struct taking *of, const struct yaml_node *step, bool child) {
+  struct str uses = text_in(step, "uses");
   step = whole_step(of->i, of->f, step);
-  const struct yaml_node *name = yaml_get(step, "name");
+  struct str name = text_in(step, "name");
   struct taking t = *of;
+  for (bool named = name.n > 0; !named && uses.n > 0;) /* as the shared step: its last part */
+    name = str_cut(&uses, '/');
   t.map = step;
   t.child = child;
-  t.in = name && name->kind == YAML_TEXT ? name->text.p : "";
+  t.in = arena_str(&of->i->arena, name).p;
   t.out = json_object();
   if (t.in[0] != '\0') /* first, whatever shared steps begin with */
     json_put(t.out, "name", json_string(t.in));
@@ -1077,7 +1065,7 @@ static void take_steps(struct taking *t, const struct yaml_pair *pair) {
   for (size_t k = 0; k < list_count(pair->value); k++) {
     const struct yaml_node *step = whole_step(t->i, t->f, pair->value->items[k]);
     const struct yaml_node *team = yaml_get(step, "team_leader");
-    json_t *movement = movement_from(t, step, false);
+    json_t *movement = movement_from(t, pair->value->items[k], false);
     json_array_append_new(movements, movement);
     if (team != NULL && team->kind == YAML_MAP)
       split_team(t, step, team, movement, movements);
@@ -1139,16 +1127,7 @@ static const char *import_one(struct import *i, const char *path, struct str tex
     return NULL;
   const struct yaml_node *sub = yaml_get(f.root, "subworkflow"),
                          *all = yaml_get(f.root, "all_steps");
-  f.root = with_params(i, NULL, params_of(i, yaml_get(sub, "params"), args),
-                       without(i, f.root, "subworkflow"));
-  if (sub != NULL) {
-    struct yaml_node *own = map_with(i, sub, 1), *key = arena_alloc(&i->arena, sizeof *key);
-    *key = place_of(sub->origin, sub->line, sub->column);
-    key->kind = YAML_TEXT;
-    key->text = STR("subworkflow");
-    own->pairs[own->count++] = (struct yaml_pair){key, sub};
-    f.root = laid_over(i, f.root, own);
-  }
+  f.root = with_params(i, NULL, params_of(i, yaml_get(sub, "params"), args), f.root);
   i->depth++;
   i->call_count++;
   find_facets(i, &f, more);
@@ -1159,11 +1138,9 @@ static const char *import_one(struct import *i, const char *path, struct str tex
   everywhere.text = STR("all_steps");
   if (all != NULL)
     take_everywhere(&t, &(struct yaml_pair){&everywhere, all});
-  json_put(f.doc, "name", json_null()); /* it comes first */
+  take_keys(&t, top_fates);
   if (i->japanese)
     json_put(f.doc, "language", json_string("ja"));
-  json_object_del(f.doc, "name");
-  take_keys(&t, top_fates);
   json_put(f.doc, "judge", json_pack("{ss}", "fallback", "own_tag"));
   buf_auto_t made = {0};
   yaml_write(f.doc, &made);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "schema/pattern.h"
 #include "schema/schema.h"
+#include "schema/schema_lint.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ static void run(const json_t *doc, const json_t *value, const char *draft, bool 
   struct schema_opts opts = {formats, NULL, draft};
   AUTO(schema_errors_deinit) struct schema_errors errors = {0};
   enum schema_status status;
+  AUTO(schema_errors_deinit) struct schema_errors warnings = {0};
+  schema_lint(doc, formats, &warnings);
   struct schema *schema = schema_compile(doc, &opts, &errors, &status);
   if ((schema != NULL) != (status == SCHEMA_OK))
     abort();

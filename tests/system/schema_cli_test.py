@@ -41,6 +41,18 @@ def renderings(box):
     expect(json.loads(out)["mail"] == "name1@example.com", out)
 
 
+def members_have_one_order(box):
+    """In every rendering: as parts describe them, and then what is only required."""
+    parts = [{"properties": {"zeta": {"type": "string"}}}, {"properties": {"alpha": {"type": "string"}}}]
+    for document in ({"type": "object", "allOf": parts, "required": ["omega", "alpha", "zeta"]},
+                     {"type": "object", **parts[0], "allOf": parts[1:], "required": ["alpha", "zeta", "omega"]}):
+        file = box.file("order.json", json.dumps(document))
+        for form in ("prompt", "types", "example", "gbnf", "openai", "anthropic", "gemini", "ollama"):
+            out, _ = schema(box, file, "--as", form)
+            at = [out.find(name) for name in ("zeta", "alpha", "omega")]
+            expect(at == sorted(at) and at[0] >= 0, form, out)
+
+
 def overview(box):
     file = box.file("person.json", json.dumps(PERSON))
     out, err = schema(box, file)
@@ -158,4 +170,4 @@ def own_schemas(box):
 
 
 if __name__ == "__main__":
-    sys.exit(main([renderings, overview, files, usage, reports, grammar_and_dialects, presets, own_schemas]))
+    sys.exit(main([renderings, members_have_one_order, overview, files, usage, reports, grammar_and_dialects, presets, own_schemas]))

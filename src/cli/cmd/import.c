@@ -204,13 +204,13 @@ static int import_run(const struct cli_args *args) {
     print_into(home, sizeof home, "%.1000s/.takt", user);
   struct import i = {.takt = takt, .home = home, .project = cwd};
   import_begin(&i);
-  bool ok = import_all(&i, named, takt) > 0 ||
-            err_set(&err, ERR_USAGE, "there is no workflow in %.300s", named);
+  size_t n = import_all(&i, named, takt);
+  bool ok = n > 0 || err_set(&err, ERR_USAGE, "there is no workflow in %.300s", named);
   char_auto_t *stage = ok ? tmpdir_make(&err) : NULL;
   json_auto_t *told = json_pack("{s[] s[]}", "written", "kept");
   ok = stage != NULL && import_write(stage, i.files, NULL, &err);
   if (ok)
-    loads = import_check(args, stage, &i);
+    loads = import_check(args, stage, &i) && json_array_size(i.workflows) == n;
   ok = ok && (dry || import_write(cwd, i.files, told, &err));
   if (stage != NULL && !tmpdir_remove(stage, &err))
     ok = false;
