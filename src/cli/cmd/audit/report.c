@@ -89,6 +89,7 @@ static json_t *report_budgets(struct reporting *r, const struct store *store) {
   json_auto_t *status = store_folder(store) == NULL ? shared_status(store->where, &ignored) : NULL;
   for (size_t i = 0; status != NULL && limits != NULL && i < limits->count; i++)
     day_limit_json(&limits->of[i], json_object_get(status, "spent"), list);
+  json_decref(r->told);
   r->told = json_incref(config.notify);
   registry_free(registry);
   return list;
