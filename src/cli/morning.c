@@ -221,10 +221,9 @@ void morning_tell(const json_t *morning, bool colours, struct buf *out) {
   buf_printf(out, "%lld session%s", sessions, PLURAL(sessions));
   if (json_at(morning, "since") != NULL)
     buf_printf(out, " since %s", json_word_at(morning, "since"));
-  if (json_object_size(json_at(morning, "spent")) > 0)
-    buf_puts(out, ", ");
-  spend_print(json_at(morning, "spent"), out);
-  buf_putc(out, '\n');
+  buf_auto_t all = {0};
+  spend_print(json_at(morning, "spent"), &all);
+  buf_printf(out, "%s%s\n", all.n > 0 ? ", " : "", buf_c(&all));
   JSON_EACH(json_at(morning, "repositories"), r, repository) {
     buf_auto_t spent = {0};
     spend_print(json_at(repository, "spent"), &spent);

@@ -1251,7 +1251,7 @@ static json_t *control_day(void *ctx) {
   const struct control *api = ctx;
   const struct generation *now = api->sessions->env->generation;
   return daily_usage_json(&api->sessions->host->day, day_set_of(now->registry),
-                          store_folder(api->sessions->host->store));
+                          api->sessions->host->store);
 }
 
 bool control_open_window(struct control *api, const char *address, struct err *err) {

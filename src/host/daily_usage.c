@@ -235,12 +235,15 @@ static bool limit_key(const struct day_limit *limit, const struct day_call *call
     print_into(out, DAY_KEY_BYTES, "%s", limit->name);
     return str_eq_c(call->provider, limit->name);
   }
-  if (call->store == NULL || !day_limit_counts(limit, call))
+  const char *kept = store_folder(call->store);
+  if ((call->store != NULL && kept == NULL) || !day_limit_counts(limit, call))
     return false;
   if (limit->of == BUDGET_OF_STORE) {
-    store = realpath(call->store, NULL); /* however each process names it */
-    path = store != NULL ? store : call->store;
+    store = kept != NULL ? realpath(kept, NULL) : NULL; /* however each process names it */
+    path = store != NULL ? store : kept;
   }
+  if (path == NULL)
+    return false;
   sha256_hex(path, strlen(path), "", 0, sha256);
   print_into(out, DAY_KEY_BYTES, "%s%.32s",
              limit->of == BUDGET_OF_STORE ? store_prefix : folder_prefix, sha256);
@@ -492,7 +495,7 @@ void day_limit_json(const struct day_limit *limit, const json_t *spent, json_t *
 }
 
 json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits,
-                         const char *store) {
+                         const struct store *store) {
   json_t *list = json_array();
   if (limits == NULL)
     return list;

@@ -26,6 +26,7 @@
 #include "core/budget.h"
 #include "format/yaml.h"
 #include "provider/registry.h"
+#include "store/store.h"
 
 #include <sys/types.h>
 
@@ -42,8 +43,8 @@ struct day_limits {
 
 struct day_call { /* all borrowed */
   struct str provider;
-  const char *store;  /* where its session is kept; NULL: nowhere, or the store counts by itself */
-  const char *folder; /* where its session was begun; or NULL */
+  const struct store *store; /* where its session is kept; or NULL; a shared one counts by itself */
+  const char *folder;        /* where its session was begun; or NULL */
 };
 /* Returns whether a limit of a store or a folder counts for the call. */
 bool day_limit_counts(const struct day_limit *limit, const struct day_call *call);
@@ -88,7 +89,7 @@ void daily_usage_used(struct daily_usage *book, struct str provider, int64_t use
 /* Returns each limit and how much of it is used, of the store where it is kept (or NULL): an array
  * of budgets as session_stop has them. New. */
 json_t *daily_usage_json(struct daily_usage *book, const struct day_limits *limits,
-                         const char *store);
+                         const struct store *store);
 /* Appends the same of a limit that a shared store counts (shared_status, `spent`). */
 void day_limit_json(const struct day_limit *limit, const json_t *spent, json_t *list);
 

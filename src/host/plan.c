@@ -492,7 +492,7 @@ static void add_children(struct planning *plan) {
 static json_t *day_json(const struct provider_registry *registry, const struct store *store) {
   AUTO(daily_usage_deinit) struct daily_usage book;
   daily_usage_init(&book);
-  return daily_usage_json(&book, day_set_of(registry), store_folder(store));
+  return daily_usage_json(&book, day_set_of(registry), store);
 }
 
 json_t *plan_json(const struct preflight *p, const struct store *store) {

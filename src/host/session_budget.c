@@ -12,7 +12,7 @@
 /* Returns the session's folder and store, by which limits of a day count for its calls. */
 static struct day_call day_call_of(const struct session *s, struct str provider) {
   return (struct day_call){.provider = provider,
-                           .store = store_folder(s->host->store),
+                           .store = s->host->store,
                            .folder = json_string_value(json_at(s->core.config, "cwd"))};
 }
 
@@ -22,7 +22,7 @@ static struct cap *caps_of(const struct session *s, struct str provider, size_t 
   const struct day_limits *limits = day_set_of(s->registry);
   const struct day_call call = day_call_of(s, provider);
   *count = 0;
-  if (limits == NULL || s->host->store == NULL || call.store != NULL ||
+  if (limits == NULL || call.store == NULL || store_folder(call.store) != NULL ||
       str_eq_c(provider, "command"))
     return NULL;
   struct cap *caps = xcalloc(limits->count + 1, sizeof *caps);

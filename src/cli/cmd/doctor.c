@@ -738,8 +738,7 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
   if (kept)
     store_at(&store, logs);
   daily_usage_init(&book);
-  json_auto_t *day =
-      daily_usage_json(&book, day_set_of(registry), kept ? store_folder(&store) : NULL);
+  json_auto_t *day = daily_usage_json(&book, day_set_of(registry), kept ? &store : NULL);
   daily_usage_deinit(&book);
   JSON_EACH(day, i, one) {
     buf_auto_t text = {0};

@@ -53,8 +53,6 @@ static const char *const ls_keys[] = {"folder", "user", "provider", "workflow", 
 
 static bool ls_read_by(struct ls *ls, const char *text, struct err *err) {
   struct str rest = str_from(text);
-  ls->keys = json_array();
-  ls->sums = json_object();
   while (rest.n > 0) {
     struct str key = str_cut(&rest, ',');
     if (!str_is_one(key, ls_keys))
@@ -475,13 +473,13 @@ static int ls_run(const struct cli_args *args) {
                   .since = cli_value(args, "since"),
                   .now_ms = clock_real_ms()};
   const char *by = cli_value(args, "by");
+  json_auto_t *keys = json_array(), *sums = json_object();
   if (by != NULL && number == NULL)
     ls.rows_left = SIZE_MAX;
-  if (!read_filter(&ls.wanted, args, &err) || (by != NULL && !ls_read_by(&ls, by, &err))) {
-    json_decref(ls.keys);
-    json_decref(ls.sums);
+  ls.keys = keys;
+  ls.sums = by != NULL ? sums : NULL;
+  if (!read_filter(&ls.wanted, args, &err) || (by != NULL && !ls_read_by(&ls, by, &err)))
     return cli_fail("ls", &err);
-  }
   if (ls.wanted.statuses != NULL && summary_wanted(ls.wanted.statuses, "bad")) {
     ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
     ls.wanted.statuses = NULL;
@@ -493,8 +491,6 @@ static int ls_run(const struct cli_args *args) {
   status = ls_list(&ls, &err);
   if (status == STATUS_COMPLETE && by != NULL)
     ls_print_sums(&ls);
-  json_decref(ls.keys);
-  json_decref(ls.sums);
   if (status == STATUS_COMPLETE && ls.proven != NULL && ls.unproven > 0)
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);

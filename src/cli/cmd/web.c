@@ -221,7 +221,7 @@ static json_t *web_day(void *ctx) {
   struct web *web = ctx;
   if (web->registry == NULL)
     return NULL;
-  return daily_usage_json(&web->book, day_set_of(web->registry), store_folder(&web->store));
+  return daily_usage_json(&web->book, day_set_of(web->registry), &web->store);
 }
 
 /* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing

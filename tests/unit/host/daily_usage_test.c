@@ -31,7 +31,9 @@ static const int64_t some[BUDGET_UNITS] = {
 /* A call of this provider, of a session that began in /work/api. */
 static const struct day_call *call_of(const char *provider) {
   static struct day_call call;
-  call = (struct day_call){str_from(provider), "/logs", "/work/api"};
+  static struct store logs;
+  store_at(&logs, "/logs");
+  call = (struct day_call){str_from(provider), &logs, "/work/api"};
   return &call;
 }
 
@@ -115,7 +117,9 @@ TEST_WITH(begin, end, folders_and_stores) {
                {"/logs", "/work/apis", true, BUDGET_OF_STORE},
                {"/other", "/work/apis", false, BUDGET_OF_DAY},
                {"/logs", NULL, true, BUDGET_OF_STORE},
-               {NULL, "/work/api", false, BUDGET_OF_DAY}}; /* kept nowhere */
+               {NULL, "/work/api", true, BUDGET_OF_FOLDER}, /* kept nowhere */
+               {NULL, "/work/apis", false, BUDGET_OF_DAY},
+               {"postgres://h/d", "/work/api", false, BUDGET_OF_DAY}}; /* it counts by itself */
   AUTO(daily_usage_deinit) struct daily_usage book;
   struct budget_hit hit;
   int64_t used[BUDGET_UNITS];
@@ -127,7 +131,10 @@ TEST_WITH(begin, end, folders_and_stores) {
   daily_usage_used(&book, STR(""), used);
   assert_int_equal(used[BUDGET_TOKENS], 800);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-    const struct day_call call = {STR("z"), cases[i].store, cases[i].folder};
+    struct store store;
+    if (cases[i].store != NULL)
+      store_at(&store, cases[i].store);
+    const struct day_call call = {STR("z"), cases[i].store ? &store : NULL, cases[i].folder};
     if (daily_usage_refuses(&book, &limits, &call, &hit) != cases[i].refused ||
         (cases[i].refused && hit.of != cases[i].of))
       fail_msg("case %zu: of %d", i, (int)hit.of);

@@ -85,10 +85,11 @@ static json_t *report_budgets(struct reporting *r, const struct store *store) {
   struct provider_registry *registry = registry_new(NULL);
   day_set_keep(registry, config.budget);
   const struct day_limits *limits = day_set_of(registry);
-  json_t *list = daily_usage_json(&book, limits, store_folder(store));
+  json_t *list = daily_usage_json(&book, limits, store);
   json_auto_t *status = store_folder(store) == NULL ? shared_status(store->where, &ignored) : NULL;
   for (size_t i = 0; status != NULL && limits != NULL && i < limits->count; i++)
     day_limit_json(&limits->of[i], json_object_get(status, "spent"), list);
+  json_decref(r->told);
   r->told = json_incref(config.notify);
   registry_free(registry);
   return list;
