@@ -20,33 +20,6 @@
 
 /* --- what is looked at --- */
 
-/* Returns the value that the program of a profile gets for a variable; NULL: none. */
-static const char *program_variable(const struct profile *profile, const json_t *settings,
-                                    const char *name) {
-  const json_t *sets[] = {json_object_get(settings, "set"),
-                          json_object_get(json_object_get(profile->keys, "env"), "set")};
-  for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-    if (json_is_string(json_object_get(sets[i], name)))
-      return json_string_value(json_object_get(sets[i], name));
-  return getenv(name);
-}
-
-/* Expands ~ and $NAME in front to folders, as they are for the profile's program. Returns false if
- * that folder is unknown. */
-static bool probe_expand(const struct profile *profile, const json_t *settings, const char *path,
-                         char *out, size_t size) {
-  char name[64];
-  const char *slash = strchr(path, '/'), *folder = NULL;
-  if (path[0] != '~' && path[0] != '$')
-    return snprintf(out, size, "%s", path) < (int)size;
-  if (slash == NULL || (size_t)(slash - path) >= sizeof name)
-    return false;
-  print_into(name, sizeof name, "%.*s", (int)(slash - path), path);
-  folder = program_variable(profile, settings, path[0] == '~' ? "HOME" : name + 1);
-  return folder != NULL && folder[0] != '\0' &&
-         snprintf(out, size, "%s%s", folder, slash) < (int)size;
-}
-
 static bool find_login(const struct profile *profile, const json_t *settings,
                        struct backend_probe *p) {
   const json_t *login = json_object_get(profile->keys, "login");
@@ -63,7 +36,7 @@ static bool find_login(const struct profile *profile, const json_t *settings,
   for (size_t i = 0; i < json_array_size(files); i++) {
     const char *file = json_string_value(json_array_get(files, i));
     char path[1024];
-    bool known = probe_expand(profile, settings, file, path, sizeof path);
+    bool known = profile_expand(profile, settings, file, path, sizeof path);
     if (known && access(path, F_OK) == 0) {
       print_into(p->login, sizeof p->login, "%s", file[0] == '$' ? path : file);
       return true;

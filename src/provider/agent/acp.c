@@ -22,10 +22,12 @@ enum acp_method {
   ACP_NEW,
   ACP_LOAD,
   ACP_RESUME,
+  ACP_FORK,
   ACP_SET_MODE,
   ACP_SET_OPTION, /* sets the model, if the agent has it as an option ... */
   ACP_SET_MODEL,  /* ... or by a request of its own */
   ACP_PROMPT,
+  ACP_CLOSE, /* nobody waits for its answer */
   ACP_METHOD_COUNT
 };
 
@@ -43,22 +45,16 @@ struct acp {
   bool failed;       /* its last words were the client's own for an error */
   bool replayed;     /* it repeats the history of a conversation: this is not new */
   bool ids;          /* messages carry ids: those without one are asides */
-  json_t *inputs;    /* tools' inputs by id; true: already reported; or NULL */
+  json_t *tools;     /* what was told of each tool by its id: the last of each member; or NULL */
   json_t *own_usage; /* {"input", "output", "cached"}, reported before the end */
   json_t *cost;      /* dollars that it told last, by the protocol of its whole session; or NULL */
   json_t *allowing;  /* in a replay: ids of options that allow something, as the agent named them */
 };
 
-static const char *const methods[] = {"initialize",
-                                      "authenticate",
-                                      "session/new",
-                                      "session/load",
-                                      "session/resume",
-                                      "session/set_mode",
-                                      "session/set_config_option",
-                                      "session/set_model",
-                                      "session/prompt",
-                                      NULL};
+static const char *const methods[] = {
+    "initialize",        "authenticate",   "session/new",      "session/load",
+    "session/resume",    "session/fork",   "session/set_mode", "session/set_config_option",
+    "session/set_model", "session/prompt", "session/close",    NULL};
 
 _Static_assert(sizeof methods / sizeof *methods == ACP_METHOD_COUNT + 1, "one name a method");
 
@@ -72,8 +68,16 @@ static const char *acp_key(const struct acp *acp, const char *name) {
   return json_string_value(json_object_get(acp->d->profile->acp, name));
 }
 
+/* Returns whether the agent can do this with sessions. */
+static bool acp_can(const struct acp *acp, const char *what) {
+  const json_t *can = json_object_get(acp->initialized, "agentCapabilities");
+  return json_is_object(json_object_get(json_object_get(can, "sessionCapabilities"), what));
+}
+
 static void acp_over(struct acp *acp, enum profile_end end) {
   acp->prompting = false;
+  if (acp->session[0] != '\0' && acp_can(acp, "close") && !rpc_replays(&acp->rpc))
+    (void)rpc_request(&acp->rpc, ACP_CLOSE, json_pack("{s:s}", "sessionId", acp->session));
   stream_over(acp->d, end);
 }
 
@@ -201,21 +205,66 @@ static void acp_say_piece(struct acp *acp, const json_t *update) {
 
 /* --- tools --- */
 
+/* Returns what a tool is called in the log: by the client's own name, else by the protocol's word
+ * for its kind, so that what does the same is counted together: titles are sentences. */
 static struct str tool_name(const json_t *tool) {
   struct str name =
       json_view_at(json_object_get(json_object_get(tool, "_meta"), "claudeCode"), "toolName");
-  return name.n > 0 ? name : first_of(tool, "name", "title", "kind");
+  struct str kind = json_view_at(tool, "kind"), title = json_view_at(tool, "title");
+  if (name.n == 0)
+    name = json_view_at(tool, "name");
+  bool is_word = title.n > 0 && memchr(title.p, ' ', title.n) == NULL;
+  if (name.n == 0 && is_word && (kind.n == 0 || str_eq_c(kind, "other")))
+    return title;
+  return name.n > 0 ? name : first_of(tool, "name", "kind", "title");
 }
 
-static void acp_end_tool(struct acp *acp, const json_t *update, struct str id, bool begins,
+/* Returns the input of a tool; some agents tell it as a text of JSON. A new reference, or NULL. */
+static json_t *tool_input(const json_t *tool) {
+  const json_t *input = json_object_get(tool, "rawInput");
+  struct str text = json_view_at(
+      json_object_get(json_array_get(json_object_get(tool, "content"), 0), "content"), "text");
+  if (tool_has_argument(input))
+    return json_incref((json_t *)input);
+  json_t *read = text.n > 0 && text.p[0] == '{' ? json_loadb(text.p, text.n, 0, NULL) : NULL;
+  return read != NULL ? read : json_incref((json_t *)input);
+}
+
+/* Returns all that is known of a tool: an update or a question tells only what is new. Borrowed. */
+static const json_t *tool_known(struct acp *acp, const json_t *update) {
+  static const char *const kept[] = {"kind", "name", "title", "_meta", "locations", "rawInput"};
+  struct str id = json_view_at(update, "toolCallId");
+  if (id.n == 0)
+    return update;
+  if (acp->tools == NULL)
+    acp->tools = json_object();
+  json_t *tool = json_object_getn(acp->tools, id.p, id.n);
+  if (tool == NULL && json_object_size(acp->tools) == LIMIT_CALL_EVENT_COUNT)
+    return update;
+  if (tool == NULL) {
+    tool = json_object();
+    json_object_setn_new(acp->tools, id.p, id.n, tool);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+    json_t *value = json_object_get(update, kept[i]);
+    if (value != NULL && !json_is_null(value))
+      json_object_set(tool, kept[i], value);
+  }
+  json_auto_t *input = tool_input(update);
+  if (tool_has_argument(input))
+    json_object_set(tool, "rawInput", input);
+  return tool;
+}
+
+static void acp_end_tool(struct acp *acp, const json_t *update, const json_t *known, bool begins,
                          bool failed) {
   static const char *const names[] = {"rawOutput", "content", NULL};
-  const json_t *input = json_object_getn(acp->inputs, id.n > 0 ? id.p : "", id.n);
-  struct tool_summary tool = {.name = begins ? (struct str){0} : tool_name(update),
-                              .id = id,
+  bool told = json_is_true(json_object_get(known, "told"));
+  struct tool_summary tool = {.name = begins ? (struct str){0} : tool_name(known),
+                              .id = json_view_at(update, "toolCallId"),
                               .state = "end",
                               .failed = failed,
-                              .input = json_is_true(input) ? NULL : input};
+                              .input = told ? NULL : json_object_get(known, "rawInput")};
   for (size_t i = 0; names[i] != NULL && tool.output == NULL; i++)
     tool.output = json_object_get(update, names[i]);
   const json_t *raw = json_object_get(update, "rawOutput");
@@ -228,36 +277,30 @@ static void acp_end_tool(struct acp *acp, const json_t *update, struct str id, b
   stream_tool(acp->d, &tool);
 }
 
+/* Tells once what a tool is used for: some agents say it at the beginning, others later. */
 static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   struct driver *d = acp->d;
-  struct str id = json_view_at(update, "toolCallId"), status = json_view_at(update, "status");
+  struct str status = json_view_at(update, "status");
   bool failed = str_eq_c(status, "failed");
-  const json_t *input = json_object_get(update, "rawInput");
+  const json_t *known = tool_known(acp, update), *input = json_object_get(known, "rawInput");
   /* The value of claude's own tool for structured output. */
-  if (d->schema_asked && str_eq_c(tool_name(update), "StructuredOutput") &&
+  if (d->schema_asked && str_eq_c(tool_name(known), "StructuredOutput") &&
       json_object_size(input) > 0)
     json_keep(&d->structured, input);
   if (begins) {
     acp->denied = false;
     if (!acp->ids) /* what came before is a message of its own */
       stream_end_message(d, (struct str){0});
-    stream_tool(
-        d,
-        &(struct tool_summary){
-            .name = tool_name(update), .id = id, .state = "start", .failed = -1, .input = input});
-  }
-  /* Keeps what a tool is used for. Some agents report it at the beginning, others later; it is
-   * reported with the tool's end. */
-  if (id.n != 0 && tool_has_argument(input)) {
-    if (acp->inputs == NULL)
-      acp->inputs = json_object();
-    const json_t *known = json_object_getn(acp->inputs, id.p, id.n);
-    if (!json_is_true(known) && json_object_size(acp->inputs) < LIMIT_CALL_EVENT_COUNT)
-      json_object_setn_new(acp->inputs, id.p, id.n,
-                           begins ? json_true() : json_incref((json_t *)input));
+    stream_tool(d, &(struct tool_summary){.name = tool_name(known),
+                                          .id = json_view_at(update, "toolCallId"),
+                                          .state = "start",
+                                          .failed = -1,
+                                          .input = input});
+    if (tool_has_argument(input) && known != update)
+      json_object_set_new((json_t *)known, "told", json_true());
   }
   if (failed || str_eq_c(status, "completed"))
-    acp_end_tool(acp, update, id, begins, failed);
+    acp_end_tool(acp, update, known, begins, failed);
 }
 
 static void acp_update(struct acp *acp, const json_t *params) {
@@ -299,12 +342,11 @@ static const struct ask_words tool_kinds[] = {{"read search think", ASK_READ},
                                               {"fetch", ASK_FETCH},
                                               {NULL, ASK_OTHER}};
 
-static bool acp_decide(const struct acp *acp, const json_t *params, const char **reason) {
-  const json_t *tool = json_object_get(params, "toolCall");
-  static const char *const lists[] = {"locations", "content"}; /* the content holds diffs */
+static bool acp_decide(struct acp *acp, const json_t *asked, const char **reason) {
+  const json_t *tool = tool_known(acp, asked);
   json_auto_t *paths = json_array();
-  for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
-    const json_t *list = json_object_get(tool, lists[l]);
+  for (size_t l = 0; l < 2; l++) { /* the content holds diffs */
+    const json_t *list = json_object_get(l == 0 ? tool : asked, l == 0 ? "locations" : "content");
     for (size_t i = 0; i < json_array_size(list); i++) {
       json_t *path = json_object_get(json_array_get(list, i), "path");
       if (json_is_string(path))
@@ -332,10 +374,10 @@ static struct str option_of(const json_t *params, const char *kind) {
 }
 
 static void acp_ask_permission(struct acp *acp, const json_t *id, const json_t *params) {
-  const json_t *tool = json_object_get(params, "toolCall");
-  struct question question = {.tool = first_of(tool, "name", "kind", "title"),
-                              .title = first_of(tool, "title", "name", "toolCallId")};
-  question.allowed = acp_decide(acp, params, &question.reason);
+  const json_t *asked = json_object_get(params, "toolCall"), *tool = tool_known(acp, asked);
+  struct question question = {.tool = tool_name(tool),
+                              .title = first_of(asked, "title", "name", "toolCallId")};
+  question.allowed = acp_decide(acp, asked, &question.reason);
   /* Once, not always: only full permission takes "always" where "once" is not offered. */
   struct str option = option_of(params, question.allowed ? "allow_once" : "reject_once");
   if (option.n == 0 && (!question.allowed || acp->d->call->permission == PERMISSION_FULL))
@@ -386,19 +428,20 @@ static json_t *meta(const struct acp *acp) {
 }
 
 static void acp_open_session(struct acp *acp) {
-  const json_t *can = json_object_get(acp->initialized, "agentCapabilities");
-  bool loads = json_is_true(json_object_get(can, "loadSession"));
-  bool resumes = json_object_get(json_object_get(can, "sessionCapabilities"), "resume") != NULL;
+  bool loads = json_is_true(
+      json_object_get(json_object_get(acp->initialized, "agentCapabilities"), "loadSession"));
+  bool resumes = acp_can(acp, "resume"), forks = acp->d->call->request->forks;
   json_t *params = json_pack("{s:s, s:[]}", "cwd", acp->d->call->cwd, "mcpServers");
   json_t *with = meta(acp);
   if (with != NULL)
     json_object_set_new(params, "_meta", with);
   if (acp->d->call->session[0] == '\0') {
     acp_request(acp, ACP_NEW, params);
-  } else if (loads || resumes) {
+  } else if (forks ? acp_can(acp, "fork") : loads || resumes) {
+    enum acp_method how = resumes ? ACP_RESUME : ACP_LOAD;
     json_object_set_new(params, "sessionId", json_string(acp->d->call->session));
-    acp->replayed = loads;
-    acp_request(acp, loads ? ACP_LOAD : ACP_RESUME, params);
+    acp->replayed = !forks && !resumes; /* a load tells the whole history again */
+    acp_request(acp, forks ? ACP_FORK : how, params);
   } else {
     json_decref(params);
     acp_fail(acp, CLASS_NOT_FOUND, "this agent cannot continue a conversation");
@@ -625,7 +668,8 @@ static void acp_on_error(struct acp *acp, int method, const json_t *error) {
   if (code == ACP_AUTH_REQUIRED && (said == CLASS_NONE || said == CLASS_AUTH))
     d->trouble.class = CLASS_AUTH;
   else if (code == ACP_NOT_FOUND ||
-           ((method == ACP_LOAD || method == ACP_RESUME) && said == CLASS_NONE))
+           ((method == ACP_LOAD || method == ACP_RESUME || method == ACP_FORK) &&
+            said == CLASS_NONE))
     d->trouble.class = CLASS_NOT_FOUND; /* the conversation asked for */
   buf_deinit(&message);
   acp_over(acp, STREAM_END_ERROR);
@@ -660,7 +704,7 @@ static void acp_on_answer(struct acp *acp, const struct rpc_message *m) {
   if (acp->d->end != STREAM_END_NONE)
     return;
   if (m->error != NULL) {
-    bool opening = method == ACP_NEW || method == ACP_LOAD || method == ACP_RESUME;
+    bool opening = method >= ACP_NEW && method <= ACP_FORK;
     acp->replayed = false;
     if (!opening || !authenticate(acp, m->error))
       acp_on_error(acp, (int)method, m->error);
@@ -677,6 +721,7 @@ static void acp_on_answer(struct acp *acp, const struct rpc_message *m) {
   case ACP_NEW:
   case ACP_LOAD:
   case ACP_RESUME:
+  case ACP_FORK:
     on_opened(acp, m->result);
     break;
   case ACP_SET_MODE:
@@ -687,6 +732,7 @@ static void acp_on_answer(struct acp *acp, const struct rpc_message *m) {
   case ACP_PROMPT:
     on_stopped(acp, m->result);
     break;
+  case ACP_CLOSE:
   case ACP_METHOD_COUNT:
     break;
   }
@@ -770,7 +816,7 @@ static void acp_close(struct driver *d) {
   json_decref(acp->opened);
   json_decref(acp->own_usage);
   json_decref(acp->cost);
-  json_decref(acp->inputs);
+  json_decref(acp->tools);
   json_decref(acp->used);
   json_decref(acp->allowing);
   stream_close(d);

@@ -2,6 +2,7 @@
  * once; what is put in is never read again. */
 #include "provider/profile/profile.h"
 
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -9,6 +10,7 @@
 #include "format/json_write.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,8 @@ struct filling {
   const json_t *permission; /* words of the mode, or NULL */
   const char *schema, *schema_file, *prompt_file, *max_turns, *tools, *effort, *model;
   const char *run, *runs; /* one of the movement's programs; what `each_run` makes of all */
+  const char *server, *servers_text; /* one of the user's servers; what `each` makes of all */
+  const json_t *servers;             /* their names, as keys */
 };
 
 static void push(struct words *w, const char *word) {
@@ -73,6 +77,8 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
       {"report", reports ? "report" : ""},
       {"run", f->run},
       {"runs", f->runs},
+      {"server", f->server},
+      {"servers", f->servers_text},
   };
   for (size_t i = 0; i < ARRAY_LEN(values); i++)
     if (str_eq_c(name, values[i].name))
@@ -108,7 +114,7 @@ static const char *profile_command_fill(const struct filling *f, struct str text
       buf_putc(&out, text.p[i++]);
       continue;
     }
-    *missing = *missing || (value[0] == '\0' && value != f->runs);
+    *missing = *missing || (value[0] == '\0' && value != f->runs && value != f->servers_text);
     if (!asks)
       buf_puts(&out, value);
     i += n;
@@ -138,21 +144,34 @@ static void push_word(const struct filling *f, const json_t *item, struct words 
     push(out, word);
 }
 
-static bool mentions_run(const json_t *group) {
+static bool mentions(const json_t *group, const char *placeholder) {
   for (size_t i = 0; i < json_array_size(group); i++)
-    if (strstr(json_string_value(json_array_get(group, i)), "{run}") != NULL)
+    if (strstr(json_string_value(json_array_get(group, i)), placeholder) != NULL)
       return true;
   return false;
 }
 
+static void push_group(const struct filling *f, const json_t *group, struct words *out);
+
+static void push_one(const struct filling *f, const json_t *group, const char *run,
+                     const char *server, struct words *out) {
+  struct filling one = *f;
+  one.run = run;
+  one.server = server;
+  push_group(&one, group, out);
+}
+
 static void push_group(const struct filling *f, const json_t *group, struct words *out) {
   bool missing = false;
-  if (f->run[0] == '\0' && mentions_run(group)) {
-    const json_t *run = f->call->request->run;
-    for (size_t i = 0; i < json_array_size(run); i++) {
-      struct filling one = *f;
-      one.run = json_string_value(json_array_get(run, i));
-      push_group(&one, group, out);
+  if (f->run[0] == '\0' && mentions(group, "{run}")) {
+    JSON_EACH(f->call->request->run, i, run)
+      push_one(f, group, json_string_value(run), f->server, out);
+    return;
+  }
+  if (f->server[0] == '\0' && mentions(group, "{server}")) {
+    JSON_MEMBERS(f->servers, name, unused) {
+      (void)unused;
+      push_one(f, group, f->run, name, out);
     }
     return;
   }
@@ -246,6 +265,72 @@ static const char *joined(struct arena *a, const json_t *names) {
   for (size_t i = 0; i < json_array_size(names); i++)
     buf_printf(&text, "%s%s", i ? "," : "", json_string_value(json_array_get(names, i)));
   return arena_strdup(a, buf_c(&text));
+}
+
+/* Returns the value that the program of a profile gets for a variable; NULL: none. */
+static const char *program_variable(const struct profile *profile, const json_t *settings,
+                                    const char *name) {
+  const json_t *sets[] = {json_object_get(settings, "set"),
+                          json_object_get(json_object_get(profile->keys, "env"), "set")};
+  for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+    if (json_is_string(json_object_get(sets[i], name)))
+      return json_string_value(json_object_get(sets[i], name));
+  return getenv(name);
+}
+
+bool profile_expand(const struct profile *profile, const json_t *settings, const char *path,
+                    char *out, size_t size) {
+  char name[64];
+  const char *slash = strchr(path, '/'), *folder = NULL;
+  if (path[0] != '~' && path[0] != '$')
+    return snprintf(out, size, "%s", path) < (int)size;
+  if (slash == NULL || (size_t)(slash - path) >= sizeof name)
+    return false;
+  print_into(name, sizeof name, "%.*s", (int)(slash - path), path);
+  folder = program_variable(profile, settings, path[0] == '~' ? "HOME" : name + 1);
+  return folder != NULL && folder[0] != '\0' &&
+         snprintf(out, size, "%s%s", folder, slash) < (int)size;
+}
+
+/* Returns the names of the user's own servers in the client's settings, read anew for each call as
+ * the client does. */
+static json_t *servers_of(const struct profile *p, const json_t *settings) {
+  const json_t *servers = json_object_get(p->keys, "servers");
+  struct str after = json_view_at(servers, "after");
+  char path[PATH_MAX];
+  json_t *names = json_object(); /* each once */
+  buf_auto_t text = {0};
+  struct err ignored;
+  JSON_EACH(json_object_get(servers, "files"), i, file)
+    if (text.n == 0 && profile_expand(p, settings, json_string_value(file), path, sizeof path))
+      (void)!file_read(path, LIMIT_INPUT_BYTES, &text, &ignored);
+  for (struct str rest = buf_view(&text); rest.n > 0;) {
+    struct str line = str_trim(str_next_line(&rest));
+    if (line.n > 0 && line.p[0] == '[')
+      line = str_trim((struct str){line.p + 1, line.n - 1});
+    if (line.n <= after.n || memcmp(line.p, after.p, after.n) != 0)
+      continue;
+    line = (struct str){line.p + after.n, line.n - after.n};
+    size_t from = line.p[0] == '"', n = str_span((struct str){line.p + from, line.n - from}, "-_");
+    if (n > 0)
+      json_object_setn_new(names, line.p + from, n, json_null());
+  }
+  return names;
+}
+
+/* Fills {servers}: `each` for each of them, a comma between. */
+static const char *servers_joined(const struct filling *f) {
+  const json_t *each = json_object_get(json_object_get(f->profile->keys, "servers"), "each");
+  buf_auto_t out = {0};
+  JSON_MEMBERS(f->servers, name, unused) {
+    struct filling one = *f;
+    bool missing = false;
+    (void)unused;
+    one.server = name;
+    buf_printf(&out, "%s%s", out.n > 0 ? "," : "",
+               profile_command_fill(&one, json_view(each), &missing));
+  }
+  return arena_strdup(f->arena, buf_c(&out));
 }
 
 /* Fills {runs}: the profile's `each_run` for each program. */
@@ -356,6 +441,7 @@ bool profile_command(const struct profile *p, enum transport transport,
   const char *program = profile_program(p, transport, call->settings);
   const json_t *mode = mode_of(p, transport, call);
   struct words argv = {0};
+  json_auto_t *servers = servers_of(p, call->settings);
   *out = (struct agent_command){0};
   if (words == NULL)
     return profile_command_refuse(class, CLASS_BAD_REQUEST, err, "provider %s has no transport %s",
@@ -380,11 +466,15 @@ bool profile_command(const struct profile *p, enum transport transport,
                       .prompt_file = "",
                       .run = "",
                       .runs = "",
+                      .server = "",
+                      .servers_text = "",
+                      .servers = servers,
                       .max_turns = turns,
                       .tools = joined(a, call->tools),
                       .effort = json_is_string(effort) ? json_string_value(effort) : "",
                       .model = arena_str(a, call->request->model).p};
   f.runs = runs_of(&f);
+  f.servers_text = servers_joined(&f);
   if (!profile_command_check_name(str_from(f.effort), "effort", class, err))
     return false;
   if (!add_files(&f, transport, out))

@@ -282,7 +282,8 @@ static bool profile_mentions(const json_t *words, const char *placeholder) {
 }
 
 bool profile_forks(const struct profile *p, enum transport transport) {
-  return profile_mentions(json_object_get(profile_keys_of(p, transport), "argv"), "{?fork}");
+  const json_t *keys = profile_keys_of(p, transport);
+  return is_held_true(keys, "forks") || profile_mentions(json_object_get(keys, "argv"), "{?fork}");
 }
 
 /* Returns the bits of the options that a list names. */
@@ -392,6 +393,11 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
   JSON_MEMBERS(base->keys, key, value)
     if (json_object_get(p->keys, key) == NULL && strcmp(key, "extends") != 0)
       json_object_set(p->keys, key, value);
+  const char *name;
+  json_t *own;
+  void *next;
+  json_object_foreach_safe(p->keys, next, name, own) if (json_is_null(own)) /* not inherited */
+      json_object_del(p->keys, name);
   return true;
 }
 

@@ -271,6 +271,11 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
+/* Expands ~ and $NAME in front of a path to folders, as they are for the profile's program. Returns
+ * false if that folder is unknown. */
+bool profile_expand(const struct profile *profile, const json_t *settings, const char *path,
+                    char *out, size_t size);
+
 /* Returns where the profile has the keys of one transport (argv, permission, holds): in itself,
  * below native or below acp; NULL if it lacks that transport. */
 const json_t *profile_keys_of(const struct profile *profile, enum transport transport);

@@ -84,7 +84,7 @@ static void check_placeholders(struct check *c, const struct yaml_node *node) {
   static const char *const known[] = {
       "model",  "session", "new_session", "schema", "schema_file", "prompt_file", "max_turns",
       "tools",  "effort",  "cwd",         "tmpdir", "permission",  "args",        "judge",
-      "report", "run",     "runs",        "fork",   NULL};
+      "report", "run",     "runs",        "fork",   "server",      "servers",     NULL};
   struct str text = node->text;
   for (size_t i = 0; i + 1 < text.n; i++) {
     size_t from = i + 1 + (text.p[i + 1] == '?'), to = from;
@@ -271,9 +271,10 @@ static void check_set(struct check *c, const struct yaml_node *node, const char 
       if (known)
         break;
     }
-    if (known)
+    bool drops = node->pairs[i].value->kind == YAML_NULL && yaml_get(node, "extends") != NULL;
+    if (known && !drops)
       check_key(c, node->pairs[i].value, &(struct profile_key){key, schema});
-    else
+    else if (!known)
       profile_check_wrong(c, node->pairs[i].key, "%s has no key \"" STR_FMT "\"%s", what,
                           STR_ARG(given), str_hint(given, names).text);
   }

@@ -336,6 +336,106 @@ TEST_ON(struct peer *p, setup, teardown, acp_questions_are_answered_by_policy) {
   finish(p, 0);
 }
 
+#define ABLE                                                                                       \
+  "{'jsonrpc':'2.0','id':1,'result':{'protocolVersion':1,'agentCapabilities':{'loadSession':true," \
+  "'sessionCapabilities':{'resume':{},'close':{},'fork':{}}}}}"
+
+/* Resumed rather than loaded, which would tell the history again, and closed at the end. */
+TEST_ON(struct peer *p, setup, teardown, acp_resumes_and_closes) {
+  p->bed.call.session = "old";
+  begin(p, "acp", TRANSPORT_ACP);
+  buf_clear(&p->sent);
+  say(p, ABLE);
+  wrote(p, "{'jsonrpc':'2.0','id':2,'method':'session/resume','params':{'cwd':'/w','mcpServers':[],"
+           "'sessionId':'old'}}\n");
+  say(p, "{'jsonrpc':'2.0','id':2,'result':{}}");
+  say(p, "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'old','update':"
+         "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'new'}}}}");
+  buf_clear(&p->sent);
+  say(p, "{'jsonrpc':'2.0','id':3,'result':{'stopReason':'end_turn'}}");
+  wrote(p, "{'jsonrpc':'2.0','id':4,'method':'session/close','params':{'sessionId':'old'}}\n");
+  assert_true(p->closed);
+  say(p, "{'jsonrpc':'2.0','id':4,'error':{'code':-32603,'message':'unauthorized'}}");
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_NONE);
+  assert_string_equal(buf_c(&p->bed.result.text.bytes), "new");
+}
+
+TEST_ON(struct peer *p, setup, teardown, acp_goes_on_with_a_copy) {
+  p->bed.call.session = "old";
+  p->bed.request.forks = true;
+  begin(p, "acp", TRANSPORT_ACP);
+  buf_clear(&p->sent);
+  say(p, ABLE);
+  wrote(p, "{'jsonrpc':'2.0','id':2,'method':'session/fork','params':{'cwd':'/w','mcpServers':[],"
+           "'sessionId':'old'}}\n");
+  say(p, "{'jsonrpc':'2.0','id':2,'result':{'sessionId':'copy'}}");
+  assert_non_null(strstr(buf_c(&p->sent), "\"sessionId\":\"copy\""));
+  say(p, "{'jsonrpc':'2.0','id':3,'result':{'stopReason':'end_turn'}}");
+  finish(p, 0);
+  assert_string_equal(p->bed.result.provider_session, "copy");
+}
+
+TEST_ON(struct peer *p, setup, teardown, acp_no_copy_is_no_conversation) {
+  p->bed.call.session = "old";
+  p->bed.request.forks = true;
+  begin(p, "acp", TRANSPORT_ACP);
+  say(p, INITIALIZED);
+  finish(p, 0);
+  assert_int_equal(p->bed.result.class, CLASS_NOT_FOUND);
+}
+
+#define TOOL(members)                                                                              \
+  "{'jsonrpc':'2.0','method':'session/update','params':{'sessionId':'s-1','update':" members "}}"
+
+/* A tool is called what its kind is, since titles are sentences; a word that is no kind stays. */
+TEST_ON(struct peer *p, setup, teardown, acp_tools_are_called_by_their_kind) {
+  acp_open_session(p);
+  say(p, TOOL("{'sessionUpdate':'tool_call','toolCallId':'a','kind':'edit','title':'Writing to "
+              "out.txt','rawInput':{'path':'out.txt'}}"));
+  assert_true(told(p, "{'event':'tool','name':'edit','id':'a','state':'start','argument':"));
+  say(p, TOOL("{'sessionUpdate':'tool_call_update','toolCallId':'a','title':'Wrote it','status':"
+              "'completed'}"));
+  assert_true(told(p, "{'event':'tool','name':'edit','id':'a','state':'end','failed':false}"));
+  say(p, TOOL("{'sessionUpdate':'tool_call','toolCallId':'b','kind':'other','title':'mcp__x__y'}"));
+  assert_true(told(p, "'name':'mcp__x__y'"));
+  say(p, TOOL("{'sessionUpdate':'tool_call','toolCallId':'c','kind':'other','title':'It does.'}"));
+  assert_true(told(p, "{'event':'tool','name':'other','id':'c'"));
+  finish(p, 0);
+}
+
+/* A question tells only what is new of its tool: what it would do was told before. */
+TEST_ON(struct peer *p, setup, teardown, acp_questions_are_about_a_known_tool) {
+  static const struct {
+    const char *tool, *option;
+  } cases[] = {
+      {"'content':[{'type':'content','content':{'type':'text','text':'{\\\"path\\\":"
+       "\\\"/w/a.c\\\"}'}}]",
+       "once"},
+      {"'rawInput':{'path':'/w/a.c'}", "once"},
+      {"'locations':[{'path':'/etc/x'}]", "no"},
+      {"'title':'Write'", "no"},
+  };
+  acp_open_session(p);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    buf_auto_t line =
+        buf_of(TOOL("{'sessionUpdate':'tool_call','toolCallId':'t%zu','kind':'edit',%s}"), i,
+               cases[i].tool);
+    say(p, buf_c(&line));
+    buf_clear(&p->sent);
+    buf_auto_t asked =
+        buf_of("{'jsonrpc':'2.0','id':0,'method':'session/request_permission','params':"
+               "{'toolCall':{'toolCallId':'t%zu','title':'May I?'}," OPTIONS "}}",
+               i);
+    say(p, buf_c(&asked));
+    buf_auto_t answer = buf_of("{'jsonrpc':'2.0','id':0,'result':{'outcome':{'outcome':'selected',"
+                               "'optionId':'%s'}}}\n",
+                               cases[i].option);
+    wrote(p, buf_c(&answer));
+  }
+  finish(p, 0);
+}
+
 TEST_WITH(setup, teardown, acp_programs_that_are_named_may_run) {
   static const struct {
     const char *call, *option;
