@@ -143,7 +143,7 @@ def every_setting_is_told():
 
 def every_backend_has_its_page():
     """The page says how to get the program, from which version on, and how to log in: as its profile does."""
-    shared = {"cline": "others", "goose": "others", "aider": "others", "text": "programs", "jsonl": "programs",
+    shared = {"grok": "others", "kimi": "others", "droid": "others", "cn": "others", "cline": "others", "goose": "others", "aider": "others", "text": "programs", "jsonl": "programs",
               "script": "programs", "command": "programs", "openai-chat": "openai", "vllm": "llamacpp",
               "lmstudio": "llamacpp", "deepseek": "more-apis", "mistral": "more-apis", "groq": "more-apis",
               "xai": "more-apis", "together": "more-apis", "azure": "more-apis"}

@@ -77,7 +77,7 @@ TEST(what_is_shipped_is_what_its_file_says) {
     assert_true(json_equal(read->keys, shipped->keys));
     profile_free(read);
   }
-  assert_int_equal(count, 13);
+  assert_int_equal(count, 17);
   profiles_free(all);
 }
 
@@ -138,9 +138,9 @@ TEST(a_profile_is_made_when_it_is_used) {
 }
 
 TEST(shipped_profiles_are_valid_by_the_schema) {
-  static const char *const names[] = {"claude",  "codex", "opencode", "gemini", "qwen",
-                                      "copilot", "pi",    "text",     "jsonl",  "acp",
-                                      "cline",   "goose", "aider"};
+  static const char *const names[] = {"claude", "codex", "opencode", "gemini", "qwen",  "copilot",
+                                      "pi",     "text",  "jsonl",    "acp",    "cline", "goose",
+                                      "aider",  "grok",  "kimi",     "droid",  "cn"};
   json_auto_t *doc = profile_schema();
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   assert_non_null(schema);
@@ -176,6 +176,8 @@ TEST(the_users_files_add_and_replace) {
   folder_put(folder, "claude.yaml", str_from("extends: wrong\nsummary: x\n"));
   folder_put(folder, "wrong.yaml", str_from("summary: x\nargv: 7\n"));
   folder_put(folder, "early.yaml", str_from("extends: mine\nsummary: before its base\n"));
+  folder_put(folder, "less.yaml",
+             str_from("extends: codex\nargv: [-p]\nschema: null\nacp: null\n"));
   p = profiles_load(folder, &errors); /* a mistake in one is no other's */
   assert_non_null(p);
   assert_null(profiles_find(p, STR("mine"))->broken);
@@ -185,13 +187,16 @@ TEST(the_users_files_add_and_replace) {
   assert_string_equal(profiles_find(p, STR("early"))->program, "prog");
   assert_int_equal(broken->line, 2);
   assert_non_null(strstr(broken->file, "wrong.yaml"));
+  const struct profile *less = profiles_find(p, STR("less"));
+  assert_null(less->broken);
+  assert_true(less->acp == NULL && less->schema_by == SCHEMA_BY_NONE && less->native != NULL);
   broken = profiles_find(p, STR("claude"))->broken;
   assert_int_equal(broken->line, 1);
   assert_non_null(strstr(broken->text, "mistake of its own"));
   profiles_free(p);
   err_list_deinit(&errors);
-  static const char *const files[] = {"mine.yaml", "claude.yaml", "notes.txt", "wrong.yaml",
-                                      "early.yaml"};
+  static const char *const files[] = {"mine.yaml",  "claude.yaml", "notes.txt",
+                                      "wrong.yaml", "early.yaml",  "less.yaml"};
   for (size_t i = 0; i < ARRAY_LEN(files); i++) {
     snprintf(path, sizeof path, "%s/%s", folder, files[i]);
     assert_int_equal(unlink(path), 0);
@@ -336,6 +341,48 @@ TEST(programs_that_may_run_are_named) {
   assert_true(command(&w, "opencode", &call));
   assert_non_null(strstr(assignment(&w, "OPENCODE_PERMISSION="), "\"bash\":{\"*\":\"deny\"}"));
   words_deinit(&w);
+}
+
+/* codex has no switch for all servers of the user's: a judge and readonly work name each. */
+TEST(the_users_servers_are_switched_off) {
+  char *folder = folder_make();
+  struct call_request request = execute();
+  struct agent_call call = call_of(&request);
+  json_auto_t *settings = json_pack("{s{ss}}", "set", "CODEX_HOME", folder);
+  static const char off[] = "|-c|mcp_servers.docs.enabled=false|-c|mcp_servers.odd-one.enabled="
+                            "false|-c|mcp_servers.flat.enabled=false";
+  struct words w;
+  call.settings = settings;
+  call.permission = PERMISSION_READONLY;
+  assert_true(command(&w, "codex", &call)); /* there are no settings */
+  assert_null(strstr(buf_c(&w.text), "mcp_servers"));
+  words_deinit(&w);
+  folder_put(folder, "config.toml",
+             str_from("model = \"mcp_servers.no\"\n# [mcp_servers.no]\n[mcp_servers.docs]\n"
+                      "command = \"x\"\n[mcp_servers.docs.env]\nA = \"1\"\n"
+                      " [ mcp_servers.\"odd-one\" ]\nmcp_servers.flat.command = \"y\"\n"));
+  assert_true(command(&w, "codex", &call));
+  assert_non_null(strstr(buf_c(&w.text), off));
+  words_deinit(&w);
+  request.purpose = PURPOSE_JUDGE;
+  assert_true(command(&w, "codex", &call));
+  assert_non_null(strstr(buf_c(&w.text), off));
+  words_deinit(&w);
+  w = (struct words){0};
+  assert_true(profile_command(profiles_find(shipped, STR("codex")), TRANSPORT_ACP, &call, &w.arena,
+                              &w.command, &w.class, &w.err));
+  assert_non_null(strstr(assignment(&w, "CODEX_CONFIG="),
+                         "{\"mcp_servers\":{\"docs\":{\"enabled\":false},\"odd-one\":"));
+  words_deinit(&w);
+  request.purpose = PURPOSE_EXECUTE;
+  call.permission = PERMISSION_EDIT;
+  assert_true(command(&w, "codex", &call));
+  assert_null(strstr(buf_c(&w.text), "mcp_servers"));
+  words_deinit(&w);
+  char path[128];
+  snprintf(path, sizeof path, "%s/config.toml", folder);
+  assert_int_equal(unlink(path), 0);
+  folder_remove(folder);
 }
 
 /* A judge needs nothing but its prompt: no tools, and few words of the client's own. */
