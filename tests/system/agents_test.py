@@ -522,6 +522,69 @@ def doctor_says_whether_services_linger(box):
         expect(states == ([wanted] if wanted else []), prefix, told)
 
 
+MINE = r"""
+import json, os, re, sys
+how, prompt, memory = HOW, sys.stdin.read(), DIR + "/memory"
+word, line, say = re.search("nothing else: (\S+)", prompt), re.search("only line is (\S+)\.", prompt), "Hello."
+if how == "broken" and "--version" not in sys.argv:
+    sys.exit("boom")
+if how != "mum":
+    print(json.dumps({"kind": "hello", "conversation": "c-1"}))
+if word and how != "deaf":
+    say = word.group(1)
+    open(memory, "w").write(say)
+elif "Which word" in prompt and "--continue" in sys.argv and how != "forgets":
+    say = open(memory).read()
+elif line and "--write" in sys.argv and how != "idle":
+    open("note.txt", "w").write(line.group(1) + "\n")
+    if how != "hidden":
+        print(json.dumps({"kind": "tool", "name": "write", "id": "t"}))
+elif "every test passed" in prompt:
+    say = "It is well." if how == "prose" else json.dumps({"reason": "r", "step": 1 if how == "wrong" else 2})
+print(json.dumps({"kind": "bye", "say": say, "in": 11, "out": 7}))
+"""
+MINE_PROFILE = """summary: mine
+program: %s
+argv: [[--continue, "{session}"], "{permission}"]
+permission: {edit: [--write]}
+events:
+  - {when: {/kind: hello}, session: /conversation}
+  - {when: {/kind: tool}, tool: {name: /name, id: /id, state: end}}
+  - {when: {/kind: bye}, usage: {input: /in, output: /out}, text: /say, end: ok}
+"""
+
+
+def doctor_tries_what_it_is_told(box):
+    path = box.file("mine.py", "")
+    box.config({"sandbox": {"level": "off"}})
+    program_path = program(box, "mine", f'exec {sys.executable} {path} "$@"\n')
+    profile = box.dir + "/home/config/segue/providers/mine.yaml"
+    os.makedirs(os.path.dirname(profile), exist_ok=True)
+    Path(profile).write_text(MINE_PROFILE % program_path)
+    everything = ["an answer", "a conversation", "a tool", "a judge"]
+    for how, what, text, remedy in (
+            ("good", None, "", ""), ("deaf", "an answer", "does not fit the prompt: Hello.", "argv, %s, line 3: the prompt may not have reached it"),
+            ("forgets", "a conversation", "does not know what was said before", "line 3: {session}"),
+            ("mum", "a conversation", "no event names its conversation", "events, %s, line 5"),
+            ("idle", "a tool", "it wrote no file", "permission, %s, line 4"), ("hidden", "a tool", "no event names the tool", "line 5"),
+            ("prose", "a judge", "no verdict", "schema, which the profile lacks"), ("wrong", "a judge", "it chose rule 1, and 2 is right", ""),
+            ("broken", "an answer", "crashed: ", "line 3")):
+        Path(path).write_text(MINE.replace("HOW", repr(how)).replace("DIR", repr(box.dir)))
+        done = box.segue("doctor", "mine", "--try", "--json", status=1 if what else 0)
+        found = {f["what"]: f for f in json.loads(done.stdout)["findings"]}
+        bad = {w: f for w, f in found.items() if f["state"] == "problem"}
+        expect(("mine, " + what in bad if what else not bad), how, bad)
+        for good in everything if how not in ("broken", "deaf") else []:
+            expect(good == what or found["mine, " + good]["state"] == "ok", how, good, found)
+        expect(how != "good" or "11+7 tokens" in found["mine, an answer"]["text"], found)
+        if what:
+            said = bad["mine, " + what]
+            expect(text in said["text"] and (remedy.replace("%s", profile)) in (said["remedy"] or ""), how, said)
+    expect(not os.path.exists(box.dir + "/home/state/segue/logs") or not [n for n in os.listdir(box.dir + "/home/state/segue/logs") if n.endswith("ndjson")],
+           "a log was kept")
+    box.segue("doctor", "--try", status=2, err="name the backends")
+
+
 def an_old_program_is_named(box):
     old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
                   "echo 'error: unexpected argument --json' >&2\nexit 2\n")
@@ -619,6 +682,6 @@ if __name__ == "__main__":
                    a_mistake_in_one_profile_is_no_others,
                    what_a_project_ships_changes_nothing,
                    a_project_that_would_steer_its_agent_is_refused,
-                   an_agent_that_shares_its_name_can_be_installed, doctor_lists_what_nobody_asked_for, doctor_says_whether_services_linger, an_old_program_is_named, commands_say_what_there_is,
+                   an_agent_that_shares_its_name_can_be_installed, doctor_lists_what_nobody_asked_for, doctor_says_whether_services_linger, doctor_tries_what_it_is_told, an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read,
                    a_recorded_limit_is_no_answer]))

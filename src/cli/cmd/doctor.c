@@ -1,6 +1,8 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
 #include "audit/aggregate_cache.h"
 #include "audit/aggregate_shared.h"
+#include "base/file.h"
+#include "base/limits.h"
 #include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -12,9 +14,12 @@
 #include "host/paths.h"
 #include "host/run_program.h"
 #include "host/sandbox_config.h"
+#include "host/single_session.h"
+#include "os/random.h"
 #include "os/sandbox_bwrap.h"
 #include "os/sandbox_container.h"
 #include "os/sandbox_rules.h"
+#include "os/tmpdir.h"
 #include "provider/agent/agent.h"
 #include "provider/agent/driver.h"
 #include "provider/agent/project_files.h"
@@ -35,7 +40,8 @@ enum finding_kind { FINDING_OK, FINDING_NOTE, FINDING_PROBLEM };
 
 struct doctor_report {
   json_t *findings;
-  bool json, colours;
+  bool json, colours, tries;
+  const char *model; /* for what is tried; or NULL */
   size_t problems;
 };
 
@@ -68,6 +74,305 @@ static void doctor_find(struct doctor_report *r, enum finding_kind kind, const c
     printf("%*s-> ", DOCTOR_INDENT, "");
     doctor_put(str_from(remedy), DOCTOR_INDENT + 3);
   }
+}
+
+/* --- a provider tried ---
+ *
+ * Each try is a session of its own in an empty folder, and no log is kept: a failed one says
+ * nothing of the next. It is read from the session's records, as anybody could read them. */
+
+struct trying {
+  struct doctor_report *r;
+  const struct provider *provider;
+  const struct provider_registry *registry;
+  const struct config *user;
+  const char *model; /* or NULL */
+  char *folder;
+  json_t *records; /* of the last session */
+  struct single_session *solo;
+  bool stopped;
+};
+
+static void try_on_record(void *ctx, const struct record *record, struct str line) {
+  struct trying *t = ctx;
+  (void)line;
+  json_array_append_new(t->records, record_json(record));
+}
+
+static void try_on_finished(void *ctx, struct session *s) {
+  struct trying *t = ctx;
+  (void)s;
+  single_session_finished(t->solo);
+}
+
+/* Runs a workflow to its end. given: the text that is judged; NULL: the agent works. */
+static bool try_session(struct trying *t, json_t *owned_movements, const char *given,
+                        struct err *err) {
+  static const struct watcher watcher = {.record = try_on_record, .finished = try_on_finished};
+  json_auto_t *movements = owned_movements;
+  json_auto_t *doc =
+      json_pack("{ss sO sO}", "name", "try", "initial_movement",
+                json_object_get(json_array_get(movements, 0), "name"), "movements", movements);
+  json_auto_t *config = json_pack("{ss ss ss* sb}", "provider", t->provider->capability.name, "cwd",
+                                  t->folder, "model", t->model, "interactive", 0);
+  config_resolve(t->user, config);
+  json_object_set_new(config, "wait_for_outage", json_false());
+  json_object_del(config, "fallback"); /* nobody else is tried */
+  struct workflow *workflow = workflow_build(doc, err);
+  struct single_session solo;
+  if (workflow == NULL || !single_session_init(&solo, NULL, t->registry, err)) {
+    workflow_unref(workflow);
+    return false;
+  }
+  const struct session_params params = {
+      .setup = {.cwd = t->folder}, .workflow = workflow, .task = STR(""), .config = config};
+  t->solo = &solo;
+  json_array_clear(t->records);
+  solo.session = host_start(&solo.host, &params, &watcher, t, err);
+  bool ok = solo.session != NULL;
+  if (ok && given != NULL)
+    host_answer(solo.session, str_from(given));
+  if (ok)
+    t->stopped = single_session_run(&solo, NULL, NULL) > 0;
+  single_session_deinit(&solo);
+  workflow_unref(workflow);
+  return ok;
+}
+
+/* Returns the n-th record of this type and, unless NULL, with this text under `key`; or NULL. */
+static const json_t *try_record(const struct trying *t, const char *type, const char *key,
+                                const char *text, size_t n) {
+  JSON_EACH(t->records, i, record) {
+    bool fits = str_eq_c(json_view_at(record, "type"), type) &&
+                (key == NULL || str_eq_c(json_view_at(record, key), text));
+    if (fits && n-- == 0)
+      return record;
+  }
+  return NULL;
+}
+
+/* Returns how a call ended at its last attempt; NULL: it was not begun. */
+static const json_t *try_end(const struct trying *t, const json_t *start) {
+  const json_t *last = NULL;
+  JSON_EACH(t->records, i, record)
+    if (str_eq_c(json_view_at(record, "type"), "call_end") &&
+        json_int_at(record, "call") == json_int_at(start, "call"))
+      last = record;
+  return last;
+}
+
+/* Appends where the profile says this: its line, or from whom it has it. */
+static void try_put_place(const struct trying *t, const char *key, struct buf *out) {
+  const struct profile *profile = provider_profile(t->provider);
+  struct err ignored;
+  enum transport transport;
+  if (profile == NULL || !driver_transport(profile, t->provider->settings, &transport, &ignored))
+    return;
+  if (transport != TRANSPORT_EXEC)
+    key = transport_name(transport);
+  struct str rest = profile->source;
+  for (size_t line = 1; rest.n > 0; line++) {
+    struct str text = str_next_line(&rest);
+    if (str_starts(text, key) && text.n > strlen(key) && text.p[strlen(key)] == ':') {
+      buf_printf(out, "%s, %s, line %zu: ", key, profile->file, line);
+      return;
+    }
+  }
+  const char *base = cli_text(profile->keys, "extends");
+  bool has = json_object_get(profile->keys, key) != NULL;
+  buf_printf(out, "%s, %s%s: ", key, has ? "inherited from " : "which the profile lacks",
+             has && base != NULL ? base : "");
+}
+
+/* Reports one thing that was seen. If it is not as it should be, key and advice say what to look at
+ * in the profile. */
+static void try_tell(struct trying *t, const char *what, bool ok, const char *said, const char *key,
+                     const char *advice) {
+  buf_auto_t name = buf_of("%s, %s", t->provider->capability.name, what), remedy = {0};
+  if (!ok && advice != NULL) {
+    try_put_place(t, key, &remedy);
+    buf_puts(&remedy, advice);
+  }
+  doctor_find(t->r, ok ? FINDING_OK : FINDING_PROBLEM, buf_c(&name), said,
+              remedy.n > 0 ? buf_c(&remedy) : NULL);
+}
+
+/* Appends ": 1.2 s, 11+7 tokens, $0.0123". */
+static void try_put_use(const json_t *start, const json_t *end, struct buf *out) {
+  const json_t *usage = json_object_get(end, "usage"), *cost = json_object_get(usage, "cost_usd");
+  buf_puts(out, ": ");
+  view_put_time(out, view_time(end) - view_time(start));
+  if (json_object_get(usage, "input") != NULL)
+    buf_printf(out, ", %lld+%lld tokens",
+               (long long)json_integer_value(json_object_get(usage, "input")),
+               (long long)json_integer_value(json_object_get(usage, "output")));
+  if (cost != NULL)
+    buf_printf(out, ", $%.4f%s", json_number_value(cost),
+               json_object_get(usage, "cost_from") ? " by a list of prices" : "");
+}
+
+/* Tells a call that ended in an error. Returns whether it did, or was never made. */
+static bool try_failed(struct trying *t, const char *what, const json_t *end) {
+  const json_t *error = json_object_get(end, "error");
+  const json_t *stop = try_record(t, "session_stop", NULL, NULL, 0);
+  if (end != NULL && error == NULL)
+    return false;
+  buf_auto_t said = {0};
+  if (error != NULL)
+    buf_printf(&said, "%s: %s", cli_text(error, "class"), cli_text(error, "message"));
+  else
+    buf_printf(&said, "it was not called: %s", cli_word(stop, "message"));
+  try_tell(t, what, false, buf_c(&said), "argv",
+           "segue providers test shows what the profile makes of a recorded run");
+  return true;
+}
+
+/* Tells whether an answer holds the word. */
+static void try_tell_word(struct trying *t, const char *what, const json_t *start,
+                          const char *nonce, const char *good, const char *bad,
+                          const char *advice) {
+  const json_t *end = try_end(t, start);
+  buf_auto_t said = {0};
+  if (try_failed(t, what, end))
+    return;
+  bool heard = strstr(cli_word(end, "text"), nonce) != NULL;
+  buf_puts(&said, heard ? good : bad);
+  if (!heard)
+    (void)cli_fit(&said, str_from(cli_word(end, "text")), 80);
+  try_put_use(start, end, &said);
+  try_tell(t, what, heard, buf_c(&said), "argv", advice);
+}
+
+/* A word that it could only know from its prompt, and in the same conversation from before. Returns
+ * false if the rest cannot be tried. */
+static bool try_words(struct trying *t, const char *nonce, struct err *err) {
+  char say[160];
+  print_into(say, sizeof say, "Answer with this word, and nothing else: %s", nonce);
+  json_t *movements = json_pack(
+      "[{ss ss ss s[{ss ss}]} {ss ss ss sb s[{ss ss}]}]", "name", "say", "session_key", "one",
+      "instruction", say, "rules", "condition", "when(true)", "next", "again", "name", "again",
+      "session_key", "one", "instruction",
+      "Which word did you answer with before? Answer with it alone.", "pass_previous_response", 0,
+      "rules", "condition", "when(true)", "next", "COMPLETE");
+  if (!try_session(t, movements, NULL, err))
+    return false;
+  const json_t *start = try_record(t, "call_start", "purpose", "execute", 0);
+  const json_t *first = try_end(t, start), *next = start;
+  try_tell_word(
+      t, "an answer", start, nonce, "it answers what its prompt asks",
+      "its answer does not fit the prompt: ",
+      "the prompt may not have reached it: it goes to standard input, or with stdin: none "
+      "into the file {prompt_file}");
+  if (first == NULL || json_object_get(first, "error") != NULL)
+    return false;
+  if (json_object_get(json_object_get(first, "usage"), "input") == NULL)
+    doctor_find(t->r, FINDING_NOTE, "tokens", "it tells none: a budget counts nothing of its calls",
+                NULL);
+  for (size_t n = 1; next != NULL && json_int_at(next, "turn") == json_int_at(start, "turn"); n++)
+    next = try_record(t, "call_start", "purpose", "execute", n);
+  if (t->provider->capability.sessions &&
+      try_record(t, "call_event", "event", "session", 0) == NULL)
+    try_tell(t, "a conversation", false, "no event names its conversation, so none can go on",
+             "events", "a rule with session: says where the id stands");
+  else if (t->provider->capability.sessions)
+    try_tell_word(t, "a conversation", next, nonce, "it goes on",
+                  "it does not know what was said before: ",
+                  "{session} must be where the client takes the id of a conversation");
+  return true;
+}
+
+/* A file that it writes with a tool. */
+static bool try_write(struct trying *t, const char *nonce, struct err *err) {
+  char do_it[200], path[PATHS_BYTES];
+  print_into(
+      do_it, sizeof do_it,
+      "Write the file note.txt in the working directory; its only line is %s. Use a tool for "
+      "it, and say when it is done.",
+      nonce);
+  if (!try_session(t,
+                   json_pack("[{ss ss ss s[{ss ss}]}]", "name", "write", "permission", "edit",
+                             "instruction", do_it, "rules", "condition", "when(true)", "next",
+                             "COMPLETE"),
+                   NULL, err))
+    return false;
+  const json_t *start = try_record(t, "call_start", "purpose", "execute", 0);
+  const json_t *end = try_end(t, start);
+  if (try_failed(t, "a tool", end))
+    return true;
+  buf_auto_t content = {0}, said = {0};
+  print_into(path, sizeof path, "%s/note.txt", t->folder);
+  struct err ignored;
+  bool wrote = file_read(path, LIMIT_INPUT_BYTES, &content, &ignored) &&
+               strstr(buf_c(&content), nonce) != NULL;
+  buf_puts(&said, wrote ? "it writes a file" : "it wrote no file");
+  try_put_use(start, end, &said);
+  try_tell(t, "a tool", wrote, buf_c(&said), "permission",
+           "edit says what lets the client change files without asking");
+  const struct profile *profile = provider_profile(t->provider);
+  bool tells = profile != NULL && profile->dialect != DIALECT_TEXT;
+  if (wrote && tells && try_record(t, "call_event", "event", "tool", 0) == NULL)
+    try_tell(t, "a tool", false, "no event names the tool that it used", "events",
+             "a rule with tool: says where a tool's name and id stand");
+  return true;
+}
+
+/* A question of a judge with a schema. */
+static bool try_judge(struct trying *t, struct err *err) {
+  const char *name = t->provider->capability.name;
+  if (!try_session(t,
+                   json_pack("[{ss s[s] s{s[s] ss ss*} s[{ss ss} {ss ss}]}]", "name", "given",
+                             "command", "given", "judge", "stages", "structured_output", "provider",
+                             name, "model", t->model, "rules", "condition", "a test failed", "next",
+                             "COMPLETE", "condition", "every test passed", "next", "COMPLETE"),
+                   "I ran the tests: 12 of 12 passed, none failed.", err))
+    return false;
+  const json_t *start = try_record(t, "call_start", "purpose", "judge", 0);
+  const json_t *end = try_end(t, start);
+  if (try_failed(t, "a judge", end))
+    return true;
+  const json_t *judgment = try_record(t, "judgment", NULL, NULL, 0);
+  const json_t *stage = json_array_get(json_object_get(judgment, "stages"), 0);
+  const json_t *error = json_array_get(json_object_get(stage, "errors"), 0);
+  json_int_t rule = json_integer_value(json_object_get(judgment, "rule"));
+  const char *enforced = cli_text(end, "enforced");
+  buf_auto_t said = {0};
+  if (rule > 0)
+    buf_printf(&said, "it chose rule %d%s; the schema was enforced by %s", (int)rule,
+               rule == 2 ? "" : ", and 2 is right", enforced ? enforced : "nothing");
+  else
+    buf_printf(&said, "no verdict: %s", error ? json_string_value(error) : "its answer has none");
+  try_put_use(start, end, &said);
+  try_tell(t, "a judge", rule == 2, buf_c(&said), "schema",
+           "by says how the client takes a schema; with by: none it stands in the prompt");
+  return true;
+}
+
+/* Tries one provider: four calls, and a fifth that judges. */
+static void doctor_try(struct doctor_report *r, const struct provider_registry *registry,
+                       const struct config *user, const struct provider *provider) {
+  struct err err = {0};
+  struct trying t = {.r = r,
+                     .provider = provider,
+                     .registry = registry,
+                     .user = user,
+                     .model = r->model,
+                     .folder = tmpdir_make(&err),
+                     .records = json_array()};
+  uint32_t word;
+  bool ok = t.folder != NULL;
+  char nonce[24];
+  random_fill(&word, sizeof word);
+  print_into(nonce, sizeof nonce, "kestrel-%08x", (unsigned)word);
+  ok = ok && try_words(&t, nonce, &err);
+  if (ok && !t.stopped && provider->capability.touches_files)
+    ok = try_write(&t, nonce, &err);
+  if (ok && !t.stopped && provider->capability.can_judge)
+    ok = try_judge(&t, &err);
+  ok = (t.folder == NULL || tmpdir_remove(t.folder, &err)) && ok;
+  if (!ok && err.text[0] != '\0')
+    try_tell(&t, "a try", false, err.text, "", NULL);
+  free(t.folder);
+  json_decref(t.records);
 }
 
 /* --- backends --- */
@@ -193,6 +498,8 @@ static size_t doctor_tell_each(struct doctor_report *r, const struct provider_re
       if (probes[i].state != PROBE_NO) {
         look_at_project(r, p, wanted);
         look_at_permissions(r, p);
+        if (r->tries)
+          doctor_try(r, registry, user, p);
       }
       usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
     }
@@ -495,8 +802,13 @@ static int doctor_run(const struct cli_args *args) {
     int status = read ? compare_sandbox(command, &user, &err) : STATUS_USAGE;
     return status == STATUS_USAGE ? cli_fail("doctor", &err) : status;
   }
-  struct doctor_report r = {
-      .findings = json_array(), .json = cli_flag(args, "json"), .colours = cli_colours(1)};
+  if (cli_flag(args, "try") && args->word_count == 0)
+    return cli_refuse("doctor", "--try calls a model: name the backends to try");
+  struct doctor_report r = {.findings = json_array(),
+                            .json = cli_flag(args, "json"),
+                            .colours = cli_colours(1),
+                            .tries = cli_flag(args, "try"),
+                            .model = cli_value(args, "model")};
   look_at_logs(&r);
   if (!cli_flag(args, "quick"))
     look_at_marks(&r);
