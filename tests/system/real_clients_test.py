@@ -23,15 +23,21 @@ from support import BUILD, Box, expect, needs, of_type, read_until, records, ski
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("SEGUE_SHARED", ROOT + "/../shared")
-PACKAGES = {
-    "claude": "@anthropic-ai/claude-code@2.1.332",
-    "codex": "@openai/codex@0.171.0",
-    "opencode": "opencode-ai@1.18.33",
-    "gemini": "@google/gemini-cli@0.61.0",
-    "qwen": "@qwen-code/qwen-code@0.24.4",
-    "copilot": "@github/copilot@1.0.102",
-    "pi": "@earendil-works/pi-coding-agent@1.6.0",
-}
+
+
+def versions():
+    """Package and version of each client, from the one file that has them; and the day."""
+    found, days = {}, {}
+    with open(ROOT + "/tests/system/clients.txt") as f:
+        for line in f:
+            words = line.split()
+            if words and words[0] != "#":
+                found[words[0]], days[words[0]] = f"{words[1]}@{words[2]}", words[3]
+    return found, days
+
+
+VERSIONS, DAYS = versions()
+PACKAGES = {name: VERSIONS[name] for name in ("claude", "codex", "opencode", "gemini", "qwen", "copilot", "pi")}
 # What holds them: SEGUE_REAL_SANDBOX=strict and SEGUE_REAL_MECHANISM=bwrap try the others. Their
 # packages may be anywhere.
 SANDBOX = {"level": os.environ.get("SEGUE_REAL_SANDBOX", "guard"), "read": []}
@@ -44,8 +50,8 @@ DRIVEN = {
     "claude native": None,
     "codex native": None,
     "opencode native": None,
-    "claude acp": "@agentclientprotocol/claude-agent-acp@0.101.0",
-    "codex acp": "@agentclientprotocol/codex-acp@2.6.0",
+    "claude acp": VERSIONS["claude-acp"],
+    "codex acp": VERSIONS["codex-acp"],
     "opencode acp": None,
     "gemini acp": None,
     "qwen acp": None,
@@ -304,7 +310,7 @@ movements:
       - {name: right, session_key: one, instruction: Say something to the right., rules: [{condition: when(true)}]}
     rules: [{condition: when(true), next: COMPLETE}]
 """
-FORKS = {"claude", "claude native"}
+FORKS = {"claude", "claude native", "claude acp", "codex acp", "opencode acp"}
 
 
 def siblings(box, env, name):

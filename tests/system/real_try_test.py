@@ -41,8 +41,7 @@ PATCHES = permissions.PATCHES[1:3] + [
      "{ if (!/^<system-reminder>/.test(T(m.content))) { text = T(m.content); after = 0; } } else if (m.role === 'tool')"),
     ("  if (told) blocks =", "  const known = q.J ? (q.sch || !/JSON/.test(nn.text) ? null : [say(JSON.stringify({ reason: 'mock', step: q.N }))]) : knows(nn, ua, d, body);\n  if (known) blocks = known;\n  else if (told) blocks ="),
 ]
-NEW = {"kimi": "@moonshot-ai/kimi-code@2.1.0", "grok": "@xai-official/grok@1.0.41", "droid": "droid@0.215.0",
-       "cn": "@continuedev/cli@1.5.47"}
+NEW = {name: clients.VERSIONS[name] for name in ("kimi", "grok", "droid", "cn")}
 
 
 def setup_new(name, box, model, folder):
