@@ -38,7 +38,7 @@ PATCHES = permissions.PATCHES[1:3] + [
     (" : 'mock'; return o;", " : k === 'rule' ? (new RegExp('^(?:\\\\[[^\\\\]\\\\n]+:)?' + N + '[.\\\\]] (.*)$', 'm').exec(asked) || [])[1] || 'none' : 'mock'; "
                              "return o;"),
     ("{ text = T(m.content); after = 0; } else if (m.role === 'tool')",
-     "{ if (!/^<system-reminder>/.test(T(m.content))) { text = T(m.content); after = 0; } } else if (m.role === 'tool')"),
+     "{ if (T(m.content).replace(/<system-reminder>[^]*?<.system-reminder>/g, '').trim()) { text = T(m.content); after = 0; } } else if (m.role === 'tool')"),
     ("  if (told) blocks =", "  const known = q.J ? (q.sch || !/JSON/.test(nn.text) ? null : [say(JSON.stringify({ reason: 'mock', step: q.N }))]) : knows(nn, ua, d, body);\n  if (known) blocks = known;\n  else if (told) blocks ="),
 ]
 NEW = {name: clients.VERSIONS[name] for name in ("kimi", "grok", "droid", "cn")}
@@ -107,7 +107,7 @@ def main():
     needs("npm", "node")
     scratch, failures = tempfile.mkdtemp(prefix="segue-clients-"), 0
     folder = os.environ.get("SEGUE_REAL_CLIENTS_DIR", scratch)
-    columns = list(NEW) + clients.COLUMNS
+    columns = list(NEW) + [c for c in clients.COLUMNS if not clients.DRIVEN.get(c)]  # adapters have versions of their own
     clients.PACKAGES.update(NEW)
     clients.install(folder)
     permissions.PATCHES = PATCHES

@@ -230,6 +230,14 @@ static json_t *tool_input(const json_t *tool) {
   return read != NULL ? read : json_incref((json_t *)input);
 }
 
+/* Returns what a tool is used for: its input, else its title, where that is not its name. */
+static const json_t *tool_argument(const json_t *known) {
+  const json_t *input = json_object_get(known, "rawInput"),
+               *title = json_object_get(known, "title");
+  bool is_name = str_eq(json_view(title), tool_name(known));
+  return tool_has_argument(input) || is_name ? input : title;
+}
+
 /* Returns all that is known of a tool: an update or a question tells only what is new. Borrowed. */
 static const json_t *tool_known(struct acp *acp, const json_t *update) {
   static const char *const kept[] = {"kind", "name", "title", "_meta", "locations", "rawInput"};
@@ -264,7 +272,7 @@ static void acp_end_tool(struct acp *acp, const json_t *update, const json_t *kn
                               .id = json_view_at(update, "toolCallId"),
                               .state = "end",
                               .failed = failed,
-                              .input = told ? NULL : json_object_get(known, "rawInput")};
+                              .input = told ? NULL : tool_argument(known)};
   for (size_t i = 0; names[i] != NULL && tool.output == NULL; i++)
     tool.output = json_object_get(update, names[i]);
   const json_t *raw = json_object_get(update, "rawOutput");
