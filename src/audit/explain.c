@@ -1226,8 +1226,7 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
     buf_printf(&line, "  > %s  " STR_FMT, json_word_at(judgment, "next"),
                STR_ARG(judge_stage_words(json_view_at(judgment, "match_method"))));
   else
-    buf_printf(&line, "  " STR_FMT,
-               STR_ARG(judge_stage_words(json_view_at(judgment, "failure"))));
+    buf_printf(&line, "  " STR_FMT, STR_ARG(judge_stage_words(json_view_at(judgment, "failure"))));
   writer_title(&s->writer, "%s", line.p);
 }
 

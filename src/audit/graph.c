@@ -162,8 +162,7 @@ static void put_taken(const struct graph_edge *edge, struct buf *out) {
   else
     buf_printf(out, "%ld times: ", edge->taken);
   JSON_MEMBERS(edge->methods, method, count) {
-    buf_printf(out, "%s" STR_FMT, first ? "" : ", ",
-               STR_ARG(judge_stage_words(str_from(method))));
+    buf_printf(out, "%s" STR_FMT, first ? "" : ", ", STR_ARG(judge_stage_words(str_from(method))));
     if (json_integer_value(count) > 1)
       buf_printf(out, " %ld", (long)json_integer_value(count));
     first = false;

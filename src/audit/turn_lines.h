@@ -12,8 +12,8 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   long turn;
   int run; /* number among its movement's runs, from 1 */
   struct buf movement, provider, what, leads_to, method, why;
-  struct buf now;  /* present action, such as "claude  judging: tag in the judge's reply"; "" between two calls */
-  struct buf tool; /* last tool of its call, with the argument; or "" */
+  struct buf now;    /* present action, such as "claude  judging: asked again"; or "" */
+  struct buf tool;   /* last tool of its call, with the argument; or "" */
   struct buf reason; /* the deciding judge's sentence; or "" */
   struct buf hint;   /* what a sandboxed program says that it was denied; put at the end of `why` */
   int64_t started_ms;   /* real time, by its record */

@@ -145,9 +145,10 @@ void turns_print_next(FILE *out, const struct turn_lines *s, const struct turn_l
     buf_auto_t name = {0};
     group->headed = true;
     (void)cli_fit(&name, buf_view(&group->movement), look->columns - WIDTH_TURN - 2);
-    fprintf(out, "%s%*ld%s %s%s%s:\n", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN, group->turn,
-            cli_paint(look->colours, COLOUR_NONE), cli_paint(look->colours, COLOUR_BOLD),
-            buf_c(&name), cli_paint(look->colours, COLOUR_NONE));
+    fprintf(out, "%s%*ld%s %s%s%s:\n", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN,
+            group->turn, cli_paint(look->colours, COLOUR_NONE),
+            cli_paint(look->colours, COLOUR_BOLD), buf_c(&name),
+            cli_paint(look->colours, COLOUR_NONE));
   }
   turns_print(out, line, look);
 }

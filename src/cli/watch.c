@@ -44,7 +44,7 @@ static void watch_write(const char *text) {
 }
 
 /* Takes the terminal: keys come singly and unseen, and the shell's screen is kept. */
-static void watch_take(struct watch_screen *w) {
+static void watch_enter(struct watch_screen *w) {
   struct termios raw = w->was;
   raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO | ISIG);
   raw.c_cc[VMIN] = 1;
@@ -53,7 +53,7 @@ static void watch_take(struct watch_screen *w) {
   watch_write("\033[?1049h\033[?25l\033[?7l"); /* a row that is too long is cut */
 }
 
-static void watch_give_back(const struct watch_screen *w) {
+static void watch_leave(const struct watch_screen *w) {
   watch_write("\033[?7h\033[?25h\033[?1049l");
   (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &w->was);
 }
@@ -72,7 +72,8 @@ static size_t watch_at(const struct watch_screen *w) {
 
 static void watch_choose(struct watch_screen *w, size_t at) {
   size_t count = json_array_size(w->sessions);
-  at = at < count ? at : count > 0 ? count - 1 : 0;
+  if (at >= count)
+    at = count > 0 ? count - 1 : 0;
   print_into(w->chosen, sizeof w->chosen, "%s", watch_id(w, at));
 }
 
@@ -156,7 +157,7 @@ static void watch_act(struct watch_screen *w, char key) {
     what = "Reject, because (nothing: back)";
   else if (key == 'c')
     what = "Cancel it for good? (yes)";
-  watch_give_back(w);
+  watch_leave(w);
   watch_spawn(w, show);
   if (what != NULL && !watch_ask(what, text))
     key = '\0';
@@ -170,7 +171,7 @@ static void watch_act(struct watch_screen *w, char key) {
     watch_spawn(w, cancel);
   if (key != '\0')
     (void)watch_ask("Enter goes back", text);
-  watch_take(w);
+  watch_enter(w);
   watch_list(w);
 }
 
@@ -241,9 +242,9 @@ bool watch_run(const struct watch_ops *ops, struct err *err) {
   watch_choose(&w, 0);
   for (size_t i = 0; i < ARRAY_LEN(signals); i++)
     (void)sigaction(signals[i], &(struct sigaction){.sa_handler = watch_on_signal}, NULL);
-  watch_take(&w);
+  watch_enter(&w);
   watch_go_on(&w);
-  watch_give_back(&w);
+  watch_leave(&w);
   json_decref(w.sessions);
   return true;
 }

@@ -685,11 +685,11 @@ static void read_newest(struct session_list *f, const struct page *p, bool sorts
     memcpy(f->next, p->ids[i - 1].id, STORE_ID_BYTES);
 }
 
-/* Counts all sessions by class. Gives up where more logs than a page has rows would be read. */
+/* Counts all sessions by class. Gives up where many logs would have to be read. */
 static void count_all(struct session_list *f, const struct page *p) {
   struct index *x = index_open(p->store, NULL, INDEX_NOTHING);
   size_t looked = 0;
-  for (size_t i = 0; i < p->count && looked <= LIMIT_WINDOW_ROW_COUNT; i++) {
+  for (size_t i = 0; i < p->count && looked <= LIMIT_WINDOW_COUNT_LOGS; i++) {
     const struct index_row *row = index_row_of_list(x, p->ids[i].id);
     if (row != NULL && (row->flags & INDEX_OVER)) {
       f->all[view_class_of(row->status)]++;
@@ -702,7 +702,7 @@ static void count_all(struct session_list *f, const struct page *p) {
     list_row_free(d);
     looked++;
   }
-  f->all_known = looked <= LIMIT_WINDOW_ROW_COUNT;
+  f->all_known = looked <= LIMIT_WINDOW_COUNT_LOGS;
   index_close(x);
 }
 

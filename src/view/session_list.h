@@ -61,14 +61,14 @@ struct session_list {
   struct arena arena;
   struct view_row *rows;
   size_t count, room;
-  size_t left_out; /* number of older ones */
+  size_t left_out;                  /* number of older ones */
   size_t classes[VIEW_CLASS_COUNT]; /* of `rows` */
   size_t all[VIEW_CLASS_COUNT];     /* at a glance, of the store, whatever the filter wants; */
   bool all_known;                   /* not without an index, where there are many */
-  struct aggregate *aggregate; /* NULL at a glance, where only short logs are checked: */
-  uint64_t proof_left;         /* bytes that still may be */
-  bool tasks_later;            /* tasks are read later, only for rows that stay */
-  char next[40];               /* the next page begins after this id; "": there is none */
+  struct aggregate *aggregate;      /* NULL at a glance, where only short logs are checked: */
+  uint64_t proof_left;              /* bytes that still may be */
+  bool tasks_later;                 /* tasks are read later, only for rows that stay */
+  char next[40];                    /* the next page begins after this id; "": there is none */
 };
 
 /* A filter says which sessions a person wants: "status:running since:7d workflow:demo words in the

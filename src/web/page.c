@@ -30,7 +30,8 @@ static void part_begin_page(struct html *h, struct str title, const char *watch)
   HTML_FMT(h, "></script></head>\n<body data-root=\"%s\"", h->root);
   if (watch != NULL)
     HTML_ATTR(h, "data-watch", str_from(watch));
-  HTML(h, "><header class=noprint><nav aria-label=Pages><span class=brand aria-hidden=true>segue</span> <a");
+  HTML(h, "><header class=noprint><nav aria-label=Pages><span class=brand "
+          "aria-hidden=true>segue</span> <a");
   HTML_LINK(h, "/", STR(""), "");
   put_menu(h, title, "Sessions");
   HTML(h, "<a");

@@ -159,7 +159,7 @@ static bool asks_person(const struct view_session *v) {
 }
 
 /* Says why it stands as it does: its own message, else the last verdict. */
-static void put_why(struct html *h, const struct view_session *v) {
+static void head_put_why(struct html *h, const struct view_session *v) {
   const struct view_turn *last = last_verdict(v);
   if (v->message.n > 0) {
     html_said(h, v->message);
@@ -193,7 +193,7 @@ static void put_state_line(struct html *h, const struct view_session *v) {
   if (v->basis.n > 0)
     HTML_FMT(h, "<span><bdi>%.*s</bdi></span>", STR_ARG(v->basis));
   HTML(h, "<span class=why>");
-  put_why(h, v);
+  head_put_why(h, v);
   HTML(h, "</span>");
   view_put_dollars(&cost, json_number_value(usd), usd != NULL, json_at(v->spent, "unpriced"));
   if (cost.n > 0)
@@ -313,7 +313,7 @@ static void put_of_day(struct html *h, const json_t *limit) {
   HTML(h, "</div>");
 }
 
-static void put_limits(struct html *h, const struct view_session *v, const json_t *day) {
+static void head_put_limits(struct html *h, const struct view_session *v, const json_t *day) {
   if (v->bound_count == 0 && json_array_size(day) == 0)
     return;
   HTML(h, "<dt>limits</dt><dd>");
@@ -347,7 +347,7 @@ static void part_now(struct html *h, const struct view_session *v, const json_t 
   }
   if (v->open_count > 0)
     HTML(h, "</dd>");
-  put_limits(h, v, day);
+  head_put_limits(h, v, day);
   HTML(h, "</dl>");
 }
 
@@ -549,7 +549,7 @@ static void put_forked(struct html *h, const struct page_ask *ask, const struct 
   HTML(h, ">Compare with the session it was forked from</a></p>");
 }
 
-static void put_contents(struct html *h, const struct view_session *v) {
+static void put_page_contents(struct html *h, const struct view_session *v) {
   HTML(h, "<nav id=contents aria-label=\"On this page\"><a href=\"#turns\">Turns</a>");
   if (v->movement_count > 0)
     HTML(h, " <a href=\"#graph\">Graph</a>");
@@ -601,7 +601,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct record_index *track) {
   part_banner(h, v);
   put_state_line(h, v);
-  put_contents(h, v);
+  put_page_contents(h, v);
   if (ask->acts)
     part_acted(h);
   bool asked = (v->asked || v->forked_from.n > 0) && !view_session_is_over(v);
@@ -701,7 +701,7 @@ static bool turn_words(const struct verified_reader *book, long turn, struct buf
 }
 
 /* Writes the verdict, the judge's sentence and what decided; how it came about is shown below. */
-static void put_verdict(struct html *h, const json_t *judgment) {
+static void put_verdict_first(struct html *h, const json_t *judgment) {
   const json_t *stages = json_at(judgment, "stages");
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
   struct str next = json_view_at(judgment, "next");
@@ -769,7 +769,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
   put_turn_link(h, failed_near(&track->view, turn, false), "P", "Previous failure");
   put_turn_link(h, failed_near(&track->view, turn, true), "N", "Next failure");
   HTML(h, "</p>");
-  put_verdict(h, told->judgment);
+  put_verdict_first(h, told->judgment);
   put_doubts(h, told->judgment);
   HTML(h, "<p>In a terminal: ");
   part_code(h, buf_view(&command));

@@ -174,7 +174,8 @@ static void put_more(struct html *h, const struct page_ask *ask, const char *nex
 }
 
 /* Counts the sessions of each class, of the whole store where they are known, and leads to them. */
-static void put_counts(struct html *h, const struct page_ask *ask, const struct session_list *f) {
+static void put_class_counts(struct html *h, const struct page_ask *ask,
+                             const struct session_list *f) {
   const size_t *counts = f->all_known ? f->all : f->classes;
   size_t sum = 0;
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
@@ -226,7 +227,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
                "workflow of your own, <code>segue init</code> and <code>segue submit</code>.</p>");
     put_more(&h, ask, f.next);
   } else {
-    put_counts(&h, ask, &f);
+    put_class_counts(&h, ask, &f);
     /* page.mjs writes here what is selected, and how many sessions are new */
     HTML(&h, "<p id=chosen role=status></p><p id=fresh role=status></p>");
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
@@ -245,14 +246,15 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
 enum { RUNS_SHOWN = 5 };
 
 /* Returns the first record of a session, NULL if it cannot be read. A new reference. */
-static json_t *read_start(const struct page_ask *ask, const char *id) {
+static json_t *first_record_of(const struct page_ask *ask, const char *id) {
   AUTO(reader_close) struct log_reader r = {0};
   struct store_ref ref;
   struct str line;
   struct err ignored;
   store_ref(&ask->store, id, &ref);
-  return reader_open(&r, &ref, &ignored) && reader_next(&r, &line) ? record_line_read(line, NULL)
-                                                                   : NULL;
+  if (!reader_open(&r, &ref, &ignored) || !reader_next(&r, &line))
+    return NULL;
+  return record_line_read(line, NULL);
 }
 
 /* Writes the form that starts a workflow from its file, with the inputs that it had. */
@@ -275,11 +277,12 @@ static void put_start(struct html *h, const json_t *start, size_t number) {
 static void put_ran(struct html *h, const struct page_ask *ask, const struct session_list *f,
                     size_t first) {
   const struct view_row *newest = &f->rows[first];
-  json_auto_t *start = read_start(ask, newest->id);
+  json_auto_t *start = first_record_of(ask, newest->id);
   struct str path = json_view_at(start, "workflow_path");
   size_t runs = 0;
-  HTML_FMT(h, "<article id=\"flow-%zu\"><h2><bdi>%.*s</bdi></h2><p class=dim><bdi>%.*s</bdi></p><ul "
-              "class=runs>",
+  HTML_FMT(h,
+           "<article id=\"flow-%zu\"><h2><bdi>%.*s</bdi></h2><p class=dim><bdi>%.*s</bdi></p><ul "
+           "class=runs>",
            first, STR_ARG(newest->workflow), STR_ARG(path));
   for (size_t i = first; i < f->count; i++) {
     const struct view_row *row = &f->rows[i];
@@ -298,8 +301,9 @@ static void put_ran(struct html *h, const struct page_ask *ask, const struct ses
   }
   HTML(h, "</ul>");
   if (runs > RUNS_SHOWN) {
+    buf_auto_t q = buf_of("workflow:" STR_FMT, STR_ARG(newest->workflow));
     HTML(h, "<p><a");
-    HTML_LINK(h, "/?q=workflow:", newest->workflow, "");
+    HTML_LINK(h, "/?q=", buf_view(&q), "");
     HTML_FMT(h, ">All %zu%s runs</a></p>", runs, f->next[0] ? " or more" : "");
   }
   if (ask->acts && path.n > 0 && path.p[0] == '/')

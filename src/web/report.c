@@ -86,10 +86,9 @@ void fit_session(struct view_session *v, size_t session_count) {
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     *texts[i] = fit_text(&v->arena, *texts[i], own);
   for (size_t i = 0; i < v->turn_count; i++) {
-    struct str *const words[TURN_TEXTS] = {&v->turns[i].provider, &v->turns[i].what,
-                                           &v->turns[i].leads_to, &v->turns[i].method,
-                                           &v->turns[i].why,      &v->turns[i].reason,
-                                           &v->turns[i].condition};
+    struct str *const words[TURN_TEXTS] = {
+        &v->turns[i].provider, &v->turns[i].what,   &v->turns[i].leads_to, &v->turns[i].method,
+        &v->turns[i].why,      &v->turns[i].reason, &v->turns[i].condition};
     for (size_t k = 0; k < TURN_TEXTS; k++)
       *words[k] = fit_text(&v->arena, *words[k], turn);
     v->turns[i].movement = fit_text(&v->arena, v->turns[i].movement, fit_name(turn));

@@ -356,8 +356,9 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
 void part_turns(struct html *h, const struct view_session *v, const char *id,
                 const struct part_which *which) {
   static const struct head heads[] = {
-      {"turn", true}, {"movement", false}, {"led to, and why", false}, {"when", false},
-      {"took", true}, {"tokens", true},    {"cost", true}};
+      {"turn", true},  {"movement", false}, {"led to, and why", false},
+      {"when", false}, {"took", true},      {"tokens", true},
+      {"cost", true}};
   size_t before = 0, told = 0;
   if (v->turn_count == 0) {
     HTML(h, "<p>No turn has begun.</p>");

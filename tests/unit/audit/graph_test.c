@@ -67,7 +67,8 @@ TEST(a_session_is_counted_by_method) {
   buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_non_null(strstr(buf_c(&out), "work  (script, edit; starts here)  2 runs\n"));
-  assert_non_null(strstr(buf_c(&out), "1 done -> check  2 times: tag in the agent's reply, asked again\n"));
+  assert_non_null(
+      strstr(buf_c(&out), "1 done -> check  2 times: tag in the agent's reply, asked again\n"));
   assert_non_null(strstr(buf_c(&out), "check  (command make)  run 2 is open\n"));
   assert_non_null(strstr(buf_c(&out), "when(true) -> work  (interactive only)  once: when\n"));
   assert_int_equal(graph_strangers(g), 0);
