@@ -10,6 +10,7 @@
 #include "format/json_write.h"
 #include "judge/chain.h"
 #include "judge/parse_reply.h"
+#include "judge/stage.h"
 #include "provider/denials.h"
 
 #include <assert.h>
@@ -418,6 +419,7 @@ static void put_tag(struct text_writer *writer, const struct chain_spec *spec,
 static void reread_reply(struct text_writer *writer, const struct chain_schemas *schemas,
                          enum judge_stage stage, const struct chain_spec *spec,
                          const json_t *structured, struct str text) {
+  writer_reading(writer, true);
   if (stage == STAGE_STRUCTURED_OUTPUT)
     put_reading(writer, schemas->judgment, "step", structured, text, spec->agent_text);
   else if (stage == STAGE_AI_JUDGE)
@@ -425,6 +427,7 @@ static void reread_reply(struct text_writer *writer, const struct chain_schemas 
   if (stage == STAGE_STRUCTURED_OUTPUT || stage == STAGE_AI_JUDGE || stage == STAGE_PHASE3_TAG ||
       stage == STAGE_PHASE1_TAG)
     put_tag(writer, spec, stage, text);
+  writer_reading(writer, false);
 }
 
 /* --- calls --- */
@@ -886,19 +889,22 @@ static void put_why(struct story *s, const json_t *stage, const json_t *next) {
   if (next == NULL)
     buf_puts(&line, ", and no stage was left.");
   else if (explain_is(next, "outcome", "skipped"))
-    buf_printf(&line, "; %s was skipped after the provider's %s error.",
-               json_word_at(next, "stage"), json_word_at(next, "class"));
+    buf_printf(&line, "; the next, " STR_FMT ", was skipped after the provider's %s error.",
+               STR_ARG(judge_stage_words(json_view_at(next, "stage"))),
+               json_word_at(next, "class"));
   else if (explain_is(next, "stage", "auto_select"))
     buf_puts(&line, ", so the only label left was selected.");
   else
-    buf_printf(&line, ", so %s was tried.", json_word_at(next, "stage"));
+    buf_printf(&line, ", so the next was tried: " STR_FMT ".",
+               STR_ARG(judge_stage_words(json_view_at(next, "stage"))));
   put_line(s, 1, &line);
 }
 
 static void put_stage_head(struct story *s, int index, const json_t *stage) {
   buf_auto_t line = {0};
   size_t calls = json_array_size(json_object_get(stage, "calls"));
-  buf_printf(&line, "stage %d  %s  %s", index, json_word_at(stage, "stage"),
+  buf_printf(&line, "stage %d  " STR_FMT "  %s", index,
+             STR_ARG(judge_stage_words(json_view_at(stage, "stage"))),
              json_word_at(stage, "outcome"));
   explain_put_word(&line, " (", stage, "class", ")");
   explain_put_number(&line, "  vote ", stage, "vote", "");
@@ -950,7 +956,9 @@ static void put_doubt(struct story *s, const json_t *stage) {
       buf_puts(&line, "a value without a rule");
     explain_put_number(&line, ", vote ", candidate, "vote", "");
     explain_put_word(&line, " of ", candidate, "provider", "");
-    explain_put_word(&line, ", by ", candidate, "stage", "");
+    if (json_at(candidate, "stage") != NULL)
+      buf_printf(&line, ", by " STR_FMT,
+                 STR_ARG(judge_stage_words(json_view_at(candidate, "stage"))));
     if (json_word_at(candidate, "text")[0]) {
       buf_puts(&line, ": ");
       buf_str(&line, json_view_at(candidate, "text"));
@@ -971,7 +979,9 @@ static void explain_stage(struct story *s, int index, const json_t *stage, const
     const struct chain_spec spec = explain_spec(s);
     reread_reply(&s->writer, &s->schemas, which, &spec, NULL, spec.agent_text);
   }
+  writer_reading(&s->writer, true);
   explain_put_word_line(s, 1, "extract_stage: ", stage, "extract_stage");
+  writer_reading(&s->writer, false);
   JSON_EACH(errors, i, value) {
     bool last = i + 1 == json_array_size(errors);
     bool failed = last && explain_is(stage, "outcome", "error");
@@ -1099,8 +1109,9 @@ static void put_child(struct story *s, const struct told_child *child) {
     writer_line(&s->writer, 1, "turn %ld  %s  %s: %s", child->turn, buf_c(&name),
                 json_word_at(last, "outcome"), json_word_at(last, "message"));
   else if (judged != NULL)
-    writer_line(&s->writer, 1, "turn %ld  %s  %s  (%s)", child->turn, buf_c(&name),
-                json_word_at(judged, "condition"), json_word_at(judged, "match_method"));
+    writer_line(&s->writer, 1, "turn %ld  %s  %s  (" STR_FMT ")", child->turn, buf_c(&name),
+                json_word_at(judged, "condition"),
+                STR_ARG(judge_stage_words(json_view_at(judged, "match_method"))));
   else
     writer_line(&s->writer, 1, "turn %ld  %s  is at work", child->turn, buf_c(&name));
 }
@@ -1152,9 +1163,10 @@ static void put_rules(struct story *s) {
                 rule_remark(rule));
   }
   for (size_t i = 0; i < m->judge.stage_count && has_label(m); i++)
-    buf_printf(&stages, "%s%s", i ? ", " : "", judge_stage_name(m->judge.stages[i]));
+    buf_printf(&stages, "%s" STR_FMT, i ? ", then " : "",
+               STR_ARG(judge_stage_words(str_from(judge_stage_name(m->judge.stages[i])))));
   if (stages.n > 0)
-    writer_line(&s->writer, 1, "stages: %s", stages.p);
+    writer_line(&s->writer, 1, "judged by: %s", stages.p);
 }
 
 /* Lists configured stages that had no turn because they were not needed. */
@@ -1167,7 +1179,8 @@ static void put_untried(struct story *s, const json_t *stages) {
     JSON_EACH(stages, k, stage)
       tried |= strcmp(json_word_at(stage, "stage"), name) == 0;
     if (!tried)
-      buf_printf(&names, "%s%s", names.n ? ", " : "", name);
+      buf_printf(&names, "%s" STR_FMT, names.n ? ", " : "",
+                 STR_ARG(judge_stage_words(str_from(name))));
   }
   if (names.n > 0)
     writer_line(&s->writer, 1, "not needed: %s", names.p);
@@ -1178,7 +1191,8 @@ static void put_verdict(struct story *s, const json_t *judgment) {
   const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
   writer_title(&s->writer, "verdict");
   if (!json_is_integer(json_object_get(judgment, "rule"))) {
-    writer_line(&s->writer, 1, "no rule: %s: %s", json_word_at(judgment, "failure"),
+    writer_line(&s->writer, 1, STR_FMT ": %s",
+                STR_ARG(judge_stage_words(json_view_at(judgment, "failure"))),
                 json_word_at(judgment, "reason"));
     return;
   }
@@ -1188,12 +1202,17 @@ static void put_verdict(struct story *s, const json_t *judgment) {
   if (last != NULL && json_int_at(last, "rule") > 0 &&
       json_int_at(last, "rule") != json_int_at(judgment, "rule"))
     writer_line(&s->writer, 1,
-                "%s named rule %" JSON_INTEGER_FORMAT
+                "it named rule %" JSON_INTEGER_FORMAT
                 "; of the rules with that label this is the first whose guard holds",
-                json_word_at(last, "stage"), json_int_at(last, "rule"));
-  writer_line(&s->writer, 1, "tag %s  method %s  match_method %s%s", json_word_at(judgment, "tag"),
-              json_word_at(judgment, "method"), json_word_at(judgment, "match_method"),
+                json_int_at(last, "rule"));
+  writer_line(&s->writer, 1, "by: " STR_FMT "  %s%s",
+              STR_ARG(judge_stage_words(json_view_at(judgment, "method"))),
+              json_word_at(judgment, "tag"),
               json_is_true(json_object_get(judgment, "ambiguous")) ? "  ambiguous" : "");
+  writer_reading(&s->writer, true);
+  writer_line(&s->writer, 1, "in the log: method %s  match_method %s",
+              json_word_at(judgment, "method"), json_word_at(judgment, "match_method"));
+  writer_reading(&s->writer, false);
   put_untried(s, stages);
 }
 
@@ -1204,10 +1223,10 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
   if (judgment == NULL)
     buf_puts(&line, "  not judged yet");
   else if (json_is_integer(json_object_get(judgment, "rule")))
-    buf_printf(&line, "  > %s  %s", json_word_at(judgment, "next"),
-               json_word_at(judgment, "match_method"));
+    buf_printf(&line, "  > %s  " STR_FMT, json_word_at(judgment, "next"),
+               STR_ARG(judge_stage_words(json_view_at(judgment, "match_method"))));
   else
-    buf_printf(&line, "  %s", json_word_at(judgment, "failure"));
+    buf_printf(&line, "  " STR_FMT, STR_ARG(judge_stage_words(json_view_at(judgment, "failure"))));
   writer_title(&s->writer, "%s", line.p);
 }
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
+#include "judge/stage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +154,7 @@ static void put_who(const struct graph *g, size_t at, struct buf *out) {
     buf_puts(out, ", approved first");
 }
 
-/* Writes "3 times: phase1_tag 2, ai_judge". */
+/* Writes "3 times: tag in the reply 2, asked again". */
 static void put_taken(const struct graph_edge *edge, struct buf *out) {
   bool first = true;
   if (edge->taken == 1)
@@ -161,7 +162,7 @@ static void put_taken(const struct graph_edge *edge, struct buf *out) {
   else
     buf_printf(out, "%ld times: ", edge->taken);
   JSON_MEMBERS(edge->methods, method, count) {
-    buf_printf(out, "%s%s", first ? "" : ", ", method);
+    buf_printf(out, "%s" STR_FMT, first ? "" : ", ", STR_ARG(judge_stage_words(str_from(method))));
     if (json_integer_value(count) > 1)
       buf_printf(out, " %ld", (long)json_integer_value(count));
     first = false;

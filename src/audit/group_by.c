@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "judge/stage.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -338,6 +339,17 @@ void group_by_key_text(const struct group_by_table *t, const struct group_by_row
                        const struct name_list *names, struct buf *out) {
   assert(key < t->key_count);
   put_key_text(t->keys[key], g->keys[key], names, out);
+}
+
+void group_by_key_words(const struct group_by_table *t, const struct group_by_row *g, size_t key,
+                        const struct name_list *names, struct buf *out) {
+  enum group_by_key of = t->keys[key];
+  buf_auto_t text = {0};
+  group_by_key_text(t, g, key, names, &text);
+  bool named = of == GROUP_BY_METHOD || of == GROUP_BY_MATCH_METHOD || of == GROUP_BY_STAGE ||
+               of == GROUP_BY_TO;
+  struct str words = named ? judge_stage_words(buf_view(&text)) : buf_view(&text);
+  buf_str(out, words.n > 0 ? words : STR("-"));
 }
 
 void group_by_unit_text(const struct group_by_table *t, const struct group_by_unit *u, size_t key,

@@ -102,7 +102,10 @@ void group_by_sort(struct group_by_table *t, const struct name_list *names);
 /* Gives a key of a group as text, "" if it has none. */
 void group_by_key_text(const struct group_by_table *t, const struct group_by_row *g, size_t key,
                        const struct name_list *names, struct buf *out);
-/* Does the same for a unit. */
+/* Gives it as people read it: a stage or a method in words, and "-" if there is none. */
+void group_by_key_words(const struct group_by_table *t, const struct group_by_row *g, size_t key,
+                        const struct name_list *names, struct buf *out);
+/* Gives a unit's key as text. */
 void group_by_unit_text(const struct group_by_table *t, const struct group_by_unit *u, size_t key,
                         const struct name_list *names, struct buf *out);
 void group_by_deinit(struct group_by_table *t);

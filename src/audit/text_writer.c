@@ -148,6 +148,11 @@ void writer_mark_piece(struct text_writer *writer, struct str text, size_t offse
                        length > 0 && length < text.n - offset ? length : text.n - offset, what);
 }
 
+void writer_reading(struct text_writer *writer, bool begin) {
+  if (writer->sink != NULL && writer->sink->reading != NULL)
+    writer->sink->reading(writer->sink->ctx, begin);
+}
+
 void writer_text(struct text_writer *writer, struct str text) {
   if (text.n > 0 && writer->sink != NULL)
     writer->sink->text(writer->sink->ctx, STR(""), text);

@@ -27,6 +27,8 @@ struct text_writer_sink {
   void (*text)(void *ctx, struct str origin, struct str text);
   /* Begins and ends a prompt: the texts in between are its parts. */
   void (*parts)(void *ctx, bool begin);
+  /* Begins and ends lines that say how a program read the last text; NULL is fine. */
+  void (*reading)(void *ctx, bool begin);
   /* Marks a piece of the last text; what: enum text_writer_mark. */
   void (*mark)(void *ctx, struct str text, size_t offset, size_t length,
                enum text_writer_mark what);
@@ -47,6 +49,8 @@ void writer_title(struct text_writer *writer, const char *fmt, ...)
     PRINTF_LIKE(2, 3); /* in the first column */
 /* Writes a single line. depth: 1, 2, ... */
 void writer_line(struct text_writer *writer, int depth, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+void writer_reading(struct text_writer *writer, bool begin); /* for sinks */
 
 void writer_text(struct text_writer *writer, struct str text);
 void writer_text_begin(struct text_writer *writer);

@@ -12,6 +12,7 @@
 #include "format/json_object.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "judge/stage.h"
 #include "provider/denials.h"
 
 #include <stdlib.h>
@@ -136,7 +137,8 @@ static void turn_lines_explain(struct turn_line *line, const struct record *reco
       buf_auto_t text = buf_of("%s: %s", class, error ? error : "no answer");
       add_reason(why, text.p);
     } else if (strcmp(outcome, "skipped") == 0) {
-      buf_auto_t text = buf_of("%s skipped", json_word_at(stage, "stage"));
+      buf_auto_t text =
+          buf_of(STR_FMT " skipped", STR_ARG(judge_stage_words(json_view_at(stage, "stage"))));
       add_reason(why, text.p);
     } else if (error != NULL) {
       add_reason(why, error);
@@ -234,7 +236,7 @@ static void turn_lines_on_call_start(struct turn_line *line, const struct record
   buf_puts(&line->now, provider);
   const char *purpose = record_text_c(record, MEMBER_PURPOSE);
   if (stage[0])
-    buf_printf(&line->now, "  judging: %s", stage);
+    buf_printf(&line->now, "  judging: " STR_FMT, STR_ARG(judge_stage_words(str_from(stage))));
   else if (strcmp(purpose, "reask") == 0)
     buf_puts(&line->now, "  correcting");
   else if (strcmp(purpose, "check") == 0)
@@ -746,7 +748,8 @@ const struct turn_line *turn_lines_feed_json(struct turn_lines *s, const json_t 
 
 void turn_lines_methods(const struct turn_lines *s, struct buf *out) {
   JSON_MEMBERS(s->methods, method, count)
-    buf_printf(out, "%s%s %d", out->n > 0 ? "  " : "", method, (int)json_integer_value(count));
+    buf_printf(out, "%s" STR_FMT " %d", out->n > 0 ? "  " : "",
+               STR_ARG(judge_stage_words(str_from(method))), (int)json_integer_value(count));
 }
 
 void turn_lines_deinit(struct turn_lines *s) {

@@ -12,8 +12,8 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   long turn;
   int run; /* number among its movement's runs, from 1 */
   struct buf movement, provider, what, leads_to, method, why;
-  struct buf now;  /* present action, such as "claude  judging: phase3_tag"; "" between two calls */
-  struct buf tool; /* last tool of its call, with the argument; or "" */
+  struct buf now;    /* present action, such as "claude  judging: asked again"; or "" */
+  struct buf tool;   /* last tool of its call, with the argument; or "" */
   struct buf reason; /* the deciding judge's sentence; or "" */
   struct buf hint;   /* what a sandboxed program says that it was denied; put at the end of `why` */
   int64_t started_ms;   /* real time, by its record */
@@ -31,6 +31,7 @@ struct turn_line { /* texts are raw: make them safe before a terminal sees them 
   bool is_held;   /* something confines the program of its call; */
   bool hides;     /* and what is closed to it is not there */
   bool is_child;  /* the turn belongs to a group */
+  bool headed;    /* a group that was named above its children's lines (cli/turns.h) */
   bool has_value; /* `what` tells how its value was made */
 };
 
@@ -95,7 +96,7 @@ const char *turn_lines_resume_flags(const struct turn_lines *s);
 /* Returns the session's use as a new object: from the log, or as added up here. */
 json_t *turn_lines_spent(const struct turn_lines *s);
 
-/* Appends "when 2  structured_output 1", in the order of first use. */
+/* Appends "an expression 2  judge's value 1", in the order of first use. */
 void turn_lines_methods(const struct turn_lines *s, struct buf *out);
 
 #endif

@@ -113,6 +113,22 @@ void verified_rest(struct verified_reader *b) {
     json_decref(record);
 }
 
+bool verified_is_damaged(const struct store_ref *ref, uint64_t *left, size_t *skipped) {
+  AUTO(verified_close) struct verified_reader book = {0};
+  struct err err;
+  uint64_t bytes;
+  if (!store_bytes(ref, &bytes))
+    return false;
+  if (bytes > *left || !verified_open(&book, ref, false, &err)) {
+    if (skipped != NULL)
+      ++*skipped;
+    return false;
+  }
+  *left -= bytes;
+  verified_rest(&book);
+  return book.state == VERIFIED_DAMAGED;
+}
+
 json_t *verified_next_unproven(struct verified_reader *b) {
   if (b->state != VERIFIED_DAMAGED)
     return NULL;

@@ -63,6 +63,9 @@ bool verified_open(struct verified_reader *b, const struct store_ref *ref, bool 
                    struct err *err) MUST_CHECK;
 json_t *verified_next(struct verified_reader *b); /* new reference or NULL */
 void verified_rest(struct verified_reader *b);    /* passes over what is left */
+/* Reads a log for a list: is it damaged? *left: bytes of logs that may still be checked; one that
+ * is longer is not, and *skipped counts it (NULL is fine). */
+bool verified_is_damaged(const struct store_ref *ref, uint64_t *left, size_t *skipped);
 /* Continues after VERIFIED_DAMAGED, from the damaged line on; nothing vouches for what it
  * returns. */
 json_t *verified_next_unproven(struct verified_reader *b);

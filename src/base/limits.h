@@ -37,6 +37,10 @@
 #define LIMIT_DEFAULT_MOVEMENTS  10          /* max_movements when the file names none */
 #define LIMIT_ARGV_COUNT         256u
 #define LIMIT_LS_PROOF_BYTES     (4u * 1024u * 1024u)  /* logs whose chain a list checks */
+#define LIMIT_LS_WATCH_MS        1000u                 /* between two lists of ls --watch */
+#define LIMIT_LS_WATCH_COUNT     200                   /* sessions that it lists */
+#define LIMIT_WINDOW_PROOF_BYTES (256u * 1024u)        /* the same for a page of them */
+#define LIMIT_WINDOW_COUNT_LOGS  20u                   /* read to count sessions by status */
 #define LIMIT_LS_BAD_BYTES       (64u * 1024u * 1024u) /* the same for ls -s bad */
 /* turns that segue plan walks one by one */
 #define LIMIT_PLAN_TURNS 10000

@@ -332,7 +332,7 @@ static void session_ui_on_record(void *ctx, const struct record *record, struct 
   }
   if (turn != NULL && ui->mode == UI_LINES) {
     live_clear(&ui->live);
-    turns_print(stdout, turn, &ui->look);
+    turns_print_next(stdout, &ui->lines, turn, &ui->look);
   }
   terminal_ask_look(&ui->asks, record->seq);
 }

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "judge/stage.h"
 #include "os/clock.h"
 
 #include <assert.h>
@@ -126,13 +127,30 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   }
   buf_printf(&b, "> %s", cli_paint(look->colours, COLOUR_CYAN));
   used += 2 + cli_cell(&b, buf_view(&line->leads_to), name, name_max);
+  struct str method = judge_stage_words(buf_view(&line->method));
   buf_printf(&b, "%s %s", plain, cli_paint(look->colours, method_colour(buf_view(&line->method))));
   bool beside = line->why.n > 0 && columns - used - 1 - WIDTH_METHOD - 2 - spent >= WIDTH_WHY_MIN;
-  used += 1 + cli_cell(&b, buf_view(&line->method), beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
+  used += 1 + cli_cell(&b, method, beside ? WIDTH_METHOD : 0, WIDTH_METHOD);
   buf_puts(&b, plain);
   print_rest(&b, line, look, used, beside);
   fprintf(out, "%s\n", b.p);
   fflush(out);
+}
+
+void turns_print_next(FILE *out, const struct turn_lines *s, const struct turn_line *line,
+                      const struct turns_look *look) {
+  for (struct turn_line *group = s->open; group != NULL && line->group > 0; group = group->next) {
+    if (group->turn != line->group || group->headed)
+      continue;
+    buf_auto_t name = {0};
+    group->headed = true;
+    (void)cli_fit(&name, buf_view(&group->movement), look->columns - WIDTH_TURN - 2);
+    fprintf(out, "%s%*ld%s %s%s%s:\n", cli_paint(look->colours, COLOUR_DIM), WIDTH_TURN,
+            group->turn, cli_paint(look->colours, COLOUR_NONE),
+            cli_paint(look->colours, COLOUR_BOLD), buf_c(&name),
+            cli_paint(look->colours, COLOUR_NONE));
+  }
+  turns_print(out, line, look);
 }
 
 static const struct {

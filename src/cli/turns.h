@@ -22,6 +22,10 @@ struct turns_look turns_look_of(int fd);
 /* Prints the line with duration, tokens and cost at its end; on a terminal without room they get a
  * line of their own. */
 void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look);
+/* Prints the line that turn_lines_feed gave; above the first of a group's children the group's
+ * name. */
+void turns_print_next(FILE *out, const struct turn_lines *s, const struct turn_line *line,
+                      const struct turns_look *look);
 /* Prints "COMPLETE  5 turns  when 2 ...  path", and why it stopped, if it did. */
 void turns_print_end(FILE *out, const struct turn_lines *s, const char *path,
                      const struct turns_look *look);

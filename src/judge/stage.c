@@ -4,18 +4,18 @@
 #include <assert.h>
 
 static const struct {
-  const char *name, *match_method;
+  const char *name, *match_method, *words;
   bool listable;
 } stages[STAGE_COUNT] = {
-    [STAGE_AUTO_SELECT] = {"auto_select", "auto_select", false},
-    [STAGE_AGGREGATE] = {"aggregate", "aggregate", false},
-    [STAGE_WHEN] = {"when", "when", false},
-    [STAGE_STRUCTURED_OUTPUT] = {"structured_output", "structured_output", true},
-    [STAGE_PHASE3_TAG] = {"phase3_tag", "tag_fallback", true},
-    [STAGE_PHASE1_TAG] = {"phase1_tag", "tag_fallback", true},
-    [STAGE_AI_JUDGE] = {"ai_judge", "ai_judge", true},
-    [STAGE_AI_JUDGE_FALLBACK] = {"ai_judge_fallback", "ai_judge", false},
-    [STAGE_HUMAN] = {"human", "human", false},
+    [STAGE_AUTO_SELECT] = {"auto_select", "auto_select", "only one rule", false},
+    [STAGE_AGGREGATE] = {"aggregate", "aggregate", "from its parts", false},
+    [STAGE_WHEN] = {"when", "when", "an expression", false},
+    [STAGE_STRUCTURED_OUTPUT] = {"structured_output", "structured_output", "judge's value", true},
+    [STAGE_PHASE3_TAG] = {"phase3_tag", "tag_fallback", "tag in the judge's reply", true},
+    [STAGE_PHASE1_TAG] = {"phase1_tag", "tag_fallback", "tag in the agent's reply", true},
+    [STAGE_AI_JUDGE] = {"ai_judge", "ai_judge", "asked again", true},
+    [STAGE_AI_JUDGE_FALLBACK] = {"ai_judge_fallback", "ai_judge", "asked another judge", false},
+    [STAGE_HUMAN] = {"human", "human", "a person", false},
 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
@@ -38,6 +38,19 @@ const char *judge_stage_name(enum judge_stage stage) {
 const char *judge_stage_match_method(enum judge_stage stage) {
   assert(stage < STAGE_COUNT);
   return stages[stage].match_method;
+}
+
+struct str judge_stage_words(struct str name) {
+  if (str_eq_c(name, "tag_fallback"))
+    return STR("tag in the reply");
+  if (str_eq_c(name, "rule_no_match"))
+    return STR("no rule matched");
+  if (str_eq_c(name, "judge_unavailable"))
+    return STR("no judge answered");
+  for (int i = 0; i < STAGE_COUNT; i++)
+    if (str_eq_c(name, stages[i].name))
+      return str_from(stages[i].words);
+  return name;
 }
 
 const char *stage_outcome_name(enum stage_outcome outcome) {

@@ -1,7 +1,8 @@
 /* stage.h - the names of the ways to judge, one enum for files, logs, prompts and messages.
  *
  * method = the stage that decided. match_method = the word for it in logs and audits: both tag
- * stages are "tag_fallback", both AI stages "ai_judge", the others keep their name. */
+ * stages are "tag_fallback", both AI stages "ai_judge", the others keep their name. People read
+ * words for them (judge_stage_words); files, logs and --json keep the names. */
 #ifndef SEGUE_JUDGE_STAGE_H
 #define SEGUE_JUDGE_STAGE_H
 
@@ -37,6 +38,9 @@ enum stage_outcome {
 
 const char *judge_stage_name(enum judge_stage stage);
 const char *judge_stage_match_method(enum judge_stage stage);
+/* Returns what screens say for a stage, a match method or the reason for no rule, at most 24
+ * columns; for methods and reasons at most 17. Other words come back as they are. */
+struct str judge_stage_words(struct str name);
 const char *stage_outcome_name(enum stage_outcome outcome);
 bool judge_stage_from_name(struct str name, enum judge_stage *out);
 bool stage_outcome_from_name(struct str name, enum stage_outcome *out);

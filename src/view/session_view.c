@@ -936,6 +936,7 @@ static void keep_line(struct view_reading *r, const struct turn_line *line,
   turn->leads_to = view_keep(r, buf_view(&line->leads_to));
   turn->method = view_keep(r, buf_view(&line->method));
   turn->why = view_keep(r, buf_view(&line->why));
+  turn->reason = view_keep(r, buf_view(&line->reason));
   turn->tried = line->tried;
   turn->spend = line->spends.all;
   turn->duration_ms = line->duration_ms;
@@ -1073,7 +1074,8 @@ static void view_unfinish(struct view_reading *r) {
     turn->duration_ms = r->open[i].duration_ms;
     if (turn->span_count > 0)
       turn->spans[turn->span_count - 1] = r->open[i].last;
-    turn->provider = turn->what = turn->leads_to = turn->method = turn->why = STR("");
+    turn->provider = turn->what = turn->leads_to = turn->method = STR("");
+    turn->why = turn->reason = STR("");
     turn->doing = NULL;
   }
   v->open = NULL;
@@ -1304,6 +1306,7 @@ static json_t *view_turn_json(const struct view_turn *t) {
   json_put(out, "leads_to", json_text(t->leads_to));
   json_put(out, "method", json_text(t->method));
   json_put(out, "why", json_text(t->why));
+  json_put_text(out, "reason", t->reason);
   json_put(out, "rule", t->rule > 0 ? json_integer(t->rule) : json_null());
   json_put(out, "condition", json_text(t->condition));
   json_put(out, "ambiguous", json_boolean(t->ambiguous));

@@ -66,6 +66,7 @@ struct view_turn {
   struct str leads_to;
   struct str method;    /* the match method; without a rule the reason for that */
   struct str why;       /* says why the earlier stages did not decide */
+  struct str reason;    /* the deciding judge's sentence, or empty */
   struct str condition; /* the rule's condition */
   long rule;            /* 0: none */
   bool over;            /* it was judged, or ended without a judgment */

@@ -1,6 +1,8 @@
 /* Writes a report's parts as Markdown. */
 #include "web/markdown.h"
 
+#include "judge/stage.h"
+
 #include "view/number_format.h"
 #include "web/sanitize.h"
 
@@ -69,8 +71,8 @@ static void put_md_methods(struct buf *out, const struct aggregate *c) {
     buf_auto_t key = {0};
     if (t->groups[i].judgments == 0)
       continue;
-    group_by_key_text(t, &t->groups[i], 0, &c->names, &key);
-    put_cell(out, key.n > 0 ? buf_view(&key) : STR("none"));
+    group_by_key_words(t, &t->groups[i], 0, &c->names, &key);
+    put_cell(out, buf_view(&key));
     buf_printf(out, "| %llu | %.1f %% |\n", (unsigned long long)t->groups[i].judgments,
                100 * aggregate_share(c, t->groups[i].judgments));
   }
@@ -138,8 +140,8 @@ static void put_md_turn(struct buf *out, const struct view_turn *t) {
   view_put_cost(&text, &t->spend);
   put_cell(out, buf_view(&text));
   put_cell(out, t->leads_to);
-  put_cell(out, t->over ? t->method : STR("open"));
-  put_cell(out, t->why);
+  put_cell(out, t->over ? judge_stage_words(t->method) : STR("open"));
+  put_cell(out, t->reason.n > 0 && !t->tried ? t->reason : t->why);
   buf_puts(out, "|\n");
 }
 

@@ -2,6 +2,7 @@
 #include "audit/compare.h"
 #include "base/utf8.h"
 #include "git/linediff.h"
+#include "judge/stage.h"
 #include "view/number_format.h"
 #include "web/page_session.h"
 #include "web/parts.h"
@@ -41,7 +42,7 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
     html_puts(h, "no rule");
   } else {
     HTML_FMT(h, "rule %ld &#62; <bdi>%s</bdi>, <bdi>%s</bdi>", t->rule, compare_said(t->next, "?"),
-             compare_said(t->method, "?"));
+             judge_stage_words(str_from(compare_said(t->method, "?"))).p);
   }
   html_puts(h, "; ");
   part_took(h, t->ms);

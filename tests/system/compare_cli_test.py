@@ -70,7 +70,7 @@ def they_part(box):
             turn = [t[side] for t in got["turns"] if t[side] and t[side]["turn"] == j["turn"]][0]
             expect((turn["rule"], turn["next"], turn["method"]) == (j["rule"], j["next"], j["method"]), turn, j)
     out = text(box, a, b)
-    expect("they diverge here:" in out and "rule 2 > work, structured_output" in out, out)
+    expect("they diverge here:" in out and "rule 2 > work, judge's value" in out, out)
 
 
 def no_verdict(box):

@@ -52,15 +52,15 @@ def from_start_to_end(box):
     expect(verdicts_of(log) == WANTED, verdicts_of(log))
     verified(box, box.begun()[0])
     out = done.stdout.decode()
-    expect("  2   review.a" in out and "aggregate" in out, out)
+    expect(out.index("  1 review:\n") < out.index("  2   review.a") and "from its parts" in out, out)
     shown = box.segue("show", box.begun()[0], "review.b#2").stdout.decode()
     expect("run 2" in shown and "[B:1]" in shown, shown)
     shown = box.segue("show", box.begun()[0], "review#1").stdout.decode()
-    expect("turn 3  review.b  needs fix  (tag_fallback)" in shown and "turn 6" not in shown,
+    expect("turn 3  review.b  needs fix  (tag in the reply)" in shown and "turn 6" not in shown,
            shown)
     drawn = box.segue("graph", "--session", box.begun()[0]).stdout.decode()
     expect("review  (3 at once; starts here)  2 runs" in drawn, drawn)
-    expect('any("needs fix") -> fix  once: aggregate' in drawn, drawn)
+    expect('any("needs fix") -> fix  once: from its parts' in drawn, drawn)
     first = next(r for r in of_type(log, "call_start") if r["turn"] == 2)["prompt"]
     expect({"ref": "1#/workflow/movements/0/parallel/0/instruction"} in first, first)
     expect("[A:1]" in json.dumps(first) and "[REVIEW" not in json.dumps(first), first)

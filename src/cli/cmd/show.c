@@ -261,6 +261,7 @@ static void print_status(const struct show *s) {
 /* Prints what was used, and apart by purpose, movement and provider where there are several. */
 static void print_spent(const struct show *s) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
+  static const char *const heads[] = {"purpose", "movement", "provider"};
   json_auto_t *spent = turn_lines_spent(&s->summary);
   buf_auto_t text = {0};
   spend_print(spent, &text);
@@ -268,12 +269,15 @@ static void print_spent(const struct show *s) {
     show_print_row(s, "used", buf_view(&text));
   for (size_t i = 0; text.n > 0 && i < ARRAY_LEN(groups); i++) {
     json_t *group = json_object_get(spent, groups[i]);
+    const char *head = heads[i];
     JSON_MEMBERS(group, name, part) {
       buf_auto_t line = {0}, own = {0};
       spend_print(part, &own);
-      buf_printf(&line, "  %s: %s", name, buf_c(&own));
-      if (own.n > 0 && json_object_size(group) > 1)
-        show_print_row(s, "", buf_view(&line));
+      buf_printf(&line, "%s: %s", name, buf_c(&own));
+      if (own.n > 0 && json_object_size(group) > 1) {
+        show_print_row(s, head, buf_view(&line));
+        head = "";
+      }
     }
   }
 }
@@ -372,7 +376,7 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
   if (turn == NULL || s->json)
     return;
   live_clear(&s->live);
-  turns_print(s->out, turn, &s->look);
+  turns_print_next(s->out, &s->summary, turn, &s->look);
 }
 
 /* Reads everything that can be read now, even behind a damaged record, for what it is worth. */

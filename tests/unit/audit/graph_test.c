@@ -67,7 +67,8 @@ TEST(a_session_is_counted_by_method) {
   buf_auto_t out = {0};
   graph_ascii(g, &out);
   assert_non_null(strstr(buf_c(&out), "work  (script, edit; starts here)  2 runs\n"));
-  assert_non_null(strstr(buf_c(&out), "1 done -> check  2 times: phase1_tag, ai_judge\n"));
+  assert_non_null(
+      strstr(buf_c(&out), "1 done -> check  2 times: tag in the agent's reply, asked again\n"));
   assert_non_null(strstr(buf_c(&out), "check  (command make)  run 2 is open\n"));
   assert_non_null(strstr(buf_c(&out), "when(true) -> work  (interactive only)  once: when\n"));
   assert_int_equal(graph_strangers(g), 0);
@@ -94,7 +95,7 @@ TEST(mermaid_quotes_what_would_end_its_texts) {
                                    "  m0[\"work<br/>script, edit<br/>1 run\"]\n"
                                    "  m1[\"check<br/>command make\"]\n"
                                    "  complete([COMPLETE])\n  abort([ABORT])\n"
-                                   "  m0 ==>|\"1 done<br/>once: phase1_tag\"| m1\n"
+                                   "  m0 ==>|\"1 done<br/>once: tag in the agent's reply\"| m1\n"
                                    "  m0 -->|\"2 a #quot;wall#quot; #35;1 #lt;b>\"| abort\n"
                                    "  m1 -->|\"1 when(exit == 0)\"| complete\n"
                                    "  m1 -->|\"2 when(true)\"| m0\n");

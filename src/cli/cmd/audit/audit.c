@@ -78,19 +78,12 @@ static void show_use(struct buf *out, const struct row_use *use) {
   show_time(out, use->ms);
 }
 
-static void key_text(const struct aggregate *c, enum aggregate_table table,
-                     const struct group_by_row *g, size_t key, struct buf *out) {
-  group_by_key_text(&c->tables[table], g, key, &c->names, out);
-  if (out->n == 0)
-    buf_puts(out, "-");
-}
-
 /* Writes a group's keys with slashes in between: "flow/implement". */
 static void audit_group_name(const struct aggregate *c, enum aggregate_table table,
                              const struct group_by_row *g, struct buf *out) {
   for (size_t i = 0; i < c->tables[table].key_count; i++) {
     buf_auto_t text = {0};
-    key_text(c, table, g, i, &text);
+    group_by_key_words(&c->tables[table], g, i, &c->names, &text);
     if (i > 0 && strcmp(buf_c(&text), "-") == 0)
       continue;
     if (i > 0)
@@ -159,7 +152,7 @@ static void show_methods(const struct aggregate *c) {
     buf_auto_t line = {0}, name = {0};
     if (g->judgments == 0) /* calls that no judgment came of */
       continue;
-    key_text(c, AGGREGATE_METHODS, g, 0, &name);
+    group_by_key_words(&c->tables[AGGREGATE_METHODS], g, 0, &c->names, &name);
     show_cell(&line, strcmp(buf_c(&name), "-") == 0 ? "(no rule)" : buf_c(&name), 20);
     double share = aggregate_share(c, g->judgments);
     int cells = (int)(share * BAR_COLUMNS + 0.5);
@@ -179,7 +172,7 @@ static void show_stages(const struct aggregate *c) {
     const struct group_by_row *g = &t->groups[i];
     static const int percents[] = {50, 90, 99};
     buf_auto_t line = {0}, cell = {0};
-    key_text(c, AGGREGATE_STAGES, g, 0, &cell);
+    group_by_key_words(&c->tables[AGGREGATE_STAGES], g, 0, &c->names, &cell);
     show_cell(&line, buf_c(&cell), 17);
     buf_printf(&line, "%9llu  %5.1f %%", (count)g->units,
                g->units > 0 ? 100.0 * (double)g->decided / (double)g->units : 0);
@@ -205,14 +198,14 @@ static void show_falls(const struct aggregate *c) {
     if (shown++ == 0)
       show_title("Fell through");
     buf_printf(&line, "%9llu  ", (count)(g->units - g->decided));
-    key_text(c, AGGREGATE_FALLS, g, 0, &cell);
+    group_by_key_words(&c->tables[AGGREGATE_FALLS], g, 0, &c->names, &cell);
     buf_puts(&cell, " \xe2\x86\x92 ");
     buf_auto_t to = {0};
-    key_text(c, AGGREGATE_FALLS, g, 1, &to);
+    group_by_key_words(&c->tables[AGGREGATE_FALLS], g, 1, &c->names, &to);
     buf_puts(&cell, strcmp(buf_c(&to), "-") == 0 ? "(end)" : buf_c(&to));
     show_cell(&line, buf_c(&cell), 40);
     buf_clear(&cell);
-    key_text(c, AGGREGATE_FALLS, g, 2, &cell);
+    group_by_key_words(&c->tables[AGGREGATE_FALLS], g, 2, &c->names, &cell);
     buf_putc(&line, ' ');
     buf_safe(&line, buf_view(&cell), false);
     show_line(&line);
@@ -348,7 +341,7 @@ static int key_width(const struct aggregate *c, const struct group_by_table *t, 
   size_t width = strlen(group_by_key_name(t->keys[key]));
   for (size_t i = 0; i < t->count; i++) {
     buf_auto_t text = {0}, safe = {0};
-    group_by_key_text(t, &t->groups[i], key, &c->names, &text);
+    group_by_key_words(t, &t->groups[i], key, &c->names, &text);
     buf_safe(&safe, buf_view(&text), false);
     size_t n = utf8_count(buf_c(&safe), safe.n);
     width = n > width ? n : width;
@@ -375,7 +368,7 @@ static void audit_show_groups(const struct aggregate *c) {
     buf_auto_t cell = {0};
     for (size_t k = 0; k < t->key_count; k++) {
       buf_clear(&cell);
-      key_text(c, AGGREGATE_BY, g, k, &cell);
+      group_by_key_words(&c->tables[AGGREGATE_BY], g, k, &c->names, &cell);
       show_cell(&line, buf_c(&cell), widths[k] + 2);
     }
     buf_printf(&line, "%9llu %5.1f %%", (count)g->judgments,

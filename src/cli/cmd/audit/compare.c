@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
+#include "judge/stage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static const char *compare_word(const json_t *text, const char *otherwise) {
   return text ? json_string_value(text) : otherwise;
 }
 
-/* Puts a verdict such as "rule 2 > fix, ai_judge". */
+/* Puts a verdict such as "rule 2 > fix, asked again". */
 static void verdict_text(const struct compare_turn *t, struct buf *out) {
   if (t == NULL)
     buf_puts(out, "-");
@@ -23,8 +24,8 @@ static void verdict_text(const struct compare_turn *t, struct buf *out) {
   else if (t->rule == 0)
     buf_puts(out, "no rule");
   else
-    buf_printf(out, "rule %ld > %s, %s", t->rule, compare_word(t->next, "?"),
-               compare_word(t->method, "?"));
+    buf_printf(out, "rule %ld > %s, " STR_FMT, t->rule, compare_word(t->next, "?"),
+               STR_ARG(judge_stage_words(str_from(compare_word(t->method, "?")))));
 }
 
 static void show_side(const char *name, const struct compare_side *side) {
