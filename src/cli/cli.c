@@ -483,6 +483,9 @@ void cli_print_file_error(const struct err *err, const char *severity) {
 
 bool cli_colours(int fd) {
   const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+  const char *force = getenv("CLICOLOR_FORCE"); /* also into a pipe, such as into less -R */
+  if (force != NULL && force[0] != '\0' && strcmp(force, "0") != 0)
+    return no_color == NULL || no_color[0] == '\0';
   return isatty(fd) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
          strcmp(term, "dumb") != 0;
 }

@@ -73,7 +73,7 @@ static void put_places(json_t *list) {
   put_config_row(list, &s);
   s = (struct config_row){.name = "colours",
                           .variable = "NO_COLOR",
-                          .what = "on terminals only",
+                          .what = "on terminals; CLICOLOR_FORCE=1: also in a pipe",
                           .value = json_string("auto")};
   s.origin = "default";
   if (getenv("NO_COLOR") != NULL) {

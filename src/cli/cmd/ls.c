@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/resolve_id.h"
+#include "cli/watch.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "format/json_object.h"
@@ -39,6 +40,8 @@ struct ls {
   const char *proven;  /* the statuses that need a checked log, or NULL */
   int64_t now_ms;
   struct filter wanted;
+  json_t *rows; /* with --watch what is listed goes here */
+  const char *logs, *socket, *since;
 };
 
 static void put_age(const struct ls *ls, const char *started, struct buf *out) {
@@ -87,68 +90,52 @@ static void ls_lay_out(struct ls *ls) {
   ls->name_columns = room < NAME_MIN ? NAME_MIN : room;
 }
 
-static void ls_print_head(struct ls *ls) {
+static void ls_put_head(struct ls *ls, struct buf *out) {
   ls_lay_out(ls);
-  printf("%s%-*s  %-*s  %-*s  ", cli_paint(ls->colours, COLOUR_DIM), ID_COLUMNS, "ID",
-         STATUS_COLUMNS, "STATUS", ls->name_columns, "WORKFLOW");
+  buf_printf(out, "%s%-*s  %-*s  %-*s  ", cli_paint(ls->colours, COLOUR_DIM), ID_COLUMNS, "ID",
+             STATUS_COLUMNS, "STATUS", ls->name_columns, "WORKFLOW");
   if (ls->tells_movement)
-    printf("%-*s  ", ls->name_columns, "MOVEMENT");
-  printf("TURNS   AGE%s%s\n", ls->tells_cost ? "      COST  BY" : "",
-         cli_paint(ls->colours, COLOUR_NONE));
-  ls->any = true;
+    buf_printf(out, "%-*s  ", ls->name_columns, "MOVEMENT");
+  buf_printf(out, "TURNS   AGE%s%s", ls->tells_cost ? "      COST  BY" : "",
+             cli_paint(ls->colours, COLOUR_NONE));
 }
 
-static void ls_print_row(struct ls *ls, const json_t *s) {
-  buf_auto_t line = {0}, age = {0}, cost = {0};
+static void ls_put_row(const struct ls *ls, const json_t *s, struct buf *line) {
+  buf_auto_t age = {0}, cost = {0};
   const char *status = cli_word(s, "status"), *message = cli_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   message = message[0] != '\0' ? message : cli_word(s, "basis");
   json_int_t position = json_integer_value(json_object_get(s, "position"));
-  if (!ls->any)
-    ls_print_head(ls);
   print_into(id, sizeof id, "%s", cli_word(s, "id"));
   print_into(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
   print_into(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
-  (void)cli_cell(&line, str_from(id), ID_COLUMNS + 2, ID_COLUMNS);
-  buf_puts(&line, cli_paint(ls->colours, colour_of(str_from(status))));
-  (void)cli_cell(&line, str_from(shown), STATUS_COLUMNS + 2, STATUS_COLUMNS);
-  buf_puts(&line, cli_paint(ls->colours, COLOUR_NONE));
-  (void)cli_cell(&line, str_from(cli_word(s, "workflow")), ls->name_columns + 2, ls->name_columns);
+  (void)cli_cell(line, str_from(id), ID_COLUMNS + 2, ID_COLUMNS);
+  buf_puts(line, cli_paint(ls->colours, colour_of(str_from(status))));
+  (void)cli_cell(line, str_from(shown), STATUS_COLUMNS + 2, STATUS_COLUMNS);
+  buf_puts(line, cli_paint(ls->colours, COLOUR_NONE));
+  (void)cli_cell(line, str_from(cli_word(s, "workflow")), ls->name_columns + 2, ls->name_columns);
   if (ls->tells_movement)
-    (void)cli_cell(&line, str_from(cli_word(s, "movement")), ls->name_columns + 2,
-                   ls->name_columns);
+    (void)cli_cell(line, str_from(cli_word(s, "movement")), ls->name_columns + 2, ls->name_columns);
   put_age(ls, cli_word(s, "started"), &age);
   const json_t *spent = json_object_get(s, "spent"), *usd = json_object_get(spent, "cost_usd");
   view_put_dollars(&cost, json_number_value(usd), usd != NULL,
                    json_object_get(spent, "unpriced") != NULL);
-  buf_printf(&line, "%s  %4s", turns, buf_c(&age));
+  buf_printf(line, "%s  %4s", turns, buf_c(&age));
   if (ls->tells_cost)
-    buf_printf(&line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));
+    buf_printf(line, "  %8s  %s", buf_c(&cost), cli_word(s, "origin"));
   int rest =
       ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
   if (message[0] && rest >= 20) {
-    buf_puts(&line, "  ");
-    (void)cli_fit(&line, str_from(message), rest);
+    buf_puts(line, "  ");
+    (void)cli_fit(line, str_from(message), rest);
   }
-  printf("%s\n", line.p);
 }
 
-/* Checks the chain of a listed log while they are short: a record that is not what was written
- * shows here too, not only in segue verify. */
+/* A record that is not what was written shows here too, while logs are short, not only in segue
+ * verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
-  AUTO(verified_close) struct verified_reader book = {0};
-  struct err err;
-  uint64_t bytes;
-  if (!store_ref_named(log, &ref) || !store_bytes(&ref, &bytes))
-    return false;
-  if (bytes > ls->proof_left || !verified_open(&book, &ref, false, &err)) {
-    ls->unproven++;
-    return false;
-  }
-  ls->proof_left -= bytes;
-  verified_rest(&book);
-  return book.state == VERIFIED_DAMAGED;
+  return store_ref_named(log, &ref) && verified_is_damaged(&ref, &ls->proof_left, &ls->unproven);
 }
 
 static void print_session(struct ls *ls, json_t *s) {
@@ -159,10 +146,19 @@ static void print_session(struct ls *ls, json_t *s) {
   }
   if (ls->proven != NULL && !summary_wanted(ls->proven, cli_word(s, "status")))
     return;
-  if (ls->json)
+  buf_auto_t line = {0};
+  if (ls->rows != NULL) {
+    json_array_append(ls->rows, s);
+  } else if (ls->json) {
     json_io_print(s, JSON_IO_COMPACT);
-  else
-    ls_print_row(ls, s);
+  } else {
+    if (!ls->any)
+      ls_put_head(ls, &line);
+    buf_puts(&line, ls->any ? "" : "\n");
+    ls->any = true;
+    ls_put_row(ls, s, &line);
+    printf("%s\n", buf_c(&line));
+  }
   ls->rows_left--;
 }
 
@@ -175,7 +171,7 @@ static void put_parameter(struct buf *path, const char *name, const char *value)
   cli_put_encoded(path, value, ",:");
 }
 
-static int list_daemon(struct ls *ls, const char *socket, const char *since, struct err *err) {
+static int list_daemon(struct ls *ls, struct err *err) {
   char before[64] = "";
   while (ls->rows_left > 0) {
     AUTO(client_reply_deinit) struct client_reply reply = {0};
@@ -184,11 +180,11 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
     buf_printf(&path, "/v1/sessions?limit=%zu", page);
     put_parameter(&path, "before", before);
     put_parameter(&path, "status", ls->wanted.statuses);
-    put_parameter(&path, "since", since);
+    put_parameter(&path, "since", ls->since);
     put_parameter(&path, "workflow", ls->wanted.workflow);
     put_parameter(&path, "method", ls->wanted.method);
     put_parameter(&path, "provider", ls->wanted.provider);
-    bool asked = client_ask(socket, "GET", buf_c(&path), NULL, &reply, err);
+    bool asked = client_ask(ls->socket, "GET", buf_c(&path), NULL, &reply, err);
     if (!asked)
       return -1;
     if (client_problem(&reply, err))
@@ -337,12 +333,56 @@ static bool read_filter(struct filter *wanted, const struct cli_args *args, stru
   return filter_check(wanted, &why) || err_set(err, why.code, "--%s", why.text);
 }
 
+/* --- watching --- */
+
+/* Lists from the daemon, or where none is running from the folder, which says the same. */
+static int ls_list(struct ls *ls, struct err *err) {
+  int status = ls->logs == NULL ? list_daemon(ls, err) : -1;
+  if (status < 0 && ls->logs == NULL && (ls->socket != NULL || err->code != ERR_NOT_FOUND))
+    return cli_fail("ls", err);
+  return status < 0 ? list_folder(ls, ls->logs) : status;
+}
+
+static json_t *ls_watch_list(void *ctx, struct err *err) {
+  struct ls *ls = ctx;
+  json_t *rows = ls->rows = json_array();
+  ls->rows_left = LIMIT_LS_WATCH_COUNT;
+  ls->proof_left = LIMIT_WINDOW_PROOF_BYTES;
+  ls->now_ms = clock_real_ms();
+  if (ls_list(ls, err) == STATUS_COMPLETE)
+    return rows;
+  *err = (struct err){0};
+  json_decref(rows);
+  return NULL;
+}
+
+static void ls_watch_row(void *ctx, const json_t *session, int columns, struct buf *out) {
+  struct ls *ls = ctx;
+  ls->columns = columns;
+  if (session == NULL)
+    ls_put_head(ls, out);
+  else
+    ls_put_row(ls, session, out);
+}
+
+static int ls_watch(struct ls *ls) {
+  const char *const socket[] = {"--socket", ls->socket, NULL}, *logs[] = {"--logs", ls->logs, NULL};
+  struct watch_ops ops = {.list = ls_watch_list, .row = ls_watch_row, .ctx = ls};
+  struct err err = {0};
+  if (ls->logs != NULL)
+    ops.where = (const char *const *)logs;
+  else if (ls->socket != NULL)
+    ops.where = socket;
+  if (watch_run(&ops, &err))
+    return STATUS_COMPLETE;
+  return err.text[0] != '\0' ? cli_fail("ls", &err) : STATUS_FAILED; /* ls_list has said it */
+}
+
 static int ls_run(const struct cli_args *args) {
   struct err err = {0};
   int status;
   long rows = ROWS_DEFAULT;
-  const char *logs = cli_value(args, "logs"), *number = cli_value(args, "number");
-  const char *socket = cli_value(args, "socket");
+  const char *number = cli_value(args, "number");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1))
     return cli_refuse("ls", "-n must be a number above 0");
   struct ls ls = {.json = cli_flag(args, "json"),
@@ -350,6 +390,9 @@ static int ls_run(const struct cli_args *args) {
                   .columns = cli_columns(STDOUT_FILENO),
                   .rows_left = (size_t)rows,
                   .proof_left = LIMIT_LS_PROOF_BYTES,
+                  .logs = cli_value(args, "logs"),
+                  .socket = cli_value(args, "socket"),
+                  .since = cli_value(args, "since"),
                   .now_ms = clock_real_ms()};
   if (!read_filter(&ls.wanted, args, &err))
     return cli_fail("ls", &err);
@@ -358,13 +401,9 @@ static int ls_run(const struct cli_args *args) {
     ls.wanted.statuses = NULL;
     ls.proof_left = LIMIT_LS_BAD_BYTES;
   }
-  status = -1;
-  if (logs == NULL)
-    status = list_daemon(&ls, socket, cli_value(args, "since"), &err);
-  if (status < 0 && logs == NULL && (socket != NULL || err.code != ERR_NOT_FOUND))
-    return cli_fail("ls", &err);
-  if (status < 0) /* no daemon is running: the logs say the same */
-    status = list_folder(&ls, logs);
+  if (cli_flag(args, "watch"))
+    return ls_watch(&ls);
+  status = ls_list(&ls, &err);
   if (status == STATUS_COMPLETE && ls.proven != NULL && ls.unproven > 0)
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);
@@ -372,7 +411,7 @@ static int ls_run(const struct cli_args *args) {
     bool filtered = filter_is_set(&ls.wanted) || ls.proven != NULL;
     cli_say(stderr, "%s%s\n", filtered ? "no session matches" : "no sessions", ls.where);
   }
-  if (status == STATUS_COMPLETE && !ls.json && logs == NULL && ls.where[0] != '\0')
+  if (status == STATUS_COMPLETE && !ls.json && ls.logs == NULL && ls.where[0] != '\0')
     say_other_folder(ls.where + strlen(" in "));
   return status;
 }
