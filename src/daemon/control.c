@@ -686,13 +686,15 @@ static void control_on_looked(void *ctx, struct intake_result *result) {
     control_refuse(result);
 }
 
-static void control_take(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  enum launch_kind kind = (enum launch_kind)server_what(r);
+static void control_take_as(struct control *api, struct server_request *r, enum launch_kind kind) {
   if (kind == LAUNCH_LINT || kind == LAUNCH_PLAN) /* they begin nothing */
     intake_take(&api->intake, r, kind, NULL, control_on_looked);
   else if (!control_refuse_draining(api, r))
     intake_take(&api->intake, r, kind, NULL, control_on_session);
+}
+
+static void control_take(void *ctx, struct server_request *r) {
+  control_take_as(ctx, r, (enum launch_kind)server_what(r));
 }
 
 /* --- cancelling, resuming --- */
@@ -964,6 +966,12 @@ static void control_act(void *ctx, struct server_request *r, const char *id, con
     control_resume(ctx, r);
   else if (strcmp(what, "dismiss") == 0)
     control_dismiss(ctx, r);
+  else if (strcmp(what, "fork") == 0)
+    control_fork(ctx, r);
+  else if (strcmp(what, "start") == 0)
+    control_take_as(ctx, r, LAUNCH_SESSION);
+  else if (strcmp(what, "plan") == 0)
+    control_take_as(ctx, r, LAUNCH_PLAN);
   for (size_t i = 0; i < ARRAY_LEN(answers); i++)
     if (answers[i].command != NULL && strcmp(answers[i].command, what) == 0)
       control_answer_as(ctx, r, (enum answer_says)i);

@@ -311,6 +311,7 @@ static void index_take(struct index *x, const struct sqlite *s, struct sqlite3_s
                             .time_ns = s->api->column_int64(q, 2),
                             .value = s->api->column_double(q, 7)};
   memcpy(row->id, id, STORE_ID_BYTES);
+  print_into(row->status, sizeof row->status, "%s", status);
   if (strcmp(status, "running") != 0)
     row->flags |= INDEX_OVER;
   if (str_among(str_from(status), "complete abort cancelled"))

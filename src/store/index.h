@@ -121,6 +121,7 @@ struct index_row {
   char id[STORE_ID_BYTES];
   uint8_t flags;    /* enum index_flag */
   bool passed_over; /* the selection does not want it */
+  char status[24];  /* as summary_status has it; "running": the log does not say how it stands */
   uint64_t bytes;   /* size and time of the log when it was read */
   int64_t time_ns;
   double value;

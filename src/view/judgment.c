@@ -12,7 +12,7 @@
 
 static void judgment_keep(struct view_judgment *told, enum view_piece_kind kind, int depth,
                           struct str origin, struct str text) {
-  struct view_piece piece = {.kind = kind, .depth = depth};
+  struct view_piece piece = {.kind = kind, .depth = depth, .reading = told->reading};
   told->pieces = xgrow(told->pieces, &told->room, told->count + 1, sizeof *told->pieces);
   size_t max = origin.n > 0 ? told->referred_max : told->text_max;
   if (text.n > max) {
@@ -43,6 +43,11 @@ static void judgment_text(void *ctx, struct str origin, struct str text) {
 static void judgment_parts(void *ctx, bool begin) {
   struct view_judgment *told = ctx;
   told->parts = begin;
+}
+
+static void judgment_reading(void *ctx, bool begin) {
+  struct view_judgment *told = ctx;
+  told->reading = begin;
 }
 
 /* Finds the last text that was these bytes, as far as it was kept. */
@@ -81,6 +86,7 @@ bool view_judgment_read(struct view_judgment *told, const struct verified_reader
                                         .line = judgment_line,
                                         .text = judgment_text,
                                         .parts = judgment_parts,
+                                        .reading = judgment_reading,
                                         .mark = judgment_mark,
                                         .ctx = told};
   const struct explain_opts opts = {.full = true, .sink = &sink};

@@ -26,6 +26,7 @@ struct view_piece {
   struct str origin; /* a text's first place, such as 33#/text; or empty */
   struct str text;
   size_t more_bytes;       /* bytes cut off its end */
+  bool reading;            /* a line that says how a program read a reply */
   long part;               /* number in its prompt, from 1; 0: no part of a prompt */
   struct view_mark *marks; /* marks in the kept bytes; or NULL */
 };
@@ -34,6 +35,7 @@ struct view_judgment {
   struct arena arena;
   struct view_piece *pieces;
   size_t count, room, text_max, referred_max;
+  bool reading;     /* such lines follow */
   long parts;       /* parts so far of the prompt being told; 0: none is */
   json_t *judgment; /* the record; NULL: not judged yet */
 };

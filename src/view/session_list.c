@@ -1,6 +1,7 @@
 /* Reads many sessions at a glance, and counts their judgments. */
 #include "view/session_list.h"
 
+#include "audit/verified_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "core/record.h"
@@ -285,16 +286,21 @@ static struct str row_keep(struct session_list *f, struct str text) {
   return arena_str(&f->arena, text);
 }
 
+const char *view_class_statuses(enum view_class class) {
+  static const char *const statuses[VIEW_CLASS_COUNT] = {
+      [VIEW_FAILED] = "failed,abort,rule_no_match,max_movements,bad,empty",
+      [VIEW_NEEDS] = "needs_input",
+      [VIEW_WAITS] = "queued,waiting,paused,stopped,open",
+      [VIEW_RUNS] = "running",
+      [VIEW_DONE] = "complete",
+      [VIEW_CANCELLED] = "cancelled"};
+  return statuses[class];
+}
+
 enum view_class view_class_of(const char *status) {
-  static const struct {
-    const char *status;
-    enum view_class class;
-  } table[] = {{"complete", VIEW_DONE},     {"running", VIEW_RUNS},  {"cancelled", VIEW_CANCELLED},
-               {"needs_input", VIEW_NEEDS}, {"waiting", VIEW_WAITS}, {"queued", VIEW_WAITS},
-               {"paused", VIEW_WAITS},      {"stopped", VIEW_WAITS}, {"open", VIEW_WAITS}};
-  for (size_t i = 0; i < ARRAY_LEN(table); i++)
-    if (strcmp(table[i].status, status) == 0)
-      return table[i].class;
+  for (int i = VIEW_FAILED + 1; i < VIEW_CLASS_COUNT; i++)
+    if (summary_wanted(view_class_statuses((enum view_class)i), status))
+      return (enum view_class)i;
   return VIEW_FAILED;
 }
 
@@ -333,7 +339,11 @@ static struct str *row_texts(struct view_row *row, size_t k) {
 static void add_row(struct session_list *f, const struct store_ref *ref, const struct list_row *d,
                     const char *status) {
   struct view_row row = {0};
-  const char *verification = f->aggregate != NULL ? count_log(f, ref) : "sound";
+  const char *verification = rows_log_name(ROWS_SOUND);
+  if (f->aggregate != NULL)
+    verification = count_log(f, ref);
+  else if (d != NULL && verified_is_damaged(ref, &f->proof_left, NULL))
+    verification = rows_log_name(ROWS_TAMPERED);
   bool bad = strcmp(verification, rows_log_name(ROWS_SOUND)) != 0 &&
              strcmp(verification, rows_log_name(ROWS_TORN)) != 0 &&
              strcmp(verification, rows_log_name(ROWS_EMPTY)) != 0;
@@ -675,6 +685,27 @@ static void read_newest(struct session_list *f, const struct page *p, bool sorts
     memcpy(f->next, p->ids[i - 1].id, STORE_ID_BYTES);
 }
 
+/* Counts all sessions by class. Gives up where many logs would have to be read. */
+static void count_all(struct session_list *f, const struct page *p) {
+  struct index *x = index_open(p->store, NULL, INDEX_NOTHING);
+  size_t looked = 0;
+  for (size_t i = 0; i < p->count && looked <= LIMIT_WINDOW_COUNT_LOGS; i++) {
+    const struct index_row *row = index_row_of_list(x, p->ids[i].id);
+    if (row != NULL && (row->flags & INDEX_OVER)) {
+      f->all[view_class_of(row->status)]++;
+      continue;
+    }
+    struct store_ref ref;
+    store_ref(p->store, p->ids[i].id, &ref);
+    struct list_row *d = list_row_new(&ref);
+    f->all[d != NULL ? view_class_of(row_status(d, &ref, p->filter)) : VIEW_FAILED]++;
+    list_row_free(d);
+    looked++;
+  }
+  f->all_known = looked <= LIMIT_WINDOW_COUNT_LOGS;
+  index_close(x);
+}
+
 bool session_list_page(struct session_list *f, const struct store *store,
                        const struct view_filter *filter, struct err *err) {
   assert(f != NULL && filter != NULL);
@@ -688,6 +719,7 @@ bool session_list_page(struct session_list *f, const struct store *store,
     return false;
   if (sorts || filter_is_set(&filter->select))
     p.index = index_open(store, &filter->select, values[filter->sort]);
+  f->proof_left = LIMIT_WINDOW_PROOF_BYTES;
   f->tasks_later = sorts && filter->words[0] == NULL;
   if (f->tasks_later)
     read_sorted(f, &p);
@@ -704,6 +736,12 @@ bool session_list_page(struct session_list *f, const struct store *store,
   }
   if (f->tasks_later)
     skim_shown(f, store);
+  if (p.index == NULL && filter->words[0] == NULL && filter->before == NULL && f->next[0] == '\0') {
+    memcpy(f->all, f->classes, sizeof f->all); /* the page has them all */
+    f->all_known = true;
+  } else {
+    count_all(f, &p);
+  }
   index_close(p.index);
   free(p.ids);
   return true;

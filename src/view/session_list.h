@@ -27,6 +27,7 @@ enum view_class {
 };
 const char *view_class_name(enum view_class class); /* failed, waiting, ... */
 enum view_class view_class_of(const char *status);
+const char *view_class_statuses(enum view_class class); /* as a filter names them */
 
 /* A row counts judgments by the stage that decided; the last: no stage did. */
 enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };
@@ -60,11 +61,14 @@ struct session_list {
   struct arena arena;
   struct view_row *rows;
   size_t count, room;
-  size_t left_out; /* number of older ones */
-  size_t classes[VIEW_CLASS_COUNT];
-  struct aggregate *aggregate; /* NULL at a glance */
-  bool tasks_later;            /* tasks are read later, only for rows that stay */
-  char next[40];               /* the next page begins after this id; "": there is none */
+  size_t left_out;                  /* number of older ones */
+  size_t classes[VIEW_CLASS_COUNT]; /* of `rows` */
+  size_t all[VIEW_CLASS_COUNT];     /* at a glance, of the store, whatever the filter wants; */
+  bool all_known;                   /* not without an index, where there are many */
+  struct aggregate *aggregate;      /* NULL at a glance, where only short logs are checked: */
+  uint64_t proof_left;              /* bytes that still may be */
+  bool tasks_later;                 /* tasks are read later, only for rows that stay */
+  char next[40];                    /* the next page begins after this id; "": there is none */
 };
 
 /* A filter says which sessions a person wants: "status:running since:7d workflow:demo words in the

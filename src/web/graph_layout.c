@@ -6,7 +6,6 @@
  * nothing moves while a session runs. Edges beyond GRAPH_LAYOUT_LANES lanes are not drawn; the
  * words still name them. */
 #include "base/log.h"
-#include "view/number_format.h"
 #include "web/parts.h"
 
 #include <stdlib.h>
@@ -189,29 +188,17 @@ static void put_led(struct html *h, const struct view_movement *m) {
     html_puts(h, "-");
 }
 
-/* Begins a cell of a number. A file has many, and style.css knows them by their place. */
-static void next_number(struct html *h) {
-  if (h->root != NULL)
-    HTML(h, "</td><td class=n>");
-  else
-    HTML(h, "</td><td>");
-}
-
 static void put_row(struct html *h, const struct view_movement *m) {
-  buf_auto_t text = {0};
   HTML_FMT(h, "<th scope=row><bdi>%.*s</bdi>", STR_ARG(m->name));
   if (m->open)
     HTML(h, " <span class=mark>open</span>");
-  HTML_FMT(h, "</th><td><bdi>%.*s</bdi>", STR_ARG(m->who));
-  next_number(h);
-  HTML_FMT(h, "%ld", m->runs);
-  next_number(h);
-  part_took(h, m->duration_ms);
-  next_number(h);
-  HTML_FMT(h, "%lld", (long long)(m->spend.input + m->spend.output));
-  next_number(h);
-  view_put_cost(&text, &m->spend);
-  HTML_FMT(h, "%.*s</td><td>", STR_ARG(buf_view(&text)));
+  if (m->who.n > 0)
+    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(m->who));
+  if (h->root != NULL)
+    HTML(h, "</th><td class=n>");
+  else
+    HTML(h, "</th><td>");
+  HTML_FMT(h, "%ld</td><td>", m->runs);
   put_led(h, m);
   HTML(h, "</td></tr>");
 }
@@ -221,9 +208,7 @@ void graph_layout_table(struct html *h, const struct view_session *v) {
   size_t rows = v->movement_count + 2;
   graph_layout_gather(&r);
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=\"Graph\"><table class=rails>"
-          "<caption>Movements in file order, and where each led</caption><thead><tr>"
-          "<td></td><th scope=col>movement</th><th scope=col>who</th><th scope=col>runs</th>"
-          "<th scope=col>time</th><th scope=col>tokens</th><th scope=col>cost</th>"
+          "<thead><tr><td></td><th scope=col>movement</th><th scope=col>runs</th>"
           "<th scope=col>led to</th></tr></thead><tbody>");
   for (size_t i = 0; i < rows; i++) {
     HTML(h, "<tr>");
@@ -236,9 +221,9 @@ void graph_layout_table(struct html *h, const struct view_session *v) {
     if (i < v->movement_count)
       put_row(h, &v->movements[i]);
     else if (i == v->movement_count)
-      HTML(h, "<th scope=row>COMPLETE</th><td colspan=6></td></tr>");
+      HTML(h, "<th scope=row>COMPLETE</th><td colspan=2></td></tr>");
     else
-      HTML(h, "<th scope=row>ABORT</th><td colspan=6></td></tr>");
+      HTML(h, "<th scope=row>ABORT</th><td colspan=2></td></tr>");
   }
   HTML(h, "</tbody></table></div>");
   free(r.edges);

@@ -1,6 +1,7 @@
 /* Writes what pages and reports share: the frame, times, texts, rows of sessions. */
 #include "base/utf8.h"
 #include "core/record.h"
+#include "judge/stage.h"
 #include "view/number_format.h"
 #include "web/page_session.h"
 #include "web/parts.h"
@@ -29,12 +30,16 @@ static void part_begin_page(struct html *h, struct str title, const char *watch)
   HTML_FMT(h, "></script></head>\n<body data-root=\"%s\"", h->root);
   if (watch != NULL)
     HTML_ATTR(h, "data-watch", str_from(watch));
-  HTML(h, "><header class=noprint><nav aria-label=Pages><a");
+  HTML(h, "><header class=noprint><nav aria-label=Pages><span class=brand "
+          "aria-hidden=true>segue</span> <a");
   HTML_LINK(h, "/", STR(""), "");
   put_menu(h, title, "Sessions");
   HTML(h, "<a");
   HTML_LINK(h, "/inbox", STR(""), "");
   put_menu(h, title, "Inbox");
+  HTML(h, "<a");
+  HTML_LINK(h, "/workflows", STR(""), "");
+  put_menu(h, title, "Workflows");
   HTML(h, "<a");
   HTML_LINK(h, "/audit", STR(""), "");
   put_menu(h, title, "Audit");
@@ -54,7 +59,7 @@ void part_end_page(struct html *h) {
   HTML(h,
        "</main><footer class=noprint><details id=keys><summary>Keys</summary><dl>"
        "<dt>everywhere</dt><dd>?: this list; Esc: leave a field, fold this list; u: back; e: open "
-       "all details; g s: sessions; g i: inbox; g a: audit; g p: providers</dd>"
+       "all details; g s: sessions; g i: inbox; g w: workflows; g a: audit; g p: providers</dd>"
        "<dt>sessions</dt><dd>j, k: next, previous session; Enter: open it; /: filter; x: select it "
        "(select two to compare them)</dd>"
        "<dt>inbox</dt><dd>j, k: next, previous of what waits; Enter: open its session</dd>"
@@ -311,17 +316,6 @@ const struct page_live *page_live_of(const struct page_ask *ask, const char *id)
 
 /* --- sessions as rows --- */
 
-static void put_row_id(struct html *h, const struct view_row *row) {
-  HTML(h, "<th scope=row>");
-  if (h->root != NULL) {
-    HTML(h, "<a");
-    HTML_LINK(h, "s/", str_from(row->id), "/");
-    HTML_FMT(h, ">%s</a></th>", row->id);
-    return;
-  }
-  HTML_FMT(h, "<code title=\"%.*s\">%s</code></th>", STR_ARG(row->log), row->id);
-}
-
 /* --- how its judgments were decided --- */
 
 /* Returns the look of a method; methods that cost about the same and fail alike share one. */
@@ -355,7 +349,8 @@ static void put_method_bar(struct html *h, const struct view_row *row) {
   for (int i = 0; i < SKIM_METHODS; i++) {
     if (row->methods[i] == 0)
       continue;
-    buf_printf(&words, "%s%s %ld", sum > 0 ? ", " : "", skim_method_name(i), row->methods[i]);
+    buf_printf(&words, "%s" STR_FMT " %ld", sum > 0 ? ", " : "",
+               STR_ARG(judge_stage_words(str_from(skim_method_name(i)))), row->methods[i]);
     sum += row->methods[i];
   }
   long long at = 0;
@@ -418,19 +413,33 @@ static void put_marks(struct html *h, const struct view_row *row) {
     HTML_FMT(h, " <span class=mark>log <bdi>%.*s</bdi></span>", STR_ARG(row->verification));
 }
 
+/* Writes the task, which leads to the session, above workflow, movement and providers. */
 static void put_about(struct html *h, const struct view_row *row) {
-  HTML_FMT(h, "<td><bdi>%.*s</bdi><br><bdi class=dim>%.*s</bdi></td><td><bdi>%.*s</bdi>",
-           STR_ARG(row->workflow), STR_ARG(row->task), STR_ARG(row->movement));
+  struct str name = row->task.n > 0 ? row->task : row->workflow;
+  if (name.n == 0)
+    name = str_from(row->id);
+  HTML(h, "<th scope=row>");
+  if (h->root != NULL) {
+    HTML(h, "<a");
+    HTML_LINK(h, "s/", str_from(row->id), "/");
+    HTML_FMT(h, ">%.*s</a>", STR_ARG(name));
+  } else {
+    HTML_FMT(h, "<bdi>%.*s</bdi><br><code title=\"%.*s\">%s</code>", STR_ARG(row->task),
+             STR_ARG(row->log), row->id);
+  }
+  HTML_FMT(h, "<br><small><bdi>%.*s</bdi>", STR_ARG(row->workflow));
+  if (row->movement.n > 0)
+    HTML_FMT(h, " \xC2\xB7 <bdi>%.*s</bdi>", STR_ARG(row->movement));
   if (row->providers.n > 0)
-    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(row->providers));
-  HTML(h, "</td><td>");
+    HTML_FMT(h, " \xC2\xB7 <bdi>%.*s</bdi>", STR_ARG(row->providers));
+  HTML(h, "</small></th><td><div>");
   if (row->message.n > 0)
     html_said(h, row->message);
   if (row->wait.n > 0)
     HTML_FMT(h, "%s<bdi>%.*s</bdi>",
              row->message.n > 0 ? "; waits: " : "waits: ", STR_ARG(row->wait));
   put_marks(h, row);
-  HTML(h, "</td>");
+  HTML(h, "</div></td>");
 }
 
 static void put_session_row(struct html *h, const struct view_row *row) {
@@ -440,14 +449,14 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   if (colour[0])
     HTML_ATTR(h, "class", str_from(colour));
   HTML(h, ">");
+  if (h->root != NULL)
+    HTML(h, "<input type=checkbox aria-label=Compare>");
   put_sign_and_status(h, row->status, row->class);
   HTML(h, "</td>");
-  put_row_id(h, row);
   put_about(h, row);
   put_method_bar(h, row);
   HTML_FMT(h, "<td>%ld</td>", row->turns);
   part_when_cell(h, row->started_ms);
-  part_when_cell(h, row->updated_ms);
   HTML(h, "<td>");
   if (row->updated_ms >= row->started_ms)
     part_took(h, row->updated_ms - row->started_ms);
@@ -483,12 +492,10 @@ void part_rows(struct html *h, const struct session_list *f, enum view_class cla
     HTML(h, "<div class=\"wide rows\" tabindex=0 role=region");
   HTML_FMT(h,
            " aria-label=\"%s\"><table><thead><tr><th scope=col>status</th><th "
-           "scope=col>session</th><th scope=col>workflow, task</th><th scope=col>movement, "
-           "providers</th><th scope=col>why</th><th scope=col>decided by</th>",
+           "scope=col>task</th><th scope=col>why</th><th scope=col>decided by</th>",
            class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class));
   put_column(h, "turns", VIEW_SORT_TURNS, order);
   put_column(h, "started", VIEW_SORT_STARTED, order);
-  HTML(h, "<th scope=col class=n>last record</th>");
   put_column(h, "took", VIEW_SORT_TOOK, order);
   put_column(h, "tokens", VIEW_SORT_TOKENS, order);
   put_column(h, "cost", VIEW_SORT_COST, order);

@@ -107,6 +107,7 @@ function refresh() {
       else document.getElementById('fresh')?.replaceChildren();
       taking = false;
       merge(main(), document.adoptNode(fresh));
+      ticked();
     }
     else if (why) {
       tell(`This page is out of date: ${why.textContent}.`);
@@ -172,17 +173,30 @@ setInterval(() => { if (stream?.readyState === EventSource.OPEN) refresh(); }, 5
 
 // --- actions: only by a button, never by a key or an address ---
 
+// What a plan says before anything runs: by whom, how much at most, and what the last runs used.
+function planned(plan) {
+  const by = (m) => m.work?.map((w) => w.provider).join(' or ') || (m.command ? 'a command' : 'a person or its parts');
+  const who = plan.movements.map((m) => `${m.name} by ${by(m)}`).join(', ');
+  const most = plan.calls === undefined || plan.calls === null ? 'any number of calls' : `at most ${plan.calls} calls`;
+  const answers = plan.cost?.answers_usd;
+  const used = plan.history?.cost_usd?.p50;
+  return `It can run: ${who}; ${most}` + (typeof answers === 'number' ? `, at most $${answers.toFixed(4)} for answers` : '') +
+    (typeof used === 'number' ? `; half of the last runs cost up to $${used.toFixed(4)}` : '') + '.';
+}
+
 async function act(button, what, body) {
   const said = document.getElementById('acted');
   button.disabled = true;
   try {
-    const answer = await fetch((what.startsWith('s/') ? root : location.pathname) + what, {
+    const answer = await fetch((/^(s\/|start$|plan$)/.test(what) ? root : location.pathname) + what, {
       method: 'POST',
       headers: {'Content-Type': 'application/json', 'X-Segue': '1'},
       body: JSON.stringify(body),
     });
     const told = await answer.json();
-    said.textContent = answer.ok ? `Done: the session is ${told.status}.` : told.detail;
+    if (answer.ok && /^start$|\/fork$/.test(what)) location.href = `${root}s/${told.id}/`;
+    if (answer.ok && what === 'plan') said.textContent = planned(told);
+    else said.textContent = answer.ok ? `Done: the session is ${told.status}.` : told.detail;
   } catch {
     said.textContent = 'segue did not answer.';
   }
@@ -201,7 +215,7 @@ async function copy(button) {
 
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button');
-  if (button?.dataset.act) act(button, button.dataset.act, JSON.parse(button.dataset.body ?? '{}'));
+  if (button?.dataset.act && !button.form) act(button, button.dataset.act, JSON.parse(button.dataset.body ?? '{}'));
   if (button && 'fresh' in button.dataset) {
     taking = true;
     refresh();
@@ -221,6 +235,11 @@ function answered(fields) {
   return `{${fields.filter((f) => f.value).map((f) => `${f.dataset.key}:${json(f)}`).join(',')}}`;
 }
 
+document.addEventListener('change', (event) => {
+  const row = event.target.matches('[type=checkbox]') && event.target.closest('tr[id^=r-]');
+  if (row) select(row);
+});
+
 document.addEventListener('submit', (event) => {
   event.preventDefault();
   const form = event.target;
@@ -235,7 +254,8 @@ document.addEventListener('submit', (event) => {
     }
     const fields = [...form.elements].filter((f) => f.dataset.form);
     if (fields.length) body.text = answered(fields);
-    act(form.querySelector('button'), form.dataset.act, body);
+    const button = event.submitter ?? form.querySelector('button');
+    act(button, button.dataset.act ?? form.dataset.act, body);
     return;
   }
   const asked = new URLSearchParams();
@@ -259,12 +279,12 @@ function move(step) {
   if (next) next.querySelector('a').focus();
 }
 
-// Selecting two sessions offers a link to their comparison.
-function select() {
+// Selecting two sessions, by key or by its box, offers a link to their comparison.
+function select(row) {
   const chosen = document.getElementById('chosen');
-  const row = document.activeElement.closest('#main tbody tr[id^=r-]');
   if (!chosen || !row) return;
   row.classList.toggle('selected');
+  ticked();
   const ids = [...document.querySelectorAll('tr.selected')].map((r) => r.id.slice(2)).sort();
   chosen.textContent = ids.length ? `${ids.length} selected. ` : '';
   if (ids.length !== 2) return;
@@ -272,6 +292,11 @@ function select() {
   link.href = `${root}compare/${ids[0]}_${ids[1]}`;
   link.textContent = 'Compare them';
   chosen.append(link);
+}
+// The class says what is selected; a merge keeps it.
+function ticked() {
+  for (const box of document.querySelectorAll('tr[id^=r-] [type=checkbox]'))
+    box.checked = box.closest('tr').classList.contains('selected');
 }
 
 // With cookies off, a browser keeps nothing.
@@ -284,7 +309,7 @@ function kept() {
 }
 
 const keys = {
-  x: select,
+  x: () => select(document.activeElement.closest('#main tbody tr[id^=r-]')),
   j: () => move(1),
   k: () => move(-1),
   u: () => history.back(),
@@ -304,11 +329,11 @@ document.addEventListener('keydown', (event) => {
     document.activeElement?.blur();
     document.getElementById('keys').open = false;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select')) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input:not([type=checkbox]), textarea, select')) return;
   if (kept().keys === 'off') return;
   if (going) {
     going = false;
-    const page = {s: '', i: 'inbox', a: 'audit', p: 'providers'}[event.key];
+    const page = {s: '', i: 'inbox', w: 'workflows', a: 'audit', p: 'providers'}[event.key];
     if (page !== undefined) location.href = root + page;
     return;
   }

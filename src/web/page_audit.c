@@ -355,13 +355,14 @@ static void put_audit_key(struct html *h, const char *filter, struct str text) {
   bool plain = text.n > 0 && (!method || judge_stage_from_name(text, &stage)) &&
                memchr(text.p, ' ', text.n) == NULL && !str_eq_c(text, "-");
   if (h->root == NULL || filter == NULL || !plain) {
-    html_said(h, text.n > 0 ? text : STR("-"));
+    html_said(h, method ? judge_stage_words(text) : text);
     return;
   }
   buf_printf(&q, "%s:" STR_FMT, filter, STR_ARG(text));
   HTML(h, "<a");
   HTML_LINK(h, "/?q=", buf_view(&q), "");
-  HTML_FMT(h, "><bdi>%.*s</bdi></a>", STR_ARG(text));
+  HTML_FMT(h, " title=\"%.*s\"><bdi>%.*s</bdi></a>", STR_ARG(text),
+           STR_ARG(method ? judge_stage_words(text) : text));
 }
 
 static void put_keys_cell(struct html *h, const struct aggregate *c, const struct group_by_table *t,
@@ -373,6 +374,10 @@ static void put_keys_cell(struct html *h, const struct aggregate *c, const struc
       HTML(h, "<th scope=row>");
     else
       HTML(h, "<td>");
+    if (text.n == 0 || t->keys[k] == GROUP_BY_TO) {
+      buf_clear(&text);
+      group_by_key_words(t, g, k, &c->names, &text);
+    }
     put_audit_key(h, key_filter(t->keys[k]), buf_view(&text));
     if (k == 0)
       HTML(h, "</th>");
@@ -859,7 +864,7 @@ static void put_behind_sum(struct html *h, const struct drilldown *b) {
            PLURAL(b->total), behind_words(b));
   for (size_t k = 0; b->keyed != NULL && k < b->keyed->key_count; k++)
     HTML_FMT(h, ", %s <bdi>%.*s</bdi>", group_by_key_name(b->keyed->keys[k]),
-             STR_ARG(b->keys[k].n > 0 ? b->keys[k] : STR("-")));
+             STR_ARG(b->keys[k].n > 0 ? judge_stage_words(b->keys[k]) : STR("-")));
   if (b->table == DRILLDOWN_CAUSES)
     HTML_FMT(h, ", not complete by cause <bdi>%.*s</bdi>", STR_ARG(b->keys[0]));
   if (b->count > 0 && b->count < b->total)

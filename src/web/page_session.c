@@ -5,6 +5,7 @@
 #include "core/budget.h"
 #include "core/record.h"
 #include "format/json_object.h"
+#include "judge/stage.h"
 #include "store/inbox.h"
 #include "store/summary.h"
 #include "view/judgment.h"
@@ -141,47 +142,13 @@ static void put_doing(struct html *h, const struct view_turn *t) {
              STR_ARG(t->provider));
 }
 
-/* Writes the present state. The log of a session that nobody runs ends where it was left. */
-static void put_now(struct html *h, const struct view_session *v) {
-  bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
-  HTML(h, "<dt>now</dt><dd>");
-  if (!runs) {
-    HTML_FMT(h, "<bdi>%.*s</bdi>, ", STR_ARG(v->status));
-    part_since(h, v->last_ms);
-    if (v->message.n > 0)
-      HTML_FMT(h, ": <bdi>%.*s</bdi>", STR_ARG(v->message));
-  } else if (v->open_count == 0) {
-    HTML_FMT(h, "<bdi>%.*s</bdi>",
-             STR_ARG(v->message.n > 0 ? v->message : STR("between two turns")));
-  }
-  if (!view_session_is_over(v)) {
-    for (size_t i = 0; i < v->open_count; i++) {
-      const struct view_turn *t = &v->turns[v->open[i]];
-      HTML_FMT(h, "<div>Turn %ld, <bdi>%.*s</bdi>: ", t->turn, STR_ARG(t->movement));
-      put_doing(h, t);
-      HTML(h, "</div>");
-    }
-  }
-  HTML(h, "</dd>");
-}
-
-/* --- why --- */
+/* --- the head --- */
 
 static const struct view_turn *last_verdict(const struct view_session *v) {
   for (size_t i = v->turn_count; i-- > 0;)
     if (v->turns[i].over && v->turns[i].parent == 0)
       return &v->turns[i];
   return NULL;
-}
-
-static void put_last_verdict(struct html *h, const struct view_turn *t) {
-  HTML_FMT(h, "turn %ld, <bdi>%.*s</bdi>", t->turn, STR_ARG(t->movement));
-  if (!t->judged) {
-    HTML_FMT(h, ", ended without a rule: <bdi>%.*s</bdi>", STR_ARG(t->method));
-    return;
-  }
-  HTML_FMT(h, ", led to <bdi>%.*s</bdi> by rule %ld, <bdi>%.*s</bdi> (<bdi>%.*s</bdi>)",
-           STR_ARG(t->leads_to), t->rule, STR_ARG(t->condition), STR_ARG(t->method));
 }
 
 static bool asks_person(const struct view_session *v) {
@@ -191,21 +158,53 @@ static bool asks_person(const struct view_session *v) {
   return false;
 }
 
-static void put_reason(struct html *h, const struct view_session *v) {
+/* Says why it stands as it does: its own message, else the last verdict. */
+static void head_put_why(struct html *h, const struct view_session *v) {
   const struct view_turn *last = last_verdict(v);
-  HTML(h, "<dt>why</dt><dd>");
-  if (last != NULL)
-    put_last_verdict(h, last);
-  else
+  if (v->message.n > 0) {
+    html_said(h, v->message);
+  } else if (last == NULL) {
     html_puts(h,
               v->forked_from.n > 0 ? "it continues from where it was forked" : "it has just begun");
+  } else if (!last->judged) {
+    HTML_FMT(h, "<bdi>%.*s</bdi>: <bdi>%.*s</bdi>", STR_ARG(last->movement),
+             STR_ARG(judge_stage_words(last->method)));
+  } else {
+    HTML_FMT(h, "<bdi>%.*s</bdi> led to <bdi>%.*s</bdi>: <bdi>%.*s</bdi>", STR_ARG(last->movement),
+             STR_ARG(last->leads_to), STR_ARG(last->reason.n > 0 ? last->reason : last->condition));
+  }
   if (asks_person(v))
     html_puts(h, "; it continues when its question is answered");
   else if (v->resumable)
     html_puts(h, "; it continues when it is resumed");
   else if (str_eq_c(v->status, "open"))
     html_puts(h, "; nothing runs it: segue resume continues it");
-  HTML(h, "</dd>");
+}
+
+/* Writes status, reason, cost and time in one line, which breaks where it must. */
+static void put_state_line(struct html *h, const struct view_session *v) {
+  char status[24];
+  buf_auto_t cost = {0};
+  const json_t *usd = json_at(v->spent, "cost_usd");
+  bool over = view_session_is_over(v);
+  print_into(status, sizeof status, STR_FMT, STR_ARG(v->status));
+  HTML(h, "<p id=state>");
+  part_status(h, v->status, view_class_of(status));
+  if (v->basis.n > 0)
+    HTML_FMT(h, "<span><bdi>%.*s</bdi></span>", STR_ARG(v->basis));
+  HTML(h, "<span class=why>");
+  head_put_why(h, v);
+  HTML(h, "</span>");
+  view_put_dollars(&cost, json_number_value(usd), usd != NULL, json_at(v->spent, "unpriced"));
+  if (cost.n > 0)
+    HTML_FMT(h, "<span class=n>%s</span>", buf_c(&cost));
+  HTML(h, "<span class=n>");
+  part_took(h, v->last_ms > v->started_ms ? v->last_ms - v->started_ms : 0);
+  HTML_FMT(h, "</span><span class=n>%zu turn%s</span><span class=dim>", v->turn_count,
+           PLURAL(v->turn_count));
+  html_puts(h, over ? "" : "last change ");
+  part_when(h, v->last_ms);
+  HTML(h, "</span></p>");
 }
 
 /* --- limits --- */
@@ -312,31 +311,41 @@ static void put_of_day(struct html *h, const json_t *limit) {
   HTML(h, "</div>");
 }
 
-/* Shows what a session does or waits for, why, and its limits. day: limits of all sessions
- * together, from daily_usage_json; or NULL. */
-static void part_now(struct html *h, const struct view_session *v, const json_t *day) {
-  bool over = view_session_is_over(v);
-  bool limits = v->bound_count > 0 || (!over && json_array_size(day) > 0);
-  HTML(h, "<dl id=now><dt>last change</dt><dd>");
-  part_when(h, v->last_ms);
-  HTML(h, "</dd>");
-  put_now(h, v);
-  put_reason(h, v);
-  if (limits)
-    HTML(h, "<dt>limits</dt><dd>");
+static void head_put_limits(struct html *h, const struct view_session *v, const json_t *day) {
+  if (v->bound_count == 0 && json_array_size(day) == 0)
+    return;
+  HTML(h, "<dt>limits</dt><dd>");
   for (size_t i = 0; i < v->bound_count; i++) {
     HTML(h, "<div>");
     put_bound_words(h, &v->bounds[i]);
     mark_near(h, (double)v->bounds[i].used, (double)v->bounds[i].limit);
     HTML(h, "</div>");
   }
-  JSON_EACH(over ? NULL : day, i, limit) {
+  JSON_EACH(day, i, limit) {
     struct str provider = json_view_at(limit, "provider");
     if (provider.n == 0 || names_provider(v, provider))
       put_of_day(h, limit);
   }
-  if (limits)
+  HTML(h, "</dd>");
+}
+
+/* Shows what its turns do or wait for, and its limits. The log of a session that nobody runs ends
+ * where it was left. day: limits of all sessions together, from daily_usage_json; or NULL. */
+static void part_now(struct html *h, const struct view_session *v, const json_t *day) {
+  if (view_session_is_over(v))
+    return;
+  HTML(h, "<dl id=now>");
+  if (v->open_count > 0)
+    HTML(h, "<dt>now</dt><dd>");
+  for (size_t i = 0; i < v->open_count; i++) {
+    const struct view_turn *t = &v->turns[v->open[i]];
+    HTML_FMT(h, "<div>Turn %ld, <bdi>%.*s</bdi>: ", t->turn, STR_ARG(t->movement));
+    put_doing(h, t);
+    HTML(h, "</div>");
+  }
+  if (v->open_count > 0)
     HTML(h, "</dd>");
+  head_put_limits(h, v, day);
   HTML(h, "</dl>");
 }
 
@@ -455,7 +464,7 @@ static void put_call_tool(struct html *h, const struct view_tool *tool) {
 static void put_call_line(struct html *h, const struct page_ask *ask, const struct view_call *c) {
   HTML(h, "<p class=dim>");
   if (c->stage.n > 0)
-    HTML_FMT(h, "judges: <bdi>%.*s</bdi>, ", STR_ARG(c->stage));
+    HTML_FMT(h, "judges: <bdi>%.*s</bdi>, ", STR_ARG(judge_stage_words(c->stage)));
   HTML_FMT(h, "call %ld, attempt %ld, for ", c->call, c->attempt);
   part_took(h, ask->now_ms > c->started_ms ? ask->now_ms - c->started_ms : 0);
   if (c->heard_ms > 0) {
@@ -471,8 +480,8 @@ static void put_call_line(struct html *h, const struct page_ask *ask, const stru
 static void put_call(struct html *h, const struct page_ask *ask, const struct view_call *c) {
   const struct page_said *said = said_by(ask, c->call);
   HTML_FMT(h,
-           "<section class=call id=\"call-%ld-%ld\" aria-label=\"Call %ld\"><h3><bdi>%.*s</bdi>: "
-           "<bdi>%.*s</bdi> <bdi>%.*s</bdi></h3>",
+           "<section class=call id=\"call-%ld-%ld\" aria-label=\"Call %ld\"><h2><bdi>%.*s</bdi>: "
+           "<bdi>%.*s</bdi> <bdi>%.*s</bdi></h2>",
            c->call, c->attempt, c->call, STR_ARG(c->movement), STR_ARG(c->provider),
            STR_ARG(c->model));
   put_call_line(h, ask, c);
@@ -516,7 +525,7 @@ static size_t movement_shown(const struct page_ask *ask, const struct view_sessi
 static void put_graph(struct html *h, const struct page_ask *ask, const struct view_session *v) {
   struct view_session part = *v;
   const size_t max = GRAPH_ROW_COUNT;
-  HTML(h, "<h2>Graph</h2>");
+  HTML(h, "<section id=graph><h2>Graph</h2>");
   if (v->movement_count > LIMIT_WINDOW_ROW_COUNT) {
     size_t at = movement_shown(ask, v), first = at > max / 2 ? at - max / 2 : 0;
     first = first + max > v->movement_count ? v->movement_count - max : first;
@@ -528,6 +537,7 @@ static void put_graph(struct html *h, const struct page_ask *ask, const struct v
              first + 1, first + max, v->movement_count);
   }
   graph_layout_table(h, &part);
+  HTML(h, "</section>");
 }
 
 static void put_forked(struct html *h, const struct page_ask *ask, const struct view_session *v) {
@@ -537,42 +547,23 @@ static void put_forked(struct html *h, const struct page_ask *ask, const struct 
   HTML(h, ">Compare with the session it was forked from</a></p>");
 }
 
-static void put_session_body(struct html *h, const struct page_ask *ask,
-                             const struct view_session *v, const struct record_index *track) {
-  buf_auto_t task = {0};
-  part_banner(h, v);
-  part_now(h, v, ask->day);
-  if (ask->acts)
-    part_acted(h);
-  bool asked = (v->asked || v->forked_from.n > 0) && !view_session_is_over(v);
-  bool asks = asked && put_asked_now(h, ask);
-  if (ask->acts)
-    part_acts(h, v, asks);
-  bool runs = page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running");
-  AUTO(view_running_deinit) struct view_running now = {0};
-  struct err ignored;
-  if (runs && view_running_read(&now, track, &ignored)) {
-    if (now.count > 0)
-      HTML(h, "<h2>Now</h2>");
-    for (size_t i = 0; i < now.count; i++)
-      put_call(h, ask, &now.calls[i]);
-  }
-  part_session_facts(h, v, NULL);
-  part_find_form(h, STR(""));
-  HTML_FMT(
-      h,
-      "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p><p><a "
-      "href=\"integrity\">Verify this log</a> Read for this page: %s up to record %llu",
-      v->chain == VIEW_BAD ? "sound only" : "sound", (unsigned long long)v->records);
+static void put_page_contents(struct html *h, const struct view_session *v) {
+  HTML(h, "<nav id=contents aria-label=\"On this page\"><a href=\"#turns\">Turns</a>");
+  if (v->movement_count > 0)
+    HTML(h, " <a href=\"#graph\">Graph</a>");
+  HTML_FMT(h,
+           " <a href=\"#task\">Task</a> <a href=\"#about\">Facts</a> <a "
+           "href=\"#totals\">Totals</a> <a href=changes>Changed lines</a> <a "
+           "href=workflow>Workflow</a> <a href=records>Records</a> <a href=integrity>Verify</a> "
+           "<span class=dim>log %s up to record %llu",
+           v->chain == VIEW_BAD ? "sound only" : "sound", (unsigned long long)v->records);
   if (v->chain == VIEW_TORN)
     HTML_FMT(h, ", with a torn tail of %llu bytes", (unsigned long long)v->torn_bytes);
-  HTML(h, "</p><details id=task><summary>Task</summary>");
-  buf_printf(&task, "%llu#/task", (unsigned long long)v->task_seq);
-  part_pre(h, v->task, LIMIT_WINDOW_TEXT_BYTES,
-           (struct part_cut){.bytes = v->task.n + v->task_more_bytes, .ref = buf_view(&task)});
-  HTML(h, "</details>");
-  if (v->forked_from.n == STORE_ID_BYTES - 1)
-    put_forked(h, ask, v);
+  HTML(h, "</span></nav>");
+}
+
+/* Writes the turns, with the graph beside them where there is room. */
+static void put_turns(struct html *h, const struct page_ask *ask, const struct view_session *v) {
   size_t failed = 0;
   for (size_t i = 0; i < v->turn_count; i++)
     failed += view_turn_failed(&v->turns[i]);
@@ -580,15 +571,53 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   const struct part_which which = {.only_failed = ask->only_failed,
                                    .first = first_turn(ask, count),
                                    .max = LIMIT_WINDOW_ROW_COUNT};
-  HTML(h, "<h2>Turns</h2>");
+  HTML(h, "<div class=beside><section id=turns><h2>Turns</h2>");
   put_turns_choice(h, v, ask->only_failed, failed);
   put_turn_pages(h, &which, count);
   if (count > 0 || !ask->only_failed)
     part_turns(h, v, "", &which);
+  HTML(h, "</section>");
   if (v->movement_count > 0)
     put_graph(h, ask, v);
-  HTML(h, "<h2>Totals</h2>");
+  HTML(h, "</div>");
+}
+
+/* Writes what few need at once, folded. */
+static void put_folded(struct html *h, const struct view_session *v) {
+  buf_auto_t task = buf_of("%llu#/task", (unsigned long long)v->task_seq);
+  HTML(h, "<details id=task><summary>Task</summary>");
+  part_pre(h, v->task, LIMIT_WINDOW_TEXT_BYTES,
+           (struct part_cut){.bytes = v->task.n + v->task_more_bytes, .ref = buf_view(&task)});
+  HTML(h, "</details><details id=about><summary>Facts</summary>");
+  part_session_facts(h, v, NULL);
+  HTML(h, "</details><details id=totals><summary>Totals</summary>");
   part_totals(h, v);
+  HTML(h, "</details>");
+}
+
+static void put_session_body(struct html *h, const struct page_ask *ask,
+                             const struct view_session *v, const struct record_index *track) {
+  part_banner(h, v);
+  put_state_line(h, v);
+  put_page_contents(h, v);
+  if (ask->acts)
+    part_acted(h);
+  bool asked = (v->asked || v->forked_from.n > 0) && !view_session_is_over(v);
+  bool asks = asked && put_asked_now(h, ask);
+  if (ask->acts)
+    part_acts(h, v, asks);
+  part_now(h, v, ask->day);
+  bool runs = page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running");
+  AUTO(view_running_deinit) struct view_running now = {0};
+  struct err ignored;
+  if (runs && view_running_read(&now, track, &ignored))
+    for (size_t i = 0; i < now.count; i++)
+      put_call(h, ask, &now.calls[i]);
+  if (v->forked_from.n == STORE_ID_BYTES - 1)
+    put_forked(h, ask, v);
+  put_turns(h, ask, v);
+  part_find_form(h, STR(""));
+  put_folded(h, v);
 }
 
 struct record_index *page_track(const struct page_ask *ask, struct record_index **own,
@@ -619,7 +648,7 @@ struct record_index *page_track(const struct page_ask *ask, struct record_index 
 unsigned page_session(const struct page_ask *ask, struct buf *out) {
   struct record_index *own, *track;
   struct err err = {0};
-  char title[80], watch[80];
+  char watch[80];
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
   struct view_session v = track->view; /* a copy, for the status below */
@@ -627,9 +656,12 @@ unsigned page_session(const struct page_ask *ask, struct buf *out) {
   if (live != NULL)
     v.status = str_from(live->status);
   struct html h = page_html(ask, out);
-  print_into(title, sizeof title, "Session %s", ask->id);
+  struct str rest = str_trim(v.task), line = rest.n > 0 ? str_next_line(&rest) : v.workflow;
+  buf_auto_t title = {0};
+  line = line.n > 0 ? line : str_from(ask->id);
+  buf_append(&title, line.p, view_fitting(line, LIMIT_VIEW_LINE_BYTES));
   print_into(watch, sizeof watch, "s/%s/events", ask->id);
-  page_begin(&h, title, watch);
+  page_begin(&h, buf_c(&title), watch);
   put_session_body(&h, ask, &v, track);
   part_end_page(&h);
   record_index_free(own);
@@ -666,26 +698,27 @@ static bool turn_words(const struct verified_reader *book, long turn, struct buf
   return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
 }
 
-/* Writes the verdict in one line; how it was reached is shown below. */
-static void put_verdict_line(struct html *h, const json_t *judgment) {
-  static const char *const words[] = {"method", "match_method"};
+/* Writes the verdict, the judge's sentence and what decided; how it came about is shown below. */
+static void put_verdict_first(struct html *h, const json_t *judgment) {
+  const json_t *stages = json_at(judgment, "stages");
+  const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
   struct str next = json_view_at(judgment, "next");
-  HTML(h, "<p class=lead>");
+  HTML(h, "<section class=verdict aria-label=Verdict><p>");
   if (judgment == NULL) {
     html_puts(h, "Not judged yet.");
   } else if (json_at(judgment, "rule") == NULL || next.n == 0) {
-    html_puts(h, "No rule was found.");
+    HTML_FMT(h, "No rule was found: <bdi>%.*s</bdi>", STR_ARG(json_view_at(judgment, "reason")));
   } else {
-    HTML_FMT(h, "Led to <strong><bdi>%.*s</bdi></strong> by rule %lld", STR_ARG(next),
-             (long long)json_int_at(judgment, "rule"));
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-      struct str word = json_view_at(judgment, words[i]);
-      if (word.n > 0 && (i == 0 || !str_eq(word, json_view_at(judgment, "method"))))
-        HTML_FMT(h, ", %s <bdi>%.*s</bdi>", words[i], STR_ARG(word));
-    }
-    html_puts(h, ".");
+    HTML_FMT(h, "Led to <strong><bdi>%.*s</bdi></strong> by rule %lld, <bdi>%.*s</bdi>",
+             STR_ARG(next), (long long)json_int_at(judgment, "rule"),
+             STR_ARG(json_view_at(judgment, "condition")));
+    if (json_view_at(last, "reason").n > 0)
+      HTML_FMT(h, "</p><p><q>%.*s</q>", STR_ARG(json_view_at(last, "reason")));
+    HTML_FMT(h, "</p><p class=dim>decided by: <bdi>%.*s</bdi> <bdi>%.*s</bdi>",
+             STR_ARG(judge_stage_words(json_view_at(judgment, "method"))),
+             STR_ARG(json_view_at(last, "provider")));
   }
-  HTML(h, "</p>");
+  HTML(h, "</p></section>");
 }
 
 /* Names what each ambiguous stage was torn between; where each alternative is follows below. */
@@ -694,8 +727,8 @@ static void put_doubts(struct html *h, const json_t *judgment) {
     const json_t *candidates = json_at(stage, "candidates");
     if (json_array_size(candidates) == 0)
       continue;
-    HTML_FMT(h, "<p><span class=mark>ambiguous</span> <bdi>%.*s</bdi> found ",
-             STR_ARG(json_view_at(stage, "stage")));
+    HTML_FMT(h, "<p><span class=mark>ambiguous</span> <bdi>%.*s</bdi>: found ",
+             STR_ARG(judge_stage_words(json_view_at(stage, "stage"))));
     JSON_EACH(candidates, k, candidate) {
       long long rule = json_int_at(candidate, "rule");
       html_puts(h, k > 0 ? " and " : "");
@@ -706,6 +739,20 @@ static void put_doubts(struct html *h, const json_t *judgment) {
     }
     HTML(h, ", and decided nothing.</p>");
   }
+}
+
+/* Writes the form that begins another session where this one entered the turn's movement. */
+static void put_again(struct html *h, const struct page_ask *ask, const char *words) {
+  part_acted(h);
+  HTML_FMT(h,
+           "<details id=again><summary>Run again from here</summary><form data-act=\"s/%s/fork\">"
+           "<input type=hidden name=from value=\"%s\"><p>Another session begins where this one "
+           "was when it entered this turn; this one stays as it is.</p>",
+           ask->id, words);
+  HTML(h, "<p><label>Another instruction, if any<br><textarea name=instruction rows=3 cols=70>"
+          "</textarea></label></p><p><label>Provider <input name=provider autocomplete=off "
+          "spellcheck=false></label> <label>model <input name=model autocomplete=off "
+          "spellcheck=false></label></p><p><button>Run again</button></p></form></details>");
 }
 
 static void put_judgment(struct html *h, const struct page_ask *ask,
@@ -720,12 +767,14 @@ static void put_judgment(struct html *h, const struct page_ask *ask,
   put_turn_link(h, failed_near(&track->view, turn, false), "P", "Previous failure");
   put_turn_link(h, failed_near(&track->view, turn, true), "N", "Next failure");
   HTML(h, "</p>");
-  put_verdict_line(h, told->judgment);
+  put_verdict_first(h, told->judgment);
   put_doubts(h, told->judgment);
   HTML(h, "<p>In a terminal: ");
   part_code(h, buf_view(&command));
   HTML(h, "</p>");
   part_banner(h, &track->view);
+  if (ask->acts)
+    put_again(h, ask, words);
   part_told(h, told, buf_view(&command));
   if (!ask->all && view_judgment_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");

@@ -6,6 +6,8 @@
 #include "format/json_object.h"
 #include "store/filter.h"
 #include "store/inbox.h"
+#include "store/reader.h"
+#include "store/record_line.h"
 #include "view/number_format.h"
 #include "view/question.h"
 #include "web/page_session.h"
@@ -171,6 +173,30 @@ static void put_more(struct html *h, const struct page_ask *ask, const char *nex
   HTML_FMT(h, " data-keep=\"%s\">Older sessions</a></p>", ask->q);
 }
 
+/* Counts the sessions of each class, of the whole store where they are known, and leads to them. */
+static void put_class_counts(struct html *h, const struct page_ask *ask,
+                             const struct session_list *f) {
+  const size_t *counts = f->all_known ? f->all : f->classes;
+  size_t sum = 0;
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
+    sum += counts[i];
+  HTML(h, "<p id=counts role=status>");
+  if (ask->q[0])
+    HTML(h, "<a href=\"./\">");
+  HTML_FMT(h, "%zu session%s%s", sum, PLURAL(sum),
+           !f->all_known && (ask->before[0] || f->next[0]) ? " on this page" : "");
+  if (ask->q[0])
+    HTML(h, "</a>");
+  for (int i = 0; i < VIEW_CLASS_COUNT; i++) {
+    if (counts[i] == 0)
+      continue;
+    HTML(h, " <a");
+    html_link_query(h, "q", "status:", view_class_statuses((enum view_class)i), STR(""));
+    HTML_FMT(h, ">%zu %s</a>", counts[i], view_class_name((enum view_class)i));
+  }
+  HTML(h, "</p>");
+}
+
 static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct view_filter filter;
@@ -193,23 +219,121 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     HTML_FMT(&h, "<p>%s<bdi>%s</bdi></p>",
              ask->q[0] ? "No session matches this filter: " : "There are no sessions yet in ",
              ask->q[0] ? ask->q : ask->store.where);
+    if (ask->q[0])
+      HTML(&h, "<p><a href=\"./\">All sessions</a></p>");
+    else
+      HTML(&h, "<p>Begin one in a terminal, in the folder of your project: <code>segue until "
+               "'make test' -t 'Make the parser accept empty lines' -p claude</code> or, with a "
+               "workflow of your own, <code>segue init</code> and <code>segue submit</code>.</p>");
     put_more(&h, ask, f.next);
   } else {
-    HTML_FMT(&h, "<p id=counts role=status>%zu session%s%s", f.count, PLURAL(f.count),
-             ask->before[0] || f.next[0] ? " on this page" : "");
-    for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-      if (f.classes[i] > 0)
-        HTML_FMT(&h, ", %zu %s", f.classes[i], view_class_name((enum view_class)i));
-    HTML(&h, "</p>");
+    put_class_counts(&h, ask, &f);
     /* page.mjs writes here what is selected, and how many sessions are new */
     HTML(&h, "<p id=chosen role=status></p><p id=fresh role=status></p>");
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
-    part_methods_key(&h);
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
+    part_methods_key(&h);
     if (f.left_out > 0)
       HTML_FMT(&h, "<p class=dim>%zu more are not shown: narrow the filter.</p>", f.left_out);
     put_more(&h, ask, f.next);
   }
+  part_end_page(&h);
+  return 200;
+}
+
+/* --- workflows --- */
+
+enum { RUNS_SHOWN = 5 };
+
+/* Returns the first record of a session, NULL if it cannot be read. A new reference. */
+static json_t *first_record_of(const struct page_ask *ask, const char *id) {
+  AUTO(reader_close) struct log_reader r = {0};
+  struct store_ref ref;
+  struct str line;
+  struct err ignored;
+  store_ref(&ask->store, id, &ref);
+  if (!reader_open(&r, &ref, &ignored) || !reader_next(&r, &line))
+    return NULL;
+  return record_line_read(line, NULL);
+}
+
+/* Writes the form that starts a workflow from its file, with the inputs that it had. */
+static void put_start(struct html *h, const json_t *start, size_t number) {
+  struct str path = json_view_at(start, "workflow_path");
+  HTML_FMT(h,
+           "<details id=\"start-%zu\"><summary>Start it</summary><form data-act=start><input "
+           "type=hidden name=workflow value=\"%.*s\"><input type=hidden name=cwd value=\"%.*s\"><p>"
+           "<label>Task<br><textarea name=task rows=3 cols=70></textarea></label></p>",
+           number, STR_ARG(path), STR_ARG(json_view_at(json_at(start, "config"), "cwd")));
+  JSON_MEMBERS(json_object_get(json_at(start, "workflow"), "inputs"), name, value)
+    HTML_FMT(h, "<p><label>%s <input name=\"inputs.%s\" size=40 value=\"%.*s\"></label></p>", name,
+             name, STR_ARG(json_view(value)));
+  HTML(h, "<p><label>Provider <input name=provider autocomplete=off spellcheck=false></label> "
+          "<label>model <input name=model autocomplete=off spellcheck=false></label></p><p><button>"
+          "Start</button> <button data-act=plan>Plan it first</button></p></form></details>");
+}
+
+/* Writes a workflow with its last runs, the newest of which is row `first`. */
+static void put_ran(struct html *h, const struct page_ask *ask, const struct session_list *f,
+                    size_t first) {
+  const struct view_row *newest = &f->rows[first];
+  json_auto_t *start = first_record_of(ask, newest->id);
+  struct str path = json_view_at(start, "workflow_path");
+  size_t runs = 0;
+  HTML_FMT(h,
+           "<article id=\"flow-%zu\"><h2><bdi>%.*s</bdi></h2><p class=dim><bdi>%.*s</bdi></p><ul "
+           "class=runs>",
+           first, STR_ARG(newest->workflow), STR_ARG(path));
+  for (size_t i = first; i < f->count; i++) {
+    const struct view_row *row = &f->rows[i];
+    buf_auto_t cost = {0};
+    if (!str_eq(row->workflow, newest->workflow) || ++runs > RUNS_SHOWN)
+      continue;
+    HTML(h, "<li>");
+    part_status(h, row->status, row->class);
+    HTML(h, " <a");
+    HTML_LINK(h, "/s/", str_from(row->id), "/");
+    HTML_FMT(h, "><bdi>%.*s</bdi></a> ", STR_ARG(row->task.n > 0 ? row->task : STR("no task")));
+    HTML(h, "<span class=dim>");
+    part_when(h, row->started_ms);
+    view_put_dollars(&cost, row->cost_usd, row->priced, row->unpriced);
+    HTML_FMT(h, " %s</span></li>", buf_c(&cost));
+  }
+  HTML(h, "</ul>");
+  if (runs > RUNS_SHOWN) {
+    buf_auto_t q = buf_of("workflow:" STR_FMT, STR_ARG(newest->workflow));
+    HTML(h, "<p><a");
+    HTML_LINK(h, "/?q=", buf_view(&q), "");
+    HTML_FMT(h, ">All %zu%s runs</a></p>", runs, f->next[0] ? " or more" : "");
+  }
+  if (ask->acts && path.n > 0 && path.p[0] == '/')
+    put_start(h, start, first);
+  HTML(h, "</article>");
+}
+
+static unsigned page_workflows(const struct page_ask *ask, struct buf *out) {
+  struct html h = page_html(ask, out);
+  const struct view_filter filter = {
+      .max = LIMIT_WINDOW_ROW_COUNT, .stands = page_stands, .ctx = ask};
+  AUTO(session_list_deinit) struct session_list f = {0};
+  struct err err = {0};
+  page_begin(&h, "Workflows", "events");
+  if (ask->acts)
+    part_acted(&h);
+  if (store_exists(&ask->store) && !session_list_page(&f, &ask->store, &filter, &err))
+    page_trouble(&h, &err);
+  for (size_t i = 0; i < f.count; i++) {
+    size_t k = 0;
+    while (k < i && !str_eq(f.rows[k].workflow, f.rows[i].workflow))
+      k++;
+    if (k == i && f.rows[i].workflow.n > 0)
+      put_ran(&h, ask, &f, i);
+  }
+  if (f.count == 0)
+    HTML(&h, "<p>No workflow has run yet. <code>segue init</code> writes one, <code>segue submit "
+             "FILE -t TASK</code> runs it here.</p>");
+  if (f.next[0] != '\0')
+    HTML_FMT(&h, "<p class=dim>Of the newest %zu sessions.</p>", f.count);
   part_end_page(&h);
   return 200;
 }
@@ -242,6 +366,8 @@ static void put_stop(struct html *h, const struct page_ask *ask, const json_t *i
   HTML(h, "</article>");
 }
 
+enum { INBOX_OPEN_COUNT = 5 }; /* a longer group is folded */
+
 /* Writes the sessions that have stopped for one cause, if `first` is the first of them. */
 static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, size_t first) {
   struct str cause = json_view_at(json_array_get(list, first), "cause");
@@ -252,11 +378,15 @@ static void put_stops(struct html *h, const struct page_ask *ask, json_t *list, 
       return;
     count += same;
   }
-  HTML_FMT(h, "<h2>%zu x <bdi>%.*s</bdi></h2>", count, STR_ARG(cause));
+  HTML_FMT(h, "<details id=\"cause-%zu\"", first);
+  if (count <= INBOX_OPEN_COUNT)
+    HTML(h, " open");
+  HTML_FMT(h, "><summary><h2>%zu x <bdi>%.*s</bdi></h2></summary>", count, STR_ARG(cause));
   JSON_EACH(list, i, item) {
     if (str_eq(json_view_at(item, "cause"), cause))
       put_stop(h, ask, item);
   }
+  HTML(h, "</details>");
 }
 
 static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
@@ -281,7 +411,8 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
       put_stops(&h, ask, list, i);
   }
   if (count == 0)
-    HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
+    HTML(&h, "<p>Nothing is waiting for you: no session has stopped. A workflow asks here with "
+             "<code>ask:</code> and <code>approve:</code>.</p>");
   if (count > json_array_size(list))
     HTML_FMT(&h, "<p class=dim>%zu more are not shown.</p>", count - json_array_size(list));
   part_end_page(&h);
@@ -331,6 +462,8 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_find(ask, out);
   case PAGE_WORKFLOW:
     return page_workflow(ask, out);
+  case PAGE_WORKFLOWS:
+    return page_workflows(ask, out);
   case PAGE_AUDIT:
     return page_audit(ask, out);
   case PAGE_AUDIT_CSV:

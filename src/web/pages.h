@@ -22,6 +22,7 @@ enum page_kind {
   PAGE_TEXT, /* one text, or a record's line */
   PAGE_FIND,
   PAGE_WORKFLOW,
+  PAGE_WORKFLOWS, /* those that ran, with their last runs, and forms to start them */
   PAGE_AUDIT,
   PAGE_AUDIT_CSV, /* the same as data */
   PAGE_AUDIT_JSON,

@@ -58,7 +58,7 @@ struct part_which {  /* selects turns of a session */
   size_t first, max; /* from the first-th selected turn on, at most max */
   size_t told;       /* in a file: judgments in it, those of the first turns that are proven */
 };
-/* Explains the bars of turns, and defines their hatching. The window's turns begin with it; a file
+/* Explains the bars of turns, and defines their hatching. The window's turns end with it; a file
  * has it once. */
 void part_span_key(struct html *h);
 /* Writes turns that lead to their judgments, in a file to the one there, in the window to a page.

@@ -304,7 +304,11 @@ static void put_question(struct html *h, const json_t *item, bool acts, bool dis
            STR_ARG(json_view_at(item, "movement")), STR_ARG(json_view_at(item, "workflow")));
   if (json_view_at(item, "task").n > 0)
     HTML_FMT(h, "<p class=dim>task: <bdi>%.*s</bdi></p>", STR_ARG(json_view_at(item, "task")));
-  HTML_FMT(h, "<pre>%.*s</pre><p class=dim>asked ", STR_ARG(json_view_at(item, "text")));
+  HTML_FMT(h, "<pre>%.*s</pre>", STR_ARG(json_view_at(item, "text")));
+  put_would_run(h, json_at(item, "runs"));
+  if (acts) /* in reach on a phone */
+    put_answer_forms(h, item);
+  HTML(h, "<p class=dim>asked ");
   part_time(h, json_view_at(item, "since"));
   if (json_view_at(item, "until").n > 0) {
     html_puts(h, ", until ");
@@ -315,12 +319,9 @@ static void put_question(struct html *h, const json_t *item, bool acts, bool dis
   spend_print(json_at(item, "spent"), &spent);
   HTML_FMT(h, "%s%s", spent.n > 0 ? ". Used so far: " : "", buf_c(&spent));
   HTML(h, "</p>");
-  put_would_run(h, json_at(item, "runs"));
   put_asked_files(h, item);
   put_said_list(h, "what may follow:", json_at(item, "blocks"), ", ");
   put_last_words(h, item);
-  if (acts)
-    put_answer_forms(h, item);
   if (dismisses)
     part_dismiss(h, json_view_at(item, "id").p, (long long)json_int_at(item, "question"));
   HTML(h, "</article>");

@@ -5,6 +5,7 @@
 #include "base/resource.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "judge/stage.h"
 #include "view/number_format.h"
 #include "web/markdown.h"
 #include "web/parts.h"
@@ -15,7 +16,7 @@
 
 /* --- what fits --- */
 
-enum { ESCAPED_BYTES = 5, ROW_TEXTS = 7, TURN_TEXTS = 6 }; /* of one character: &#60; */
+enum { ESCAPED_BYTES = 5, ROW_TEXTS = 7, TURN_TEXTS = 7 }; /* of one character: &#60; */
 
 static size_t fit_cost(struct str text) {
   buf_auto_t cleaned = {0};
@@ -83,9 +84,9 @@ void fit_session(struct view_session *v, size_t session_count) {
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     *texts[i] = fit_text(&v->arena, *texts[i], own);
   for (size_t i = 0; i < v->turn_count; i++) {
-    struct str *const words[TURN_TEXTS] = {&v->turns[i].provider, &v->turns[i].what,
-                                           &v->turns[i].leads_to, &v->turns[i].method,
-                                           &v->turns[i].why,      &v->turns[i].condition};
+    struct str *const words[TURN_TEXTS] = {
+        &v->turns[i].provider, &v->turns[i].what,   &v->turns[i].leads_to, &v->turns[i].method,
+        &v->turns[i].why,      &v->turns[i].reason, &v->turns[i].condition};
     for (size_t k = 0; k < TURN_TEXTS; k++)
       *words[k] = fit_text(&v->arena, *words[k], turn);
     v->turns[i].movement = fit_text(&v->arena, v->turns[i].movement, fit_name(turn));
@@ -326,7 +327,7 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
              turn->turn, STR_ARG(turn->movement), turn->run);
     if (turn->leads_to.n > 0)
       HTML_FMT(&h, " \xE2\x86\x92 <bdi>%.*s</bdi>", STR_ARG(turn->leads_to));
-    HTML_FMT(&h, " <span class=dim><bdi>%.*s</bdi>", STR_ARG(turn->method));
+    HTML_FMT(&h, " <span class=dim><bdi>%.*s</bdi>", STR_ARG(judge_stage_words(turn->method)));
     if (!turn->over)
       html_puts(&h, "open");
     HTML(&h, "</span></summary>");

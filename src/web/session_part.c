@@ -2,6 +2,7 @@
 #include "audit/turn_lines.h"
 #include "base/limits.h"
 #include "format/json_object.h"
+#include "judge/stage.h"
 #include "view/number_format.h"
 #include "web/parts.h"
 
@@ -57,8 +58,8 @@ void part_session_facts(struct html *h, const struct view_session *v,
   part_fact(h, "turns", buf_view(&text));
   buf_auto_t methods = {0};
   JSON_MEMBERS(v->methods, method, n)
-    buf_printf(&methods, "%s%s %lld", methods.n > 0 ? ", " : "", method,
-               (long long)json_integer_value(n));
+    buf_printf(&methods, "%s" STR_FMT " %lld", methods.n > 0 ? ", " : "",
+               STR_ARG(judge_stage_words(str_from(method))), (long long)json_integer_value(n));
   part_fact(h, "decided by", buf_view(&methods));
   buf_auto_t spent = {0};
   spend_print(v->spent, &spent);
@@ -245,33 +246,23 @@ static void put_number_cell(struct html *h, long long n) {
   }
 }
 
-static void put_dim_below(struct html *h, struct str text) {
-  if (h->root != NULL)
-    HTML_FMT(h, "<br><span class=dim><bdi>%.*s</bdi></span>", STR_ARG(text));
-  else
-    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(text));
+/* Says what an open turn waits for, unless another of its calls works. */
+static void put_wait(struct html *h, const struct view_turn *t) {
+  const char *words = "";
+  if (t->doing->waiting > 0)
+    words = "waits for a place";
+  else if (t->doing->kind == VIEW_RETRY)
+    words = "waits for the next attempt";
+  else if (t->doing->kind == VIEW_PERSON)
+    words = "waits for a person";
+  if (words[0] == '\0')
+    return;
+  HTML_FMT(h, " <span class=mark>%s</span> ", words);
+  if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
+    part_since(h, t->doing->since_ms);
 }
 
-static void put_method_cell(struct html *h, const struct view_turn *t) {
-  HTML(h, "<td>");
-  if (!t->over)
-    html_puts(h, "open");
-  if (t->doing != NULL) {
-    /* An open turn says what it waits for, unless another of its calls works. */
-    const char *words = "";
-    if (t->doing->waiting > 0)
-      words = "waits for a place";
-    else if (t->doing->kind == VIEW_RETRY)
-      words = "waits for the next attempt";
-    else if (t->doing->kind == VIEW_PERSON)
-      words = "waits for a person";
-    if (words[0] != '\0') {
-      HTML_FMT(h, " <span class=mark>%s</span> ", words);
-      if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
-        part_since(h, t->doing->since_ms);
-    }
-  }
-  html_said(h, t->method);
+static void put_turn_marks(struct html *h, const struct view_turn *t) {
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
   if (t->failed_calls > 0)
@@ -280,9 +271,32 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->tried)
-    HTML(h, "<br><b class=bad>tried what only a person may do</b>");
-  if (t->why.n > 0)
-    put_dim_below(h, t->why);
+    HTML(h, " <strong class=bad>tried what only a person may do</strong>");
+}
+
+/* Writes where a turn led and by what, then the judge's sentence, then what was measured. */
+static void put_verdict_cell(struct html *h, const struct view_turn *t) {
+  const char *now = t->doing != NULL && t->leads_to.n > 0 ? "now: " : "";
+  if (h->root != NULL)
+    HTML_FMT(h, "<td>%s<strong>%.*s</strong> ", now, STR_ARG(t->leads_to));
+  else /* a file has many */
+    HTML_FMT(h, "<td>%s%.*s, ", now, STR_ARG(t->leads_to));
+  if (!t->over && t->leads_to.n == 0)
+    html_puts(h, "open");
+  if (t->doing != NULL)
+    put_wait(h, t);
+  if (h->root != NULL)
+    HTML_FMT(h, "<bdi class=dim>%.*s</bdi>", STR_ARG(judge_stage_words(t->method)));
+  else
+    html_text(h, judge_stage_words(t->method));
+  put_turn_marks(h, t);
+  struct str said = t->tried || t->reason.n == 0 ? t->why : t->reason;
+  if (said.n > 0)
+    HTML_FMT(h, "<br><bdi>%.*s</bdi>", STR_ARG(said));
+  if (t->what.n > 0)
+    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(t->what));
+  if (t->files > 1)
+    HTML_FMT(h, " <span class=dim>%ld files</span>", t->files);
   HTML(h, "</td>");
 }
 
@@ -316,11 +330,11 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   if (t->run > 1)
     HTML_FMT(h, " #%ld", t->run);
   if (t->provider.n > 0)
-    put_dim_below(h, t->provider);
-  HTML(h, "</th><td>");
+    HTML_FMT(h, "<br><bdi class=dim>%.*s</bdi>", STR_ARG(t->provider));
+  HTML(h, "</th>");
+  put_verdict_cell(h, t);
+  HTML(h, "<td>");
   put_time_bar(h, v, t);
-  if (t->what.n > 0)
-    html_said(h, t->what);
   HTML(h, "</td>");
   begin_number(h);
   if (!t->over && h->now_ms > 0 &&
@@ -330,32 +344,26 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   else
     part_took(h, t->duration_ms);
   HTML(h, "</td>");
-  put_number_cell(h, t->files);
   put_number_cell(h, t->spend.input + t->spend.output);
   view_put_cost(&text, &t->spend);
   if (text.n > 0)
     begin_number(h);
   else
     HTML(h, "<td>");
-  HTML_FMT(h, "%.*s</td><td>%s<bdi>%.*s</bdi></td>", STR_ARG(buf_view(&text)),
-           t->doing != NULL && t->leads_to.n > 0 ? "now: " : "", STR_ARG(t->leads_to));
-  put_method_cell(h, t);
-  HTML(h, "</tr>");
+  HTML_FMT(h, "%.*s</td></tr>", STR_ARG(buf_view(&text)));
 }
 
 void part_turns(struct html *h, const struct view_session *v, const char *id,
                 const struct part_which *which) {
   static const struct head heads[] = {
-      {"turn", true}, {"movement", false}, {"when, and what it did", false},
-      {"took", true}, {"files", true},     {"tokens", true},
-      {"cost", true}, {"led to", false},   {"by, and why", false}};
+      {"turn", true},  {"movement", false}, {"led to, and why", false},
+      {"when", false}, {"took", true},      {"tokens", true},
+      {"cost", true}};
   size_t before = 0, told = 0;
   if (v->turn_count == 0) {
     HTML(h, "<p>No turn has begun.</p>");
     return;
   }
-  if (h->root != NULL)
-    part_span_key(h);
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=Turns><table><thead><tr>");
   put_heads(h, heads, ARRAY_LEN(heads));
   for (size_t i = 0; i < v->turn_count && before < which->first + which->max; i++) {
@@ -366,6 +374,8 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
       put_turn_row(h, v, &v->turns[i], id, linked);
   }
   HTML(h, "</tbody></table></div>");
+  if (h->root != NULL)
+    part_span_key(h);
   if (v->turns_left_out > 0)
     HTML_FMT(h, "<p>%ld more turns are not shown here.</p>", v->turns_left_out);
 }
@@ -521,6 +531,30 @@ static size_t put_prompt_text(struct html *h, const struct view_judgment *told, 
   return n;
 }
 
+static void put_told_line(struct html *h, const struct view_piece *p) {
+  if (p->depth <= 1)
+    HTML(h, "<p class=l>");
+  else if (p->depth == 2)
+    HTML(h, "<p class=\"l l2\">");
+  else
+    HTML(h, "<p class=\"l l3\">");
+  HTML_FMT(h, "<bdi>%.*s</bdi></p>", STR_ARG(p->text));
+}
+
+/* Writes folded how a program read a reply. Returns how many pieces it had. */
+static size_t put_read(struct html *h, const struct view_judgment *told, size_t number) {
+  const struct view_piece *first = &told->pieces[number];
+  size_t n = 0, left = told->count - number;
+  HTML(h, "<details class=read");
+  if (h->root != NULL)
+    HTML_FMT(h, " id=\"read-%zu\"", number);
+  HTML(h, "><summary>how it was read</summary>");
+  for (; n < left && first[n].reading; n++)
+    put_told_line(h, &first[n]);
+  HTML(h, "</details>");
+  return n;
+}
+
 void part_told(struct html *h, const struct view_judgment *told, struct str command) {
   for (size_t i = 0; i < told->count; i++) {
     const struct view_piece *p = &told->pieces[i];
@@ -535,13 +569,10 @@ void part_told(struct html *h, const struct view_judgment *told, struct str comm
         HTML_FMT(h, "<h4><bdi>%.*s</bdi></h4>", STR_ARG(p->text));
       break;
     case VIEW_LINE:
-      if (p->depth <= 1)
-        HTML(h, "<p class=l>");
-      else if (p->depth == 2)
-        HTML(h, "<p class=\"l l2\">");
+      if (p->reading)
+        i += put_read(h, told, i) - 1;
       else
-        HTML(h, "<p class=\"l l3\">");
-      HTML_FMT(h, "<bdi>%.*s</bdi></p>", STR_ARG(p->text));
+        put_told_line(h, p);
       break;
     case VIEW_TEXT:
       if (p->part == 1)

@@ -32,10 +32,13 @@ HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</p
            "<style>*{display:none}</style>", "<a href=//evil.example>x</a>", "--><!--",
            "<base href=//evil.example>", "<meta http-equiv=refresh content=0>", "w" * 20000,
            "\u8a66\u9a13", "\u05d0\u05d1\u05d2"]
+ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+WORDS = {"structured_output": "judge's value", "tag_fallback": "tag in the reply", "ai_judge": "asked again", "when": "an expression",
+         "auto_select": "only one rule", "human": "a person"}
 TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "h4", "p", "dl",
         "dt", "dd", "bdi", "span", "details", "summary", "pre", "code", "section", "div", "table",
         "caption", "thead", "tbody", "tr", "td", "th", "a", "svg", "g", "path", "pattern", "rect", "circle",
-        "text", "br", "strong", "mark"}
+        "text", "br", "strong", "mark", "small"}
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "title",
               "scope", "aria-label", "aria-hidden", "role", "tabindex", "colspan", "rowspan",
               "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "cx", "cy", "r",
@@ -122,8 +125,8 @@ def one_session(box):
         expect([s["outcome"] for s in turn["stages"]]
                == [s["outcome"] for s in judged["stages"]])
         expect(f's1t{turn["turn"]}' in page.ids and f'#s1t{turn["turn"]}' in page.links)
-    rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
-    expect([(r[0], r[7]) for r in rows] == [("1", "check"), ("2", "COMPLETE")], rows)
+    rows = [r for r in page.rows if len(r) == 7 and r[0].isdigit()]
+    expect([(r[0], r[2].split(",")[0]) for r in rows] == [("1", "check"), ("2", "COMPLETE")], rows)
     expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
     calls = len(of_type(log, "call_end"))
     expect(["all", "all calls", str(calls)] == next(r for r in page.rows if r[:1] == ["all"])[:3])
@@ -165,14 +168,14 @@ def folder(box):
     told = json.loads(box.segue("audit", box.logs, "--json").stdout)
     totals = told["totals"]
     for group in told["groups"]:
-        row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
+        row = next(r for r in page.rows if r[:1] == [WORDS.get(group["match_method"], "-")])
         expect(row[1] == str(group["judgments"]), row, group)
     expect("%d judgments: %d found a rule" % (totals["judgments"], totals["decided"]) in page.all())
-    listed = [r[1] for r in page.rows if len(r) == 12 and r[1].count("-") == 4]
+    listed = [ID.search(r[1])[0] for r in page.rows if len(r) == 9 and ID.search(r[1])]
     expect(len(listed) == 200, len(listed))
     few = Page(report(box, box.logs, "--status", "complete"))
-    done = [r for r in page.rows if len(r) == 12 and r[0].endswith("complete")]
-    expect(len([r for r in few.rows if len(r) == 12 and r[1].count("-") == 4]) == len(done))
+    done = [r for r in page.rows if len(r) == 9 and r[0].endswith("complete")]
+    expect(len([r for r in few.rows if len(r) == 9 and ID.search(r[1])]) == len(done))
 
 
 def hostile_logs(folder, count):
@@ -243,7 +246,7 @@ def many_named(box):
         expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
         expect({link[1:] for link in page.links} <= set(page.ids), "a link leads nowhere")
         expect(text.count("<pattern") == 4, "hatching is defined more than once")
-        rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
+        rows = [r for r in page.rows if len(r) == 7 and r[0].isdigit()]
         least, most = {4: (800, 800), 10: (1400, 2000), 60: (1400, 11999)}[turns]  # spans differ with the machine
         expect(least <= len(rows) <= most, turns, len(rows))
         told = sum(int(n) for n in re.findall(r"There is no room for (\d+) more turns", page.all()))

@@ -23,7 +23,7 @@ class Screen(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tables, self.facts, self.words, self.links = {}, {}, [], []
+        self.tables, self.facts, self.words, self.links, self.ids = {}, {}, [], [], []
         self.label, self.rows, self.cell, self.term, self.title, self.times = "", [], None, None, None, []
         self.feed(text[text.index("<main"):text.index("</main>")])
 
@@ -36,6 +36,7 @@ class Screen(html.parser.HTMLParser):
             self.rows = []
         elif tag == "tr":
             self.rows.append([])
+            self.ids += [of["id"][2:]] if of.get("id", "").startswith("r-") else []
         elif tag in ("td", "th") and of.get("class") != "drawing":
             self.cell = []
         elif tag in ("dt", "dd", "h3"):
@@ -74,12 +75,20 @@ class Screen(html.parser.HTMLParser):
         head, rows = self.tables.pop(label)
         if label == "Graph":  # beside the drawing; the ends have no numbers
             head, rows = head[1:], [row for row in rows if row[0] not in ("COMPLETE", "ABORT")]
+        if label == "sessions":
+            head, rows = [*head, "session"], [[*row, sid] for row, sid in zip(rows, self.ids, strict=True)]
         for row in rows:
             expect(len(row) == len(head), label, head, row)
         return [dict(zip((name.rstrip(" \u25b2\u25bc") for name in head), row)) for row in rows]
 
     def over(self):
         expect(not self.tables, "nobody looked at the tables", list(self.tables))
+
+
+WORDS = {"structured_output": "judge's value", "tag_fallback": "tag in the reply", "ai_judge": "asked again", "when": "an expression",
+         "phase3_tag": "tag in the judge's reply", "phase1_tag": "tag in the agent's reply", "auto_select": "only one rule",
+         "aggregate": "from its parts", "human": "a person", "rule_no_match": "no rule matched",
+         "judge_unavailable": "no judge answered"}
 
 
 def took(ms):
@@ -145,7 +154,7 @@ class Walk:
                 same(r["tokens"], str(tokens(spent)), s)
                 same(r["cost"], cost(spent), s)
             numbers = [int(n) for n in re.findall(r"(\d+) (?:failed|asking|waiting|running|finished|cancelled)", screen.text())]
-            same(sum(numbers), len(rows), "counts by status")
+            same(sum(numbers), len(listed), "counts of all by status")
             screen.over()
         return listed
 
@@ -153,24 +162,23 @@ class Walk:
         view, screen = self.json("show", sid, "--as", "view", "--logs", self.box.logs), self.screen(f"s/{sid}/")
         same(screen.facts["turns"], str(len(view["turns"])))
         if view["methods"]:
-            same(screen.facts["decided by"], ", ".join(f"{m} {n}" for m, n in view["methods"].items()))
+            same(screen.facts["decided by"], ", ".join(f"{WORDS[m]} {n}" for m, n in view["methods"].items()))
         if ms_between(view["started"], view["updated"]) > 0:
             same(screen.facts["took"], took(ms_between(view["started"], view["updated"])))
         expect(f"up to record {view['chain']['records']}" in screen.text(), sid)
         rows = screen.table("Turns") if view["turns"] else []
         for r, t in zip(rows, view["turns"], strict=True):
             same(r["turn"], str(t["turn"]))
-            same(r["files"], some(t["files"]), t)
             same(r["tokens"], some(t["input"] + t["output"]), t)
-            same(r["led to"], "now: " * bool("doing" in t and t["leads_to"]) + t["leads_to"], t)
+            led = "now: " * bool("doing" in t and t["leads_to"]) + t["leads_to"]
+            expect(r["led to, and why"].startswith((led + " " + WORDS.get(t["method"], t["method"])).strip()), r, t)
+            expect(t.get("reason", "") in r["led to, and why"] or "tried" in r["led to, and why"], r, t)
+            expect(t["files"] < 2 or f"{t['files']} files" in r["led to, and why"], r, t)
             if t["over"]:
                 same(r["took"], took(t["duration_ms"]), t)
                 same(r["cost"], cost(t), t)
         for r, m in zip(screen.table("Graph") if view["movements"] else [], view["movements"]):
             same(r["runs"], str(m["runs"]), m)
-            same(r["tokens"], str(m["input"] + m["output"]), m)
-            if not m["open"]:
-                same(r["time"], took(m["duration_ms"]), m)
             led = {x["next"]: x["taken"] for x in m["rules"] if x["taken"]}
             for name, n in re.findall(r"(\S+?) (\d+)", r["led to"]):
                 same(int(n), led.get(name.strip(",")), m)
@@ -221,7 +229,7 @@ class Walk:
 
     def audit(self):
         screen, logs = self.screen("audit"), self.box.logs
-        by = lambda *keys: {tuple(str(g[k]) if g[k] is not None else "-" for k in keys): g  # noqa: E731
+        by = lambda *keys: {tuple(WORDS.get(g[k], str(g[k])) if g[k] is not None else "-" for k in keys): g  # noqa: E731
                             for g in self.json("audit", logs, "--json", "--by", ",".join(keys))["groups"]}
         total = self.json("audit", logs, "--json")["totals"]
         expect(("%d judgments: %d found a rule, %d did not, %d were ambiguous; in %d a stage" % tuple(

@@ -131,7 +131,7 @@ def long_open():
         Path(f"{box.logs}/{sid}.ndjson").write_bytes(log.bytes())
         box.serve()
         row = page(box.window(), "")[1].decode().split(f'id="r-{sid}')[1].split("</tr>")[0]
-        expect(re.search(r"<title>of its last records: ai_judge [1-9]\d?</title>", row), row)
+        expect(re.search(r"<title>of its last records: asked again [1-9]\d?</title>", row), row)
         expect(">ambiguous<" in row and "fell back" not in row, row)
         box.end()
 

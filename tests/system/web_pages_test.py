@@ -60,7 +60,7 @@ def folder(box):
         view = json.loads(box.segue("show", path, "--as", "view").stdout)
         rows = b.run("return [...document.querySelectorAll('[aria-label=Turns] tbody tr')]"
                      ".map(r => [...r.cells].map(c => c.innerText))")
-        expect([(r[0], r[7]) for r in rows]
+        expect([(r[0], r[2].split(" ")[0]) for r in rows]
                == [(str(t["turn"]), t["leads_to"]) for t in view["turns"]], rows)
         expect(f'sound up to record {view["chain"]["records"]}' in text(b))
         expect(b.run("return document.querySelectorAll('button[data-act]').length") == 0)
@@ -68,6 +68,7 @@ def folder(box):
         told = json.loads(box.segue("show", path, "check", "--as", "view").stdout)["told"]
         heads = b.run("return [...document.querySelectorAll('#main h2')].map(h => h.textContent)")
         expect(heads == [t["title"] for t in told[1:]], heads)
+        expect("because [CHECK:1]" in b.run("return document.querySelector('.verdict q').textContent"))
         b.open(root + "s/" + sid + "/integrity")
         expect(f'verified: {len(records(path))} records, complete, sealed' in text(b), text(b))
         b.open(root + "audit")
@@ -99,11 +100,10 @@ def answers(box: WebBox):
         b.open(root + "s/" + records(path)[0]["session"] + "/")
         b.wait(READY)
         head = b.run(HEAD)
-        expect(re.fullmatch(r"\d+ s ago", head["last change"]), head)
-        expect(re.fullmatch(r"needs_input, since \d+ s: .*: Which one\?\n"
-                            r"Turn 6, which: waits for a person, since \d+ s, for (1|2) h more", head["now"]), head)
-        expect(head["why"] == "turn 5, review, led to which by rule 1, good (tag_fallback)"
-               "; it continues when its question is answered", head)
+        state = b.run(STATE)
+        expect(re.fullmatch(r"\? needs_input .*Which one\?; it continues when its question is answered \$1.2500 [\d.]+ s "
+                            r"6 turns last change \d+ s ago", state), state)
+        expect(re.fullmatch(r"Turn 6, which: waits for a person, since \d+ s, for (1|2) h more", head["now"]), head)
         expect(head["limits"].split("\n") == [
             "movements 6 of 20", "budget: tokens 2000 of 100000", "budget: $1.2500 of $2.5000", "budget: calls 5 of 50",
             "budget of which: movements 1 of 3", "loop of review, fix: round 2 of 3 before its monitor judges",
@@ -116,7 +116,7 @@ def answers(box: WebBox):
         b.wait("const d = document.getElementById('now'); return d && d.innerText.includes('script, since')")
         head = b.run(HEAD)
         expect(re.fullmatch(r"Turn 1, plan: a call of script, since \d+ s", head["now"]), head)
-        expect(head["why"] == "it has just begun", head)
+        expect("running it has just begun" in b.run(STATE), b.run(STATE))
         expect(re.fullmatch(r"movements 1 of 20\ntime limit for the call of plan: for .* more", head["limits"]), head)
         clean(b)
     box.ask("POST", f"/v1/sessions/{running}/cancel", {})
@@ -124,6 +124,7 @@ def answers(box: WebBox):
     box.end()
 
 
+STATE = "return document.getElementById('state').innerText.replace(/\\s+/g, ' ')"
 BARS = ("return [...document.querySelectorAll('.bar rect')].map(r => [r.className.baseVal, "
         "getComputedStyle(r).fill.replace(/.*#|[\")].*/g, ''), !!document.querySelector(getComputedStyle(r).fill"
         ".replace(/.*(#[-a-z]+).*|.*/, '$1') || 'body')])")
@@ -141,7 +142,7 @@ def waits(box: WebBox):
         b.open(root + "s/" + second + "/")
         b.wait(READY)
         expect(re.search(r"Turn 1, plan: waits for a place at script \(concurrency\), since \d+ s", text(b)), text(b))
-        mark = b.run("return document.querySelector('[aria-label=Turns] td:last-child .mark').textContent")
+        mark = b.run("return document.querySelector('[aria-label=Turns] td:nth-child(3) .mark').textContent")
         expect(mark == "waits for a place", mark)
         key = b.run("return [...document.querySelectorAll('.key span')].map(s => [s.textContent, "
                     "!!s.querySelector('pattern path')])")
@@ -211,9 +212,9 @@ def listed(box: WebBox):
         b.wait("return document.getElementById('main').innerText.includes('retrying')")
         bars = dict(b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => [r.id.slice(2), "
                           "r.querySelector('svg title')?.textContent])"))
-        expect(bars[records(mixed)[0]["session"]] == "auto_select 2, tag_fallback 3", bars)
+        expect(bars[records(mixed)[0]["session"]] == "only one rule 2, tag in the reply 3", bars)
         ends = of_type(records(box.log(large)), "session_end")[0]["methods"]
-        expect(bars[large] == ", ".join(f"{m} {n}" for m, n in ends.items()), bars, ends)
+        expect(ends == {"structured_output": 2} and bars[large] == "judge's value 2", bars, ends)
         expect(bars[waits] is None, bars)
         parts = b.run("return [...document.getElementById(arguments[0]).querySelectorAll('rect')].map(r => "
                       "r.className.baseVal)", "r-" + records(mixed)[0]["session"])
@@ -223,10 +224,10 @@ def listed(box: WebBox):
         expect(marks[records(mixed)[0]["session"]] == ["asks"] and marks[waits] == ["retrying"], marks)
         expect(judgment["stages"][0]["outcome"] == "ambiguous" and marks[odd] == ["ambiguous"], marks, judgment)
         ages = b.run("return [...document.querySelectorAll('#main tbody [title]')].map(t => [t.textContent, t.title])")
-        expect(len(ages) >= 8 and all(re.fullmatch(r"[\d-]{10} [\d:]{8} UTC", t) for _, t in ages), ages)
+        expect(len(ages) >= 5 and all(re.fullmatch(r"[\d-]{10} [\d:]{8} UTC", t) for _, t in ages), ages)
         b.open(root + f"s/{waits}/")
         b.wait(READY)
-        ages = b.run("return [...document.querySelectorAll('#main dl:not(#now) time')].map(t => t.textContent)")
+        ages = b.run("return [...document.querySelectorAll('#about time')].map(t => t.textContent)")
         expect(len(ages) == 2 and all(a.endswith(" ago") for a in ages), ages)
         clean(b)
     box.segue("cancel", waits)
@@ -587,9 +588,7 @@ def laid_out(box):
         b.emulate(width=1280)
         expect(b.run(height) < 90 and b.run(wide) == 0, b.run(height), b.run(wide))
         b.emulate(width=360)
-        expect(b.run(height) < 60, b.run(height))
-        left = b.run("return document.querySelector('tr[id^=r-] td:nth-child(3)').getBoundingClientRect().left")
-        expect(left < 300, "ids fill the view", left)  # behind a status as long as max_movements
+        expect(b.run(height) < 140 and b.run(wide) == 0, b.run(height), b.run(wide))
         b.emulate(media="print")
         expect(b.run("return getComputedStyle(document.querySelector('form')).display") == "none")
         b.open(b.run("return document.querySelector('tr[id^=r-] a').href"))
@@ -597,11 +596,11 @@ def laid_out(box):
         full = b.run("return getComputedStyle(document.querySelector('time[title]'), '::after').content")
         expect("UTC" in full, full)
         b.emulate(width=360)
-        gaps = b.run("const [one, two] = document.querySelectorAll('#main p a'); return two.getBoundingClientRect().left - "
+        gaps = b.run("const [one, two] = document.querySelectorAll('#contents a'); return two.getBoundingClientRect().left - "
                      "one.getBoundingClientRect().right")
         expect(gaps >= 16, "two links look like one", gaps)
         b.emulate(width=700)
-        broken = b.run("return [...document.querySelectorAll('[aria-label=Turns] td:nth-last-child(-n+2) > bdi')].filter("
+        broken = b.run("return [...document.querySelectorAll('[aria-label=Turns] :is(td, th) > bdi:first-child')].filter("
                        "(e) => e.getClientRects().length > 1).map((e) => e.innerText)")
         expect(broken == [], "words are broken", broken)
         b.run("document.querySelector('[aria-label=Turns] tbody a').click()")
@@ -666,7 +665,9 @@ def marked(box):
         expect(all(any(c == w and t in whole for w, whole in wanted) or c == "piece" for c, t in got), got, wanted)
         piece = next(t for w, t in wanted if w == "piece")
         expect(piece in "".join(t for c, t in got if c == "piece"), got, piece)
-        expect("Led to check by rule 1, method structured_output" in text(b), text(b)[:300])
+        expect("Led to check by rule 1, done" in text(b) and "decided by: judge's value" in text(b), text(b)[:300])
+        read = b.run("return [...document.querySelectorAll('details.read')].map(d => [d.open, d.textContent])")
+        expect(read and not any(o for o, _ in read) and "match_method structured_output" in read[-1][1], read)
         folded = b.run("return [...document.querySelectorAll('details.prompt')].map(d => [d.open, d.querySelector"
                        "('pre').textContent])")
         expect(len(folded) == 2 and not any(o for o, _ in folded), folded)
@@ -686,7 +687,7 @@ def keys():
             b.run(press, "j")
             expect(b.run("return document.activeElement.closest('tbody') !== null"))
             b.run("document.activeElement.click()")
-            b.wait("return document.title.startsWith('Session ')")
+            b.wait("return document.title.startsWith('do it - ')")
             b.wait(READY)
             b.run(press, "j")
             b.run("document.activeElement.click()")
@@ -746,9 +747,10 @@ def large(box):
         b.open(root + "s/" + many_movements(box, 450) + "/")
         b.wait(READY)
         expect(b.run("return document.querySelectorAll('*').length") < 10_000)
-        rows = "return [...document.querySelectorAll('.rails tbody th')].map(e => e.innerText)"
+        rows = "return [...document.querySelectorAll('.rails tbody th')].map(e => e.firstChild.textContent)"
         expect(b.run(rows) == [f"m{i}" for i in range(350, 450)] + ["COMPLETE", "ABORT"], b.run(rows))
-        expect("Movements 351 to 450 of 450" in text(b) and "450 of them: segue report" in text(b), text(b)[-600:])
+        expect("Movements 351 to 450 of 450" in text(b) and "450 of them: segue report" in b.run(
+            "return document.getElementById('totals').textContent"), text(b)[-600:])
         b.open(b.run("return location.href") + "?from=1")
         expect(b.run(rows)[0] == "m149" and b.run(rows)[99] == "m248", b.run(rows))
 

@@ -23,7 +23,7 @@ movements:
     rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]
 """
 ROWS = ("return [...document.querySelectorAll('[aria-label=Turns] tbody tr')]"
-        ".map(r => [r.cells[0].innerText, r.cells[8].innerText])")
+        ".map(r => [r.cells[0].innerText, r.cells[2].innerText])")
 
 
 def some_failed(box):
@@ -159,7 +159,7 @@ def ambiguous(box):
         root = enter(b, url)
         b.open(f"{root}s/{log[0]['session']}/1")
         b.wait(READY)
-        expect("ambiguous phase1_tag found rule 1 and rule 2, and decided nothing." in text(b), text(b)[:600])
+        expect("ambiguous tag in the agent's reply: found rule 1 and rule 2, and decided nothing." in text(b), text(b)[:600])
         expect(all(line in text(b) for line in lines), text(b))
         b.open(f"{root}s/{log[0]['session']}/")
         b.wait(READY)

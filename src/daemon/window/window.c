@@ -880,21 +880,25 @@ enum window_act {
   ACT_CANCEL,
   ACT_RESUME,
   ACT_STEER,
-  ACT_DISMISS
+  ACT_DISMISS,
+  ACT_FORK,
+  ACT_START,
+  ACT_PLAN
 };
 
 static void post_act(void *ctx, struct server_request *r) {
   static const char *const words[] = {
-      [ACT_ANSWER] = "answer",  [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
-      [ACT_CANCEL] = "cancel",  [ACT_RESUME] = "resume",   [ACT_STEER] = "steer",
-      [ACT_DISMISS] = "dismiss"};
+      [ACT_ANSWER] = "answer",   [ACT_APPROVE] = "approve", [ACT_REJECT] = "reject",
+      [ACT_CANCEL] = "cancel",   [ACT_RESUME] = "resume",   [ACT_STEER] = "steer",
+      [ACT_DISMISS] = "dismiss", [ACT_FORK] = "fork",       [ACT_START] = "start",
+      [ACT_PLAN] = "plan"};
   struct window *w = ctx;
-  char id[STORE_ID_BYTES];
+  char id[STORE_ID_BYTES] = "";
   const struct auth_browser *browser = who(w, r);
   server_set_browser(r, browser != NULL ? browser->number : 0);
   if (w->options.act == NULL)
     server_problem(r, 409, NULL, "no daemon is running here: this page cannot change anything");
-  else if (take_id(w, r, id))
+  else if (server_what(r) >= ACT_START || take_id(w, r, id))
     w->options.act(w->options.ctx, r, id, words[server_what(r)]);
 }
 
@@ -946,6 +950,11 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_act, ACT_RESUME},
     {"POST", "s/{id}/steer", "say something to it", TAKES_JSON, NULL, post_act, ACT_STEER},
     {"POST", "s/{id}/dismiss", "do not list it", TAKES_JSON, NULL, post_act, ACT_DISMISS},
+    {"POST", "s/{id}/fork", "run again from a turn", TAKES_JSON, NULL, post_act, ACT_FORK},
+    {"POST", "start", "start a workflow", TAKES_JSON, NULL, post_act, ACT_START},
+    {"POST", "plan", "plan it", TAKES_JSON, NULL, post_act, ACT_PLAN},
+    {"GET", "workflows", "workflows with their last runs", TAKES_NOTHING, NULL, get_page,
+     PAGE_WORKFLOWS},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT},
     {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_CSV},
     {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_page, PAGE_AUDIT_JSON},
