@@ -279,11 +279,10 @@ void resume_options_set_browser(json_t *by, unsigned browser) {
 
 json_t *resume_options_config(const json_t *config, const struct config *user,
                               const json_t *changed) {
-  static const char *const own[] = {"cwd",           "provider",    "providers", "model",
-                                    "options",       "interactive", "submitted", "judge_provider",
-                                    "max_movements", "scenario",    "workspace", "lock",
-                                    "source",        "on",          "may_change",
-                                    "task_typed"};
+  static const char *const own[] = {"cwd",           "provider",    "providers",  "model",
+                                    "options",       "interactive", "submitted",  "judge_provider",
+                                    "max_movements", "scenario",    "workspace",  "lock",
+                                    "source",        "on",          "may_change", "task_typed"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     json_object_set(now, own[i], json_object_get(config, own[i]));

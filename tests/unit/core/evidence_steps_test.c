@@ -1,4 +1,4 @@
-/* What follows from the runs of a check: the records, in order, and the end; the same after a crash
+/* Tests what follows from the runs of a check: the records, in order, and the end; the same after a crash
  * behind any of them. */
 #include "base/memory.h"
 #include "core/answer.h"
