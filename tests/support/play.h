@@ -26,8 +26,8 @@
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
 /* Things that can be due: a call wants to start, one that waited for its place gets it, a call
- * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs of
- * a check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies
+ * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs
+ * of a check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies
  * are) and "hidden" say what they show. */
 enum play_kind {
   PLAY_ASK,
