@@ -355,7 +355,7 @@ static void allow_contents(struct core *core, const struct turn *turn, bool by_p
   json_object_set_new(core->evidence.allowed, contents, json_boolean(by_person));
 }
 
-static bool take_judged(const struct fold *f, struct turn *turn, json_t *data) {
+static bool take_task_judgment(const struct fold *f, struct turn *turn, json_t *data) {
   if (turn == NULL || !evidence_judges(turn) || data == NULL)
     return fold_bad(f, "nobody asked for it");
   turn->evidence.judged = json_incref(data);
@@ -399,7 +399,7 @@ bool evidence_apply(const struct fold *f) {
     return true;
   }
   if (str_eq_c(event, "judged"))
-    return take_judged(f, turn, data);
+    return take_task_judgment(f, turn, data);
   return str_eq_c(event, "found") ? take_found(f, turn, data) : fold_bad(f, "its event is unknown");
 }
 

@@ -123,9 +123,8 @@ static const char *follows(const struct core *core, const struct turn *turn, con
   /* A task that somebody typed can be asked; other texts were perhaps written to be asked. */
   bool asks_task = json_is_true(json_at(core->config, "task_typed")) && core->task.n > 0 &&
                    json_is_true(json_at(found, "check_changed")) &&
-                   json_at(found, "files_more") == NULL;
-  return asks_task && str_among(word, "old_check_fails only_check_changed not_shown") ? "judge"
-                                                                                      : "ask";
+                   json_at(found, "files_more") == NULL && !str_among(word, "no_change unknown");
+  return asks_task ? "judge" : "ask";
 }
 
 /* Returns true if runs show something about this turn: an agent may have edited before it. */

@@ -383,7 +383,7 @@ static void tap_line(struct test_reading *r, struct str line) {
     }
     return;
   }
-  /* What prove says: of each file, which is no test, and without -v only at the end. */
+  /* prove says "ok" of each file, too, which is no test; without -v it has numbers at the end. */
   long seen = r->counts.passed + r->counts.failed + r->counts.skipped;
   if (str_eq_c(line, "ok") && r->planned >= 0 && seen >= r->planned)
     return;

@@ -26,9 +26,9 @@
 enum { PLAY_PENDING = 64, PLAY_KEY_BYTES = 200, PLAY_RUN_STEPS = 20000 };
 
 /* Things that can be due: a call wants to start, one that waited for its place gets it, a call
- * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs of a
- * check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies are)
- * and "hidden" say what they show. */
+ * tells something or ends, was cancelled, a wait is over, git has done what was asked of it, runs
+ * of a check or of hidden tests are over: the script's "taken", "ran", "found" (a list, as replies
+ * are) and "hidden" say what they show. */
 enum play_kind {
   PLAY_ASK,
   PLAY_ADMIT,
@@ -692,7 +692,7 @@ static inline void play_decide_worktree(struct play *p, long turn) {
   json_decref(data);
 }
 
-/* What the script says that runs showed: of a list, what this session has not had yet. */
+/* Tells what runs showed, as the script has it: of a list, what this session has not had yet. */
 static inline void play_decide_runs(struct play *p, long turn, bool hidden) {
   struct event ev = play_event(p, hidden ? EVENT_HIDDEN : EVENT_EVIDENCE);
   const char *key = p->core.evidence.run > 0 ? "ran" : "taken";
@@ -705,7 +705,8 @@ static inline void play_decide_runs(struct play *p, long turn, bool hidden) {
     key = "found";
   const json_t *list = json_object_get(p->script, key);
   size_t last = json_array_size(list) > 0 ? json_array_size(list) - 1 : 0;
-  const json_t *said = json_is_array(list) ? json_array_get(list, had < last ? had : last) : list;
+  had = had < last ? had : last;
+  const json_t *said = json_is_array(list) ? json_array_get(list, had) : list;
   json_auto_t *news = said ? json_deep_copy(said) : json_object();
   ev.call = turn;
   ev.news = news;

@@ -1,5 +1,5 @@
-/* What follows from the runs of a check: the records, in order, and the end; the same after a crash
- * behind any of them. */
+/* Tests what follows from the runs of a check: the records, in order, and the end; the same after a
+ * crash behind any of them. */
 #include "base/memory.h"
 #include "core/answer.h"
 #include "support/data.h"
