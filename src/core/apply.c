@@ -353,11 +353,10 @@ static bool apply_call_start(const struct fold *f) {
     return fold_bad(f, "its attempt is not the next one");
   if (call != NULL && call->state != (repeats ? CALL_RUNNING : CALL_WAITING))
     return fold_bad(f, "its call does not wait for another attempt");
-  if (call == NULL) {
+  if (call == NULL)
     call = new_call(f, turn, id);
-    if (call == NULL)
-      return false;
-  }
+  if (call == NULL)
+    return false;
   outage_waited(f, call);
   if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
@@ -900,8 +899,7 @@ static bool apply_turn_end(const struct fold *f) {
   forget_signed_line(core, turn);
   if (!silent)
     kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
-  if (m->monitor == NULL && !passed && !silent) { /* the loop goes on with the text it had */
-    /* the next movement's {previous_response}: */
+  if (m->monitor == NULL && !passed && !silent) { /* else the loop goes on with the text it had */
     buf_deinit(&core->last_text);
     core->last_text = turn->text;
     core->last_text_seq = turn->text_seq;

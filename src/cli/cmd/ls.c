@@ -463,6 +463,8 @@ static int ls_run(const struct cli_args *args) {
   const char *number = cli_value(args, "number");
   if (number != NULL && (!str_to_long(str_from(number), &rows) || rows < 1))
     return cli_refuse("ls", "-n must be a number above 0");
+  if (cli_flag(args, "watch") && cli_value(args, "by") != NULL)
+    return cli_refuse("ls", "--watch lists sessions, --by sums them up");
   struct ls ls = {.json = cli_flag(args, "json"),
                   .colours = cli_colours(STDOUT_FILENO),
                   .columns = cli_columns(STDOUT_FILENO),
@@ -486,8 +488,7 @@ static int ls_run(const struct cli_args *args) {
     ls.proof_left = LIMIT_LS_BAD_BYTES;
   }
   if (cli_flag(args, "watch"))
-    return by != NULL ? cli_refuse("ls", "--watch lists sessions: --by sums them up")
-                      : ls_watch(&ls);
+    return ls_watch(&ls);
   status = ls_list(&ls, &err);
   if (status == STATUS_COMPLETE && by != NULL)
     ls_print_sums(&ls);
