@@ -23,8 +23,9 @@ struct page_case {
 };
 
 static const char kinds[] =
-    "sessions inbox session judgment integrity changes records text find workflow audit audit_csv "
-    "audit_json behind behind_csv behind_json providers compare label label_case enter";
+    "sessions inbox session judgment integrity changes records text find workflow workflows "
+    "audit audit_csv audit_json behind behind_csv behind_json providers compare label label_case "
+    "enter";
 
 #define EACH_PAGE(row)                                                                             \
   DATA_ROWS("web/pages/pages_are_as_before.yaml", row, name, kind, status, id, turn, q, sort,      \
@@ -95,6 +96,7 @@ static void page_case_write(const struct page_case *c, struct buf *out) {
 
 TEST(pages_are_as_before) {
   const char *update = getenv("SEGUE_UPDATE");
+  assert_int_equal(data_among("enter", kinds), PAGE_ENTER);
   assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
   EACH_PAGE(row) {
     const struct page_case c = PAGE_OF(row);
