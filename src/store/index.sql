@@ -32,7 +32,7 @@ CREATE TABLE label_log(state TEXT);
 
 CREATE VIEW segue_schema AS SELECT 1 AS version;
 
-CREATE VIEW sessions AS SELECT l.session AS id, k.workflow, coalesce(k.outcome, 'open') AS status,
+CREATE VIEW sessions AS SELECT l.session AS id, k.workflow, k.folder, k.user, coalesce(k.outcome, 'open') AS status,
     CASE WHEN k.cause LIKE 'complete:%' THEN substr(k.cause, 10) END AS basis,
     CASE WHEN k.cause NOT LIKE 'complete%' THEN k.cause END AS cause,
     date(l.started_ms / 1000, 'unixepoch') AS day, l.started_ms,
