@@ -441,8 +441,10 @@ bool daily_usage_take(struct daily_usage *book, const struct day_limits *limits,
   book_turn(book);
   bool locked = book->fd > 0 && flock(book->fd, LOCK_EX) == 0;
   bool refuses = day_hits(book, limits, call, false, false, hit);
-  if (!refuses)
+  if (!refuses) {
     book_add(book, limits, call, one);
+    book_read(book); /* its own line, too, which is synced before the call */
+  }
   if (locked)
     (void)flock(book->fd, LOCK_UN);
   if (!refuses)

@@ -103,7 +103,7 @@ def a_verdict_of_a_person(box):
     refused(box, path, "--rule", "0", word="rule must be")
     refused(box, path, "--why", "x", word="why needs rule")
     said = resume(box, path, "--rule", "2", "--why", "exit 3 is 4 here", status=0)
-    expect("human" in said and "COMPLETE" in said, said)
+    expect("a person" in said and "COMPLETE" in said, said)
     log = records(path)
     verified(box, path)
     expect(verdicts(log) == [(1, "build", None, None), (1, "build", 2, "human"),
