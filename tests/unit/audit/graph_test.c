@@ -70,7 +70,8 @@ TEST(a_session_is_counted_by_method) {
   assert_non_null(
       strstr(buf_c(&out), "1 done -> check  2 times: tag in the agent's reply, asked again\n"));
   assert_non_null(strstr(buf_c(&out), "check  (command make)  run 2 is open\n"));
-  assert_non_null(strstr(buf_c(&out), "when(true) -> work  (interactive only)  once: an expression\n"));
+  assert_non_null(
+      strstr(buf_c(&out), "when(true) -> work  (interactive only)  once: an expression\n"));
   assert_int_equal(graph_strangers(g), 0);
   json_auto_t *told = graph_json(g);
   json_auto_t *want = json_loads(
