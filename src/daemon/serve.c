@@ -93,13 +93,15 @@ struct indexer {
   const struct store *store;
   uv_timer_t timer;
   bool busy, wanted, more, closing;
+  int failures;
 };
 
-enum { SOON_MS = 500 };
+enum { SOON_MS = 500, INDEX_TRIES = 3 };
 
 static void indexer_look(void *ctx) {
   struct indexer *ix = ctx;
   bool keeps = index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
+  ix->failures = keeps ? 0 : ix->failures + 1;
   if (keeps && !ix->more) /* it knows all logs, so what is not among them is gone */
     aggregate_cache_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &ix->more);
 }
@@ -114,8 +116,12 @@ static void indexer_arm(struct indexer *ix, uint64_t ms) {
 static void on_indexer_looked(void *ctx) {
   struct indexer *ix = ctx;
   ix->busy = false;
-  if (ix->more || ix->wanted)
-    indexer_arm(ix, ix->more ? 0 : LIMIT_INDEX_REST_MS);
+  if (ix->more)
+    indexer_arm(ix, 0);
+  else if (ix->failures > 0 && ix->failures < INDEX_TRIES) /* perhaps somebody reads the file */
+    indexer_arm(ix, (uint64_t)SOON_MS * 4);
+  else if (ix->wanted)
+    indexer_arm(ix, LIMIT_INDEX_REST_MS);
 }
 
 static void on_indexer_timer(uv_timer_t *timer) {

@@ -253,7 +253,7 @@ static void check_bool(struct check *c, const struct yaml_node *node,
 
 static void check_set(struct check *c, const struct yaml_node *node, const char *what,
                       const json_t *set) {
-  const json_t *schema, *name;
+  const json_t *schema = NULL, *name;
   const char *key;
   size_t i;
   if (node->kind != YAML_MAP) {
