@@ -249,8 +249,9 @@ static void gather_bounds(struct linting *l, const json_t *schema, json_t *into,
   JSON_MEMBERS(schema, key, value) {
     if (strcmp(key, "type") == 0)
       intersect(into, key, value, true);
-    else if (str_among(str_from(key), "enum const"))
-      intersect(into, "enum", key[0] == 'c' ? json_pack("[O]", value) : json_incref(value), false);
+    json_auto_t *only = strcmp(key, "const") == 0 ? json_pack("[O]", value) : NULL;
+    if (only != NULL || strcmp(key, "enum") == 0)
+      intersect(into, "enum", only != NULL ? only : value, false);
     for (size_t i = 0; i < ARRAY_LEN(lint_bounds); i++) {
       bool least = strcmp(key, lint_bounds[i].least) == 0;
       const json_t *known = json_object_get(into, key);

@@ -196,8 +196,11 @@ void part_cut(struct html *h, const struct part_cut *cut) {
   buf_auto_t shown = {0}, bytes = {0};
   if (cut->shown >= cut->bytes)
     return;
-  buf_put_size(&shown, cut->shown);
   buf_put_size(&bytes, cut->bytes);
+  if (cut->shown > 1 && cut->bytes < 1024) /* reports have thousands of these */
+    buf_printf(&shown, "%zu", cut->shown);
+  else
+    buf_put_size(&shown, cut->shown);
   if (cut->within)
     HTML(h, "<span class=dim>");
   else

@@ -33,7 +33,7 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
   buf_printf(&text, "%ld", t->turn);
   if (t->unproven)
     HTML(h, "<span class=mark>not proven</span> ");
-  HTML(h, "<a");
+  HTML(h, "<a class=inline");
   html_link2(h, str_from(side->session), buf_view(&text));
   HTML_FMT(h, ">%.*s</a> ", STR_ARG(buf_view(&text)));
   if (!t->judged) {
